@@ -1,0 +1,122 @@
+"""Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`, `invalid-barrier`, `dangling-arrive`.
+
+Detects: operations of one generation that name different counts (B5); a generation completed by arrivals alone (B10); a count
+that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a warp (B12);
+ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends (B11).
+Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
+Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
+`named_barrier.py` and `warp_operations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wsemu.finding import Finding, Site
+from wsemu.outcome import RawFinding
+from wsemu.places import Places, lanes_text
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """The finding of a barrier operation that is wrong in itself or against others of its generation."""
+    return _EXPLAIN[raw.code](raw, places)
+
+
+def _finding(raw: RawFinding, places: Places, message: str, label: str, others: list[Site], notes: list[str], help_: str) -> Finding:
+    site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
+    sites = [site, *others, *places.callers(raw.pc)]
+    return Finding(code=raw.code, message=message, sites=sites, notes=notes, help=help_, count=raw.count)
+
+
+def _first_operation(raw: RawFinding, places: Places, text: str) -> list[Site]:
+    if raw.other_pc < 0 or raw.other_pc == raw.pc:
+        return []
+    return [places.site(raw.other_pc, text, cta=raw.cta, warp=raw.other_warp, primary=False)]
+
+
+def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    return _finding(
+        raw, places,
+        f"barrier {d['barrier']}: count {d['count']} in a generation that was opened with count {d['expected']}",
+        f"warp {raw.warp} gives {d['count']}",
+        _first_operation(raw, places, f"warp {raw.other_warp} opened generation {d['generation']} with {d['expected']}"),
+        ["the hardware raises an illegal instruction; the launch was stopped here"],
+        "give every operation of this barrier the same count: all threads that arrive plus all that sync",
+    )  # fmt: skip
+
+
+def _all_arrive(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    return _finding(
+        raw, places,
+        f"barrier {d['barrier']} generation {d['generation']} completes by arrivals alone and releases nobody",
+        f"warp {raw.warp} arrives last, {d['arrived']} of {d['arrived']}",
+        _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
+        ["a warp that syncs later waits for a generation that nobody fills"],
+        "let the consumer `bar_sync`, and count its threads too",
+    )  # fmt: skip
+
+
+def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    return _finding(
+        raw, places,
+        f"barrier {d['barrier']}: count {d['count']} can never be met by a CTA of {d['threads']} threads",
+        f"asks for {d['count']} threads",
+        [], [f"the CTA has {d['threads'] // 32} warps, each counts 32"],
+        f"give the count of the threads that take part, at most {d['threads']}, or launch a larger block",
+    )  # fmt: skip
+
+
+def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    message, help_ = {
+        0: (f"barrier id {d['barrier']} is not one of 0-15", "a CTA has 16 named barriers: choose an id from 0 to 15"),
+        1: (f"barrier count {d['count']} is not a positive multiple of 32", "count whole warps: 32 threads each"),
+        2: ("barrier id or count differs between the lanes of a warp", "use one id and one count for the whole warp"),
+    }[d["kind"]]
+    note = "the hardware takes such an id silently" if d["kind"] == 0 else "the hardware raises an illegal instruction"
+    label = f"executed by warp {raw.warp}"
+    return _finding(raw, places, message, label, [], [f"{note}; the launch was stopped here"], help_)
+
+
+def _divergence(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    if "members" in d and d["barrier"] < 0:
+        members, absent = d["members"], d["members"] & d["alive"] & ~raw.lanes
+        named = f"mask 0x{members:08x} names {lanes_text(absent)}, not there" if absent else f"mask 0x{members:08x} leaves out executing lanes"
+        return _finding(
+            raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
+            f"executed by {lanes_text(raw.lanes)} of warp {raw.warp}: {named}", [],
+            ["the hardware waits for the named lanes or gives undefined values"],
+            "move the operation out of the branch, or compute the mask with `ballot_sync` before it",
+        )  # fmt: skip
+    return _finding(
+        raw, places,
+        f"aligned barrier {d['barrier']} reached by a part of a warp",
+        f"executed by {lanes_text(raw.lanes)} of warp {raw.warp}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
+        [], ["undefined in PTX; the hardware counts the whole warp, here too"],
+        "move the barrier out of the branch, branch by whole warps, or use `ptx.barrier_sync`",
+    )  # fmt: skip
+
+
+def _dangling(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    expected = d["expected"] or places.block[0] * places.block[1] * places.block[2]
+    return _finding(
+        raw, places,
+        f"barrier {d['barrier']} is left with {d['arrived']} of {expected} arrivals when the CTA ends",
+        f"warp {raw.warp} opened generation {d['generation']}, which nothing completes",
+        [], ["harmless on the hardware"], "leave out the last arrive, or let the other side sync once more",
+    )  # fmt: skip
+
+
+_EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
+    "count-mismatch": _count_mismatch,
+    "all-arrive": _all_arrive,
+    "oversubscribed": _oversubscribed,
+    "invalid-barrier": _invalid_barrier,
+    "barrier-divergence": _divergence,
+    "dangling-arrive": _dangling,
+}

@@ -1,0 +1,200 @@
+"""`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
+
+Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where, how many
+threads each generation has and lacks, which warps could still deliver them and what those wait for, and the cycle if there
+is one.  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
+Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still arrive is
+read off the control flow, so a branch that a warp would not take counts as possible.
+Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wsemu.bytecode import NAMES, OPCODE, Program
+from wsemu.finding import Finding, Site
+from wsemu.outcome import BarrierState, WarpState
+from wsemu.places import Places
+
+_BARRIERS = {OPCODE[name]: name for name in ("bar.sync", "bar.arrive", "bar.red.popc", "bar.red.and", "bar.red.or")}
+_BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Warps that wait at the same instruction for the same barrier."""
+
+    warps: tuple[int, ...]
+    pc: int
+    barrier: int
+
+    def __str__(self) -> str:
+        return warps_text(self.warps)
+
+
+def warps_text(warps: tuple[int, ...] | list[int]) -> str:
+    """`warp 3`, `warps 0-3`, `warps 0, 2`."""
+    ordered = sorted(warps)
+    if len(ordered) == 1:
+        return f"warp {ordered[0]}"
+    if ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"warps {ordered[0]}-{ordered[-1]}"
+    return f"warps {', '.join(map(str, ordered))}"
+
+
+def reachable(program: Program, pc: int) -> Iterator[int]:
+    """Instructions that may run after the one at pc, nearest first."""
+    seen, queue = {pc}, [pc]
+    for current in queue:
+        op, guard, *_, target, _ = program.code[current].tolist()
+        following = []
+        if op in (_BRA, _JUMP):
+            following.append(target)
+        if op not in (_JUMP, _TRAP) and not (op == _EXIT and not guard):
+            following.insert(0, current + 1)
+        for successor in following:
+            if successor not in seen:
+                seen.add(successor)
+                queue.append(successor)
+                yield successor
+
+
+def barrier_of(program: Program, pc: int) -> int | None:
+    """The barrier that the operation at pc names, if that is a constant; -1 if it is no barrier operation."""
+    if int(program.code[pc, 0]) not in _BARRIERS:
+        return -1
+    row = int(program.code[pc, 3])
+    return next((int(c.value) for c in program.constants if c.row == row), None)
+
+
+def next_operation(program: Program, pc: int, barrier: int) -> int | None:
+    """The nearest operation after pc that may be on this barrier."""
+    return next((p for p in reachable(program, pc) if barrier_of(program, p) in (barrier, None)), None)
+
+
+def explain(places: Places) -> list[Finding]:
+    """The findings of a launch that ended in a deadlock."""
+    outcome = places.outcome
+    waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
+    groups = _groups(waiting)
+    states = {b.barrier: b for b in outcome.barriers}
+    edges = {g: _suppliers(places.program, g, groups) for g in groups}
+    sites, notes = [], []
+    for group in groups:
+        sites.append(_waiting_site(places, group, states[group.barrier]))
+        sites += _supplier_sites(places, group, edges[group])
+        notes += _missing_note(places, group, states[group.barrier], edges[group])
+    cycle = _cycle(edges)
+    if cycle:
+        steps = [text for g in cycle for text in (str(g), f"barrier {g.barrier}")]
+        notes.insert(0, f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
+    exited = [w.warp for w in outcome.warps if not w.alive]
+    if exited:
+        notes.append(f"{warps_text(exited)} {'has' if len(exited) == 1 else 'have'} exited")
+    deadlock = Finding(
+        code="deadlock",
+        message=f"{len(waiting)} of {len(waiting)} live warps wait on named barriers that cannot complete",
+        sites=_unique(sites),
+        notes=_unique(notes),
+        help=_help(places, groups, edges, cycle),
+    )
+    return [deadlock, *_surplus(places, groups, states, edges)]
+
+
+def _unique(items: list) -> list:  # type: ignore[type-arg]
+    return [item for n, item in enumerate(items) if item not in items[:n]]
+
+
+def _groups(waiting: list[WarpState]) -> list[Group]:
+    places: dict[tuple[int, int], list[int]] = {}
+    for warp in waiting:
+        places.setdefault((warp.pc, warp.waits), []).append(warp.warp)
+    return [Group(tuple(warps), pc, barrier) for (pc, barrier), warps in places.items()]
+
+
+def _suppliers(program: Program, group: Group, groups: list[Group]) -> dict[Group, int]:
+    """Other groups that may still take part in the barrier that `group` waits for, and where they would."""
+    found = {}
+    for other in groups:
+        if other.barrier == group.barrier:
+            continue  # it waits for the same generation
+        operation = next_operation(program, other.pc, group.barrier)
+        if operation is not None:
+            found[other] = operation
+    return found
+
+
+def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
+    count = state.expected or len([w for w in places.outcome.warps if w.alive]) * 32
+    verb = "waits" if len(group.warps) == 1 else "wait"
+    text = f"{group} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived} of {count}"
+    return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0])
+
+
+def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
+    sites = []
+    for supplier, pc in suppliers.items():
+        after = f"line {places.line(supplier.pc)}"
+        text = f"would release {group}, but follows {after}, where {supplier} {'waits' if len(supplier.warps) == 1 else 'wait'}"
+        sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
+    return sites
+
+
+def _missing_note(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> list[str]:
+    """Who is missing in a generation that no live warp can complete."""
+    if suppliers:
+        return []
+    count = state.expected or len([w for w in places.outcome.warps if w.alive]) * 32
+    text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} threads, and no live warp reaches it again"
+    exited = [w for w in places.outcome.warps if not w.alive]
+    lapped = [w.warp for w in exited if w.warp in state.previous and w.warp not in state.participants]
+    if lapped:
+        text += f": {warps_text(lapped)} took part in generation {state.generation - 1} and {'has' if len(lapped) == 1 else 'have'} exited"
+    elif exited:
+        text += f": it waits for warps that have exited ({warps_text([w.warp for w in exited])})"
+    return [text]
+
+
+def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
+    """A cycle of the wait-for graph: each waits for a barrier that the next could fill."""
+    for start in edges:
+        path, node = [start], start
+        while edges[node]:
+            node = next(iter(edges[node]))
+            if node in path:
+                return path[path.index(node) :]
+            path.append(node)
+    return []
+
+
+def _help(places: Places, groups: list[Group], edges: dict[Group, dict[Group, int]], cycle: list[Group]) -> str:
+    if cycle:
+        supplier, pc = next(iter(edges[cycle[0]].items()))
+        name = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.")
+        return f"move the {name} on line {places.line(pc)} before line {places.line(supplier.pc)}, or let one side start without waiting"
+    starved = next((g for g in groups if not edges[g]), groups[0])
+    return (
+        f"every generation of barrier {starved.barrier} needs all its threads: look for a missing arrive or sync on it, "
+        "a loop with fewer trips, or a path that returns early"
+    )
+
+
+def _surplus(
+    places: Places, groups: list[Group], states: dict[int, BarrierState], edges: dict[Group, dict[Group, int]]
+) -> list[Finding]:
+    """B9: warps that had no place in the last generation opened the next one, which nobody can complete."""
+    findings = []
+    for group in groups:
+        state = states[group.barrier]
+        late = [w for w in state.participants if w not in state.previous]
+        if state.generation == 0 or edges[group] or late != state.participants or not state.expected:
+            continue
+        users = sorted({*state.participants, *state.previous})
+        message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
+        text = f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
+        site = places.site(group.pc, text, cta=places.outcome.cta, warp=late[0])
+        help_ = f"count every thread that takes part: {len(users) * 32}"
+        findings.append(Finding(code="oversubscribed", message=message, sites=[site], help=help_))
+    return findings

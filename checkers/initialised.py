@@ -1,0 +1,30 @@
+"""`uninitialized-read`: shared or local memory read before anything wrote it.
+
+Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory that this thread
+has not stored to.
+Does not detect: reads of global memory (arguments count as initialised); a store that some other schedule would order after
+the read, which is a race.
+Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test is
+`memory.track_initialised`.
+"""
+
+from __future__ import annotations
+
+from wsemu.finding import Finding
+from wsemu.outcome import RawFinding
+from wsemu.places import Places, lanes_text
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """The finding of a read of bytes that nothing has written."""
+    space = places.space(raw.detail["segment"])
+    element = places.element(raw.detail["address"], raw.pc)
+    label = f"`{element}` read by warp {raw.warp}, {lanes_text(raw.lanes)}, never written"
+    return Finding(
+        code=raw.code,
+        message=f"{space} {places.array_name(raw.pc)} is read before it is written",
+        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
+        notes=[f"{space} memory holds arbitrary values when a CTA starts; 0 was read here"],
+        help=f"store to `{element}` first, and order that store before this read with a barrier",
+        count=raw.count,
+    )

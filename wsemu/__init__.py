@@ -1,0 +1,82 @@
+"""Run warp-specialized GPU kernels on a CPU and learn whether they are correct.
+
+A kernel says `from wsemu import cuda, ptx`, is decorated with `@cuda.jit`, and otherwise looks like Numba-CUDA.
+
+    kernel[grid, block](*arguments)                          emulates the launch with all checks; raises CheckFailed
+    report = wsemu.check(kernel, grid, block, arguments)     the same, and returns what was found
+
+The way of a kernel: `frontend` (source to bytecode), `vm` (bytecode to outcome), `check` (outcome to `finding.Report`),
+`report` (Report to text).  Names load at first use, so that `import wsemu` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsemu import cuda as cuda
+    from wsemu import ptx as ptx
+    from wsemu.check import check as check
+    from wsemu.errors import CheckFailed as CheckFailed
+    from wsemu.errors import KernelError as KernelError
+    from wsemu.errors import UnsupportedError as UnsupportedError
+    from wsemu.errors import UsageError as UsageError
+    from wsemu.finding import Finding as Finding
+    from wsemu.finding import Report as Report
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CheckFailed": "wsemu.errors",
+    "Finding": "wsemu.finding",
+    "KernelError": "wsemu.errors",
+    "Report": "wsemu.finding",
+    "UnsupportedError": "wsemu.errors",
+    "UsageError": "wsemu.errors",
+    "check": "wsemu.check",
+    "cuda": "wsemu.cuda",
+    "ptx": "wsemu.ptx",
+}
+"""public name -> the module that defines it (or is it)"""
+
+__all__ = [  # noqa: RUF022 - in the order of a reader's interest
+    "check",
+    "Report",
+    "Finding",
+    "CheckFailed",
+    "UsageError",
+    "KernelError",
+    "UnsupportedError",
+    "cuda",
+    "ptx",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module `wsemu` has no attribute `{name}`")
+    module = importlib.import_module(home)
+    value = module if home == f"wsemu.{name}" and name != "check" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps `wsemu.check` the function: importing the submodule of that name would otherwise replace it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "check" and isinstance(value, ModuleType):
+            value = value.check
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

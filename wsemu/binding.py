@@ -1,0 +1,105 @@
+"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row its value."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.bytecode import FIRST_ARRAY, SEGMENT_SHIFT, Program
+from wsemu.execution import Bytes, Rows
+from wsemu.places import BoundArray
+
+MAX_ARRAY = 1 << SEGMENT_SHIFT
+"""bytes of an array: an offset fits below the segment number"""
+
+
+class Memory:
+    """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names it."""
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        self.segments: list[tuple[Bytes, bool]] = []
+        self._place: dict[int, tuple[int, int]] = {}
+        bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
+        group: list[int] = []
+        low = high = 0
+        for start, end, n in bounds:
+            if group and start < high:
+                group.append(n)
+                high = max(high, end)
+                continue
+            self._close(arrays, group, low, high)
+            group, low, high = [n], start, end
+        self._close(arrays, group, low, high)
+
+    def _close(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
+        if not group:
+            return
+        segment = FIRST_ARRAY + len(self.segments)
+        for n in group:
+            first = arrays[n].__array_interface__["data"][0]
+            self._place[n] = (segment, first - low)
+        size = high - low if any(arrays[n].size for n in group) else 0
+        data = np.frombuffer((ctypes.c_uint8 * size).from_address(low), np.uint8) if size else np.zeros(0, np.uint8)
+        self.segments.append((data, all(arrays[n].flags.writeable for n in group)))
+
+    def place(self, n: int) -> tuple[int, int]:
+        """(segment, offset of the first element) of array n."""
+        return self._place[n]
+
+
+def component(value: Any, path: tuple[int, ...]) -> Any:
+    """The part of a nested tuple that `path` leads to."""
+    for step in path:
+        value = value[step]
+    return value
+
+
+def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
+    """Rows, memory and array descriptions for a launch of `program` with these arguments."""
+    wanted: dict[tuple[int, tuple[int, ...]], npt.NDArray[Any]] = {}
+    for p in program.parameters:
+        if p.part != "value":
+            key = (p.argument, p.component)
+            if key not in wanted:
+                wanted[key] = np.asarray(component(arguments[p.argument], p.component))
+    arrays = [*wanted.values(), *(c.array for c in program.constant_arrays)]
+    memory = Memory(arrays)
+    numbers = {key: n for n, key in enumerate(wanted)}
+    rows: Rows = {}
+    for row, type_, argument, path, part, axis in program.parameters:
+        if part == "value":
+            rows[row] = (type_, _scalar(component(arguments[argument], path), axis))
+            continue
+        array = wanted[argument, path]
+        if part == "address":
+            segment, offset = memory.place(numbers[argument, path])
+            rows[row] = (type_, (segment << SEGMENT_SHIFT) + offset)
+        else:
+            rows[row] = (type_, (array.shape if part == "shape" else array.strides)[axis])
+    bound = []
+    for (argument, path), n in numbers.items():
+        array, (segment, offset) = arrays[n], memory.place(n)
+        name = names[argument] + "".join(f"[{i}]" for i in path)
+        bound.append(BoundArray(name, segment, offset, array.shape, array.strides, array.dtype))
+    for n, constant in enumerate(program.constant_arrays, len(wanted)):
+        segment, offset = memory.place(n)
+        rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
+        data, _ = memory.segments[segment - FIRST_ARRAY]
+        memory.segments[segment - FIRST_ARRAY] = (data, False)
+        bound.append(BoundArray(constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype))
+    return rows, memory, bound
+
+
+def _scalar(value: Any, axis: int) -> int | float | bool:
+    """A number for a row; `axis` 0 and 1 are the real and imaginary part of a complex number."""
+    if isinstance(value, (complex, np.complexfloating)):
+        return float(value.imag if axis == 1 else value.real)
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    return int(value)

@@ -1,0 +1,337 @@
+"""The instruction set, as one table, and the form of a program.
+
+A warp instruction works on 32 lanes.  A register is a *row* of a warp's register block: 256 bytes, lanes packed by the
+instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always holds all
+ones.  The bytecode names a register by its byte offset in that block.
+
+An instruction is eight int64 (`FIELDS`).  `guard` is `2 * predicate offset + negate` (0: always executed).  Values are
+untyped bits; where an operation cares about sign or kind, its name says so: `s` signed, `u` unsigned, `b` any bits.
+
+Addresses are virtual: `segment << SEGMENT_SHIFT | byte offset`.  `index.*` operations turn an array index into an address
+and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when it fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LANES = 32
+ROW = 256
+"""bytes of a register row: 32 lanes of at most 8 bytes"""
+SEGMENT_SHIFT = 40
+ADDRESS_OUT = 1 << 62
+"""set by `index` when the index lies outside its dimension; the index, clamped, then stands above the segment shift:
+`ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that further dimensions do not disturb it"""
+INDEX_BIAS = 1 << 20
+ADDRESS_WRAPPED = 1 << 61
+"""set by `index` when a negative index was wrapped to the end of its dimension, as Numba does"""
+SHARED, LOCAL = 1, 2
+"""segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
+FIRST_ARRAY = 3
+
+FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
+SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
+
+Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "control"]
+
+
+class Operation(NamedTuple):
+    """One line of the instruction set.
+
+    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c, imm of
+    the instruction, in that order.
+    """
+
+    name: str
+    kind: Kind
+    result: str
+    operands: tuple[str, ...]
+    meaning: str
+    group: str
+    """class in a report's instruction mix"""
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+def _define(
+    names: str,
+    over: tuple[dict[str, str], ...],
+    result: str,
+    operands: str,
+    meaning: str,
+    kind: Kind = "alu",
+    group: str = "",
+) -> None:
+    """Enter every name of `names` for every substitution of `over`; `{op}` in `meaning` is the bare name."""
+    for substitution in over:
+        for name in names.split():
+            full = name.format(**substitution)
+            OPERATIONS[full] = Operation(
+                full,
+                kind,
+                result.format(**substitution),
+                tuple(operands.format(**substitution).split()),
+                meaning.format(op=name.split(".")[0], **substitution),
+                group.format(**substitution),
+            )
+
+
+_B = tuple({"b": f"b{n}", "n": str(n)} for n in (8, 16, 32, 64))
+_I = tuple({"t": f"{s}{n}", "b": f"b{n}", "n": str(n), "s": s} for n in (8, 16, 32, 64) for s in "su")
+_I_WIDE = tuple(i for i in _I if i["n"] in ("32", "64"))
+_I_DOUBLE = tuple({**i, "w": f"b{2 * int(i['n'])}"} for i in _I if i["n"] != "64")
+_F = ({"f": "f32"}, {"f": "f64"})
+_INTEGER, _FLOAT, _CONVERT, _PREDICATE = "integer", "{f}", "convert", "predicate"
+
+# -- integers: results wrap at the operation's width ------------------------------------------------------------------
+_define("mov.{b}", _B, "{b}", "{b}", "a", group="move")
+_define("neg.{b} not.{b}", _B, "{b}", "{b}", "two's complement, one's complement of a", group=_INTEGER)
+_define("add.{b} sub.{b} mul.{b}", _B, "{b}", "{b} {b}", "low {n} bits of a {op} b", group=_INTEGER)
+_define("and.{b} or.{b} xor.{b}", _B, "{b}", "{b} {b}", "bitwise a {op} b", group=_INTEGER)
+_define("mad.{b}", _B, "{b}", "{b} {b} {b}", "low {n} bits of a * b + c", group=_INTEGER)
+_define("selp.{b}", _B, "{b}", "{b} {b} p", "a where c, else b", group="move")
+_define("shl.{b}", _B, "{b}", "{b} {b}", "a << b; 0 when b >= {n}", group=_INTEGER)
+_define("shr.{t}", _I, "{b}", "{b} {b}", "a >> b, filled with the sign (s) or 0 (u); b clamped to {n}", group=_INTEGER)
+_define("abs.s{n}", _B, "{b}", "{b}", "|a|; the most negative value stays", group=_INTEGER)
+_define("min.{t} max.{t}", _I, "{b}", "{b} {b}", "the smaller, the larger", group=_INTEGER)
+_define("div.{t} rem.{t}", _I, "{b}", "{b} {b}", "toward zero; a / 0 = ~0, a % 0 = a, MIN / -1 = MIN", group=_INTEGER)
+_define(
+    "floordiv.{t} floormod.{t}",
+    _I_WIDE,
+    "{b}",
+    "{b} {b}",
+    "Python's // and %; 0 for a zero divisor and for MIN by -1, as Numba's code gives",
+    group=_INTEGER,
+)
+_define("mulhi.{t}", _I, "{b}", "{b} {b}", "high {n} bits of the product", group=_INTEGER)
+_define("mulwide.{t}", _I_DOUBLE, "{w}", "{b} {b}", "whole product", group=_INTEGER)
+_define("madwide.{t}", _I_DOUBLE, "{w}", "{b} {b} {w}", "whole product + c", group=_INTEGER)
+_define("bfe.{t}", _I_WIDE, "{b}", "{b} b32 b32", "bit field of a from bit b, c bits long, extended by sign (s) or 0", group=_INTEGER)
+for _b in ("b32", "b64"):
+    _define(f"bfi.{_b}", ({},), _b, f"{_b} {_b} b32 b32", "b with the bits from c, imm long, replaced by a", group=_INTEGER)
+    _define(f"popc.{_b} clz.{_b} ffs.{_b}", ({},), "b32", _b, "bits set; leading zeros; 1 + lowest set bit, 0 if none", group=_INTEGER)
+    _define(f"brev.{_b}", ({},), _b, _b, "bits in reverse order", group=_INTEGER)
+_define("setp.eq.{b} setp.ne.{b}", _B, "p", "{b} {b}", "compare bits", group=_PREDICATE)
+_define("setp.lt.{t} setp.le.{t} setp.gt.{t} setp.ge.{t}", _I, "p", "{b} {b}", "compare integers", group=_PREDICATE)
+for _to in (8, 16, 32, 64):
+    for _from in (8, 16, 32, 64):
+        for _s in "su":
+            if _to > _from or (_to < _from and _s == "s"):
+                _define(f"cvt.b{_to}.{_s}{_from}", ({},), f"b{_to}", f"b{_from}", "extend by sign (s) or 0 (u), or cut off", group=_CONVERT)
+_define(
+    "index.{t}",
+    _I_WIDE,
+    "b64",
+    "{b} b64 b64 b64",
+    "address imm + a * c for index a of extent b and stride c bytes; flags ADDRESS_OUT and ADDRESS_WRAPPED",
+    group="address",
+)
+
+# -- floating point: round to nearest even, subnormals kept ----------------------------------------------------------
+_define("add.{f} sub.{f} mul.{f} div.{f}", _F, "{f}", "{f} {f}", "a {op} b, correctly rounded", group=_FLOAT)
+_define("fma.{f}", _F, "{f}", "{f} {f} {f}", "a * b + c with one rounding", group=_FLOAT)
+_define("neg.{f} abs.{f}", _F, "{f}", "{f}", "sign flipped, cleared", group=_FLOAT)
+_define("sqrt.{f} rcp.{f}", _F, "{f}", "{f}", "square root, 1 / a, correctly rounded", group="special")
+_define("min.{f} max.{f}", _F, "{f}", "{f} {f}", "the number, where one operand is not a number; -0 below +0", group=_FLOAT)
+_define("copysign.{f}", _F, "{f}", "{f} {f}", "|a| with the sign of b", group=_FLOAT)
+_define("floordiv.{f} floormod.{f}", _F, "{f}", "{f} {f}", "Python's // and % for floats", group="special")
+_define("selp.{f}", _F, "{f}", "{f} {f} p", "a where c, else b", group="move")
+_define(
+    "setp.eq.{f} setp.ne.{f} setp.lt.{f} setp.le.{f} setp.gt.{f} setp.ge.{f}",
+    _F, "p", "{f} {f}", "compare; false with a nan", group=_PREDICATE,
+)  # fmt: skip
+_define(
+    "setp.equ.{f} setp.neu.{f} setp.ltu.{f} setp.leu.{f} setp.gtu.{f} setp.geu.{f}",
+    _F, "p", "{f} {f}", "compare; true with a nan", group=_PREDICATE,
+)  # fmt: skip
+UNARY_FUNCTIONS = (
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log2 log10 log1p "
+    "erf erfc lgamma tgamma cbrt rsqrt"
+).split()
+BINARY_FUNCTIONS = "pow atan2 hypot fmod".split()
+for _name in UNARY_FUNCTIONS:
+    _define(f"{_name}.{{f}}", _F, "{f}", "{f}", "{op}(a), evaluated in double, then rounded to {f}", group="special")
+for _name in BINARY_FUNCTIONS:
+    _define(f"{_name}.{{f}}", _F, "{f}", "{f} {f}", "{op}(a, b), evaluated in double, then rounded to {f}", group="special")
+ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": "up"}
+for _r, _text in ROUNDINGS.items():
+    _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
+    for _i in _I:
+        _define(f"cvt.{_r}.{_i['t']}.{{f}}", _F, _i["b"], "{f}", f"to an integer, {_text}; saturates, nan gives 0", group=_CONVERT)
+for _i in _I:
+    _define(f"cvt.rn.{{f}}.{_i['t']}", _F, "{f}", _i["b"], "integer to float, nearest even", group=_CONVERT)
+for _to_f, _from_f in (("f32", "f16"), ("f64", "f16"), ("f16", "f32"), ("f16", "f64"), ("f64", "f32"), ("f32", "f64")):
+    _define(f"cvt.{_to_f}.{_from_f}", ({},), _to_f, _from_f, "float to float, nearest even", group=_CONVERT)
+
+# -- predicates ------------------------------------------------------------------------------------------------------
+_define("mov.pred not.pred", ({},), "p", "p", "a; not a", group=_PREDICATE)
+_define("and.pred or.pred xor.pred andn.pred", ({},), "p", "p p", "a {op} b (andn: a and not b)", group=_PREDICATE)
+_define("selp.pred", ({},), "p", "p p p", "a where c, else b", group=_PREDICATE)
+N_ALU = len(OPERATIONS)
+
+# -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
+VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
+for _bits, _n in VECTORS:
+    _v = "" if _n == 1 else f".v{_n}"
+    _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")
+for _bits, _n in VECTORS:
+    _v = "" if _n == 1 else f".v{_n}"
+    _define(f"st{_v}.b{_bits}", ({},), "", "b64", f"{_n} x {_bits} bits of d to address a + imm", "store", "store")
+N_MEMORY = len(OPERATIONS)
+
+# -- atomics: d is the old value, a the address, b the operand, c the new value of cas ----------------------------------
+ATOMICS: dict[str, tuple[str, str]] = {}
+"""name -> (what, type)"""
+for _bits in (32, 64):
+    for _what in ("add", "and", "or", "xor", "exch", "cas"):
+        ATOMICS[f"atom.{_what}.b{_bits}"] = (_what, f"b{_bits}")
+    for _s in "su":
+        for _what in ("min", "max"):
+            ATOMICS[f"atom.{_what}.{_s}{_bits}"] = (f"{_what}.{_s}", f"b{_bits}")
+    for _what in ("inc", "dec"):
+        ATOMICS[f"atom.{_what}.u{_bits}"] = (_what, f"b{_bits}")
+    for _what in ("add", "min", "max"):
+        ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
+for _name, (_what, _type) in ATOMICS.items():
+    _define(
+        _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),
+        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max ignore nan", "atomic", "atomic",
+    )  # fmt: skip
+N_ATOMIC = len(OPERATIONS)
+
+# -- operations of a whole warp: c is the member mask (b32) -------------------------------------------------------------
+for _b in ("b32", "b64"):
+    for _mode in ("idx", "up", "down", "bfly"):
+        _define(
+            f"shfl.{_mode}.{_b}", ({},), _b, f"{_b} b32 b32",
+            "a of the lane that b selects; imm = segment mask << 8 | clamp; aux: slot of the in-range predicate or 0",
+            "warp", "warp",
+        )  # fmt: skip
+    _define(f"match.any.{_b}", ({},), "b32", f"{_b} b32 b32", "mask of the lanes with the same a (b unused)", "warp", "warp")
+    _define(f"match.all.{_b}", ({},), "b32", f"{_b} b32 b32", "member mask if all a are equal, else 0; aux: predicate slot or 0", "warp", "warp")
+_define("vote.all vote.any vote.uni", ({},), "p", "p b32 b32", "over the predicates of the member lanes (b unused)", "warp", "warp")
+_define("vote.ballot", ({},), "b32", "p b32 b32", "mask of the member lanes whose a is true (b unused)", "warp", "warp")
+_define("activemask", ({},), "b32", "", "mask of the lanes that execute this", "warp", "warp")
+_define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
+N_WARP = len(OPERATIONS)
+
+# -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms ----------
+_define("bar.sync bar.arrive", ({},), "", "b32 b32", "named barrier: wait, or give without waiting", "barrier", "barrier")
+_define("bar.red.popc", ({},), "b32", "b32 b32 p", "bar.sync; d = how many threads have c", "barrier", "barrier")
+_define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / any of c", "barrier", "barrier")
+
+# -- the rest: control and fences -----------------------------------------------------------------------------------------
+_define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
+_define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
+# Diverged lanes: a stack of (join, resume, mask) per warp.  Where the guard holds for some lanes only, `bra` pushes
+# (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall through
+# FIRST and pushes (c, imm, lanes that jump).  A side whose first instruction is the join c itself is not pushed or run: it
+# waits there.  `join` at pc takes over resume and mask of the top entry if that belongs to this pc, else does nothing.
+# `exit` ends its lanes and takes entries off the stack until one has live lanes.
+_define("bra", ({},), "", "", "guard: to imm, else on; lanes that part meet at join c (-1: at exit); fall-through first", "control", "branch")
+_define("jump", ({},), "", "", "to imm", "control", "branch")
+_define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
+_define("exit", ({},), "", "", "the thread ends", "control", "branch")
+_define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
+
+OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
+NAMES = tuple(OPERATIONS)
+
+
+class Span(NamedTuple):
+    """A stretch of source: 1-based line, 0-based columns as in `ast`."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Constant(NamedTuple):
+    """A row that holds one value in all lanes for the whole launch."""
+
+    row: int
+    type: str
+    value: int | float | bool
+
+
+class Parameter(NamedTuple):
+    """A row filled from an argument: its value, its address, or one of its extents or strides.
+
+    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a position in nested tuples.
+    """
+
+    row: int
+    type: str
+    argument: int
+    component: tuple[int, ...]
+    part: str
+    axis: int
+
+
+class ConstantArray(NamedTuple):
+    """A global NumPy array used by the kernel: read-only, `row` gets its address."""
+
+    row: int
+    name: str
+    array: npt.NDArray[np.generic]
+
+
+class SharedArray(NamedTuple):
+    """A static shared or local array: where it lies in its segment."""
+
+    name: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    span: int
+
+
+@dataclass(slots=True)
+class Program:
+    """A kernel as flat bytecode, ready for a VM.  Row numbers are byte offsets into a warp's register block."""
+
+    name: str
+    code: npt.NDArray[np.int64]
+    """[instructions, 8], columns as in FIELDS"""
+    register_bytes: int
+    """of a warp; a multiple of ROW"""
+    constants: list[Constant] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    constant_arrays: list[ConstantArray] = field(default_factory=list)
+    specials: dict[str, int] = field(default_factory=dict)
+    """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local, dynamic
+    (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
+    shared_bytes: int = 0
+    local_bytes: int = 0
+    """per thread"""
+    shared: list[SharedArray] = field(default_factory=list)
+    locals: list[SharedArray] = field(default_factory=list)
+    uses_dynamic_shared: bool = False
+    spans: list[Span] = field(default_factory=list)
+    """distinct spans"""
+    span_of: list[int] = field(default_factory=list)
+    """instruction -> index into spans"""
+    stack_of: list[tuple[int, ...]] = field(default_factory=list)
+    """instruction -> spans of the calls it was inlined through, outermost first"""
+    array_of: list[str | None] = field(default_factory=list)
+    """instruction -> source name of the array it touches"""
+    element_of: list[str | None] = field(default_factory=list)
+    """instruction -> dtype name of that array's element"""
+    traps: list[str] = field(default_factory=list)
+
+    def listing(self) -> str:
+        """The program as text, one instruction a line, for people and tests."""
+        lines = []
+        for pc, row in enumerate(self.code.tolist()):
+            op, guard, *rest = row
+            g = "" if not guard else f"@{'!' if guard & 1 else ''}p{guard >> 3} "
+            fields = " ".join(f"{n}={v}" for n, v in zip(FIELDS[2:], rest, strict=True) if v)
+            lines.append(f"{pc:4} {g}{NAMES[op]} {fields}".rstrip())
+        return "\n".join(lines)

@@ -1,0 +1,26 @@
+"""Every finding code: how severe it is and what it means, in one line."""
+
+from __future__ import annotations
+
+CODES: dict[str, tuple[str, str]] = {
+    "deadlock": ("error", "no warp can go on, and not all have finished"),
+    "race": ("error", "conflicting accesses of two warps that nothing orders"),
+    "intra-warp-race": ("error", "conflicting accesses of two lanes of a warp that nothing orders"),
+    "barrier-recycling": ("error", "an operation can be counted into the wrong generation of a named barrier"),
+    "count-mismatch": ("error", "operations of one barrier generation name different thread counts"),
+    "oversubscribed": ("error", "a barrier generation that its participants can never complete"),
+    "all-arrive": ("error", "a barrier generation completes by arrivals alone and releases nobody"),
+    "barrier-divergence": ("error", "a warp-wide or aligned barrier operation reached by a part of the warp"),
+    "invalid-barrier": ("error", "a barrier id outside 0-15 or a count that is no positive multiple of 32"),
+    "out-of-bounds": ("error", "an access outside the array, or through a negative index, or a store to constant memory"),
+    "misaligned": ("error", "an address that is not a multiple of the access's size"),
+    "uninitialized-read": ("error", "a read of memory that nothing has written"),
+    "transfer-missed": ("error", "a transfer left destination bytes unwritten"),
+    "transfer-duplicated": ("error", "a transfer wrote destination bytes more than once"),
+    "transfer-spilled": ("error", "a transfer touched bytes outside its destination"),
+    "dangling-arrive": ("warning", "arrivals left in an open barrier generation when the CTA ends"),
+    "bank-conflict": ("warning", "lanes of a shared access meet in one bank"),
+    "uncoalesced": ("warning", "a global access touches more sectors than its bytes need"),
+}
+CODE_NAMES = tuple(CODES)
+CODE_NUMBERS = {code: number for number, code in enumerate(CODE_NAMES)}

@@ -1,0 +1,52 @@
+"""Errors that a user can meet.  Each says what is wrong, where, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsemu.bytecode import Span
+    from wsemu.finding import Report
+
+
+class WsemuError(Exception):
+    """Base of all errors of this package."""
+
+
+class UsageError(WsemuError):
+    """The launch or its arguments are wrong (exit code 2)."""
+
+
+class KernelError(WsemuError):
+    """The kernel's source cannot be compiled: not part of the dialect, a wrong type, an unknown name (exit code 2).
+
+    `span` is where; `remedy` what to write instead; `calls` the spans of the calls that led there, outermost first.
+    """
+
+    def __init__(self, message: str, span: Span | None = None, remedy: str = "", calls: tuple[Span, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.remedy = remedy
+        self.calls = calls
+
+    def __str__(self) -> str:
+        where = f"{self.span.file}:{self.span.line}:{self.span.column + 1}: " if self.span else ""
+        return where + self.message + (f" (help: {self.remedy})" if self.remedy else "")
+
+
+class UnsupportedError(KernelError):
+    """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
+
+
+class CheckFailed(WsemuError):
+    """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
+
+        return render(self.report)

@@ -1,0 +1,121 @@
+"""`wsemu.ptx` in kernels: named barriers, and loads and stores of whole vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wsemu import ptx
+from wsemu.frontend.calls import NOTHING, array, integer, means, result, scalar
+from wsemu.frontend.library_cuda import ALIGNED, reduced
+from wsemu.frontend.library_memory import enter_load, enter_store
+from wsemu.frontend.promotion import number_type
+from wsemu.frontend.scalars import describe, register, scalar_cast, truth
+from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, boolean, int32
+from wsemu.marker import KernelFunction
+
+
+def _barrier(call: Any, function: KernelFunction, barrier: Value, count: Value | None) -> tuple[int, ...]:
+    """Registers of id and count; without a count the whole CTA takes part."""
+    number = integer(call, barrier, f"the barrier of `{function.name}`", int32)
+    if count is None:
+        return (register(call.b, number),)
+    threads = integer(call, count, f"the count of `{function.name}`", int32)
+    return register(call.b, number), register(call.b, threads)
+
+
+def _enter_barrier(prefix: str, auxiliary: int) -> None:
+    sync, arrive = ptx.FUNCTIONS[f"{prefix}_sync"], ptx.FUNCTIONS[f"{prefix}_arrive"]
+
+    @means(sync)
+    def wait(call: Any, barrier: Value, count: Value | None) -> Value:
+        call.b.effect("bar.sync", _barrier(call, sync, barrier, count), auxiliary=auxiliary)
+        return NOTHING
+
+    @means(arrive)
+    def give(call: Any, barrier: Value, count: Value | None) -> Value:
+        if count is None:
+            raise call.error(f"`{arrive.name}` needs a count", "give the number of threads, as PTX does")
+        call.b.effect("bar.arrive", _barrier(call, arrive, barrier, count), auxiliary=auxiliary)
+        return NOTHING
+
+    for what in ("popc", "and", "or"):
+        _enter_reduction(ptx.FUNCTIONS[f"{prefix}_red_{what}"], f"bar.red.{what}", auxiliary)
+
+
+def _enter_reduction(function: KernelFunction, operation: str, auxiliary: int) -> None:
+    @means(function)
+    def reduction(call: Any, barrier: Value, count: Value | None, predicate: Value) -> Value:
+        holds = truth(call.b, scalar(call, predicate, f"the predicate of `{function.name}`"))
+        operands = (*_barrier(call, function, barrier, count), register(call.b, holds))
+        outcome = reduced(call.b, operation, operands, auxiliary)
+        return outcome if operation == "bar.red.popc" else scalar_cast(call.b, outcome, boolean)
+
+
+_enter_barrier("bar", ALIGNED)
+_enter_barrier("barrier", 0)
+
+
+# -- vectors -----------------------------------------------------------------------------------------------------------------
+
+
+def _vector(call: Any, function: KernelFunction, ary: Value, index: Value, length: int) -> tuple[ArrayValue, NumberType, Any, int]:
+    """The array, its element type, and the address of the first element of a vector."""
+    target = array(call, ary, f"`{function.name}`")
+    type_ = number_type(target.dtype)
+    if type_ is None or type_.kind not in "iuf":
+        raise call.error(f"`{function.name}` on array `{target.name}` of {target.dtype}", "use an array of integers or floats")
+    if type_.bits * length > 128:
+        raise call.error(f"`{function.name}` of {length} {type_}: {type_.bits * length // 8} bytes", "a vector has at most 16")
+    indices = list(index.items) if isinstance(index, TupleValue) else [index]
+    if len(indices) != target.ndim:
+        raise call.error(
+            f"`{function.name}`: array `{target.name}` has {target.ndim} dimensions, the index {len(indices)}",
+            "give one index for each dimension, as a tuple",
+        )
+    if target.strides[-1].literal != type_.bits // 8:
+        raise call.error(f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array")
+    for item in indices:
+        integer(call, item, f"the index of `{function.name}`")
+    address, offset = call.arrays.element_address(call.b, target, indices)
+    return target, type_, address, offset
+
+
+def _enter_load(function: KernelFunction, length: int) -> None:
+    @means(function)
+    def load(call: Any, ary: Value, index: Value) -> Value:
+        source, type_, address, offset = _vector(call, function, ary, index, length)
+        registers = call.b.effect(
+            f"ld.v{length}.b{type_.bits}", (address,), results=(type_.register,) * length, immediate=offset,
+            array=source.name, element=str(source.dtype),
+        )  # fmt: skip
+        return TupleValue(tuple(result(type_, r) for r in registers))
+
+
+def _enter_store(function: KernelFunction, length: int) -> None:
+    @means(function)
+    def store(call: Any, ary: Value, index: Value, values: Value) -> Value:
+        if not isinstance(values, TupleValue) or len(values.items) != length:
+            raise call.error(f"`{function.name}` stores {describe(values)}", f"give a tuple of {length} numbers")
+        target, type_, address, offset = _vector(call, function, ary, index, length)
+        if not target.writable:
+            raise call.error(f"`{function.name}` on the constant array `{target.name}`", "pass the array as an argument")
+        numbers: list[Scalar] = [scalar_cast(call.b, scalar(call, x, f"`{function.name}`"), type_) for x in values.items]
+        call.b.effect(
+            f"st.v{length}.b{type_.bits}", (address, *(register(call.b, x) for x in numbers)), immediate=offset,
+            array=target.name, element=str(target.dtype),
+        )  # fmt: skip
+        return NOTHING
+
+
+for _name, _function in ptx.FUNCTIONS.items():
+    _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
+    if _name.startswith("ld"):
+        if _length > 1:
+            _enter_load(_function, _length)
+        else:
+            enter_load(_function)
+    elif _name.startswith("st"):
+        if _length > 1:
+            _enter_store(_function, _length)
+        else:
+            enter_store(_function)

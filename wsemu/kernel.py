@@ -1,0 +1,201 @@
+"""`cuda.jit`: what stands for a kernel on the host, and the shape of its launch."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from wsemu import settings
+from wsemu.errors import UsageError
+from wsemu.limits import WARP, limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FunctionType
+
+Dimensions = tuple[int, int, int]
+OPTIONS = frozenset(
+    "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds lineinfo "
+    "link lto max_registers nopython opt shared_memory_carveout signature target".split()
+)
+"""the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here"""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfiguration:
+    """The shape of a launch, within the limits of `arch`: make one with `configure`."""
+
+    grid: Dimensions
+    """CTAs in x, y, z"""
+    block: Dimensions
+    """threads of a CTA in x, y, z"""
+    dynamic_shared: int
+    """bytes of dynamic shared memory of a CTA"""
+    arch: str
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        """Warps of a CTA; the last may be partial."""
+        return -(-self.threads // WARP)
+
+    @property
+    def ctas(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def configure(
+    grid: Any, block: Any, stream: object = 0, dynamic_shared: Any = 0, *, arch: str | None = None
+) -> LaunchConfiguration:
+    """Check the parameters of `kernel[grid, block, stream, dynamic_shared]`.
+
+    `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches run
+    one after the other, so that any `stream` will do.  UsageError names what exceeds the limits of `arch`.
+    """
+    arch = settings.current().arch if arch is None else arch
+    limit = limits(arch)
+    dimensions = _dimensions(grid, "grid")
+    threads = _dimensions(block, "block")
+    count = threads[0] * threads[1] * threads[2]
+    if count > limit.threads:
+        shape = "" if threads[1:] == (1, 1) else f" ({' x '.join(map(str, threads))})"
+        raise UsageError(
+            f"block of {count:,} threads{shape}: at most {limit.threads:,} on {arch}; use a smaller block and a larger grid"
+        )
+    if threads[0] > limit.block[0] or threads[1] > limit.block[1] or threads[2] > limit.block[2]:
+        raise UsageError(_too_large("block", threads, limit.block, arch))
+    if dimensions[0] > limit.grid[0] or dimensions[1] > limit.grid[1] or dimensions[2] > limit.grid[2]:
+        raise UsageError(_too_large("grid", dimensions, limit.grid, arch))
+    size = dynamic_shared if type(dynamic_shared) is int else _integer(dynamic_shared, "dynamic shared memory")
+    if size < 0:
+        raise UsageError(f"dynamic shared memory of {size:,} bytes: give 0 or more")
+    if size > limit.shared:
+        raise UsageError(
+            f"{size:,} bytes of dynamic shared memory: at most {limit.shared:,} on {arch}; "
+            "lower the fourth launch parameter `kernel[grid, block, stream, dynamic_shared]`"
+        )
+    return LaunchConfiguration(dimensions, threads, size, arch)
+
+
+def _dimensions(value: Any, name: str) -> Dimensions:
+    """Three positive ints from an int or a tuple or list of one to three."""
+    if type(value) is int:  # the usual case, kept fast
+        result = (value, 1, 1)
+    elif isinstance(value, (tuple, list)):
+        if not 1 <= len(value) <= 3:
+            raise UsageError(f"{name} {value!r} has {len(value)} dimensions: give one to three")
+        x, y, z = (*(_integer(extent, name) for extent in value), 1, 1)[:3]
+        result = (x, y, z)
+    else:
+        result = (_integer(value, name), 1, 1)
+    if result[0] < 1 or result[1] < 1 or result[2] < 1:
+        raise UsageError(f"{name} {value!r} is empty: every dimension needs 1 or more")
+    return result
+
+
+def _integer(value: Any, name: str) -> int:
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    whole = isinstance(value, float) and value.is_integer()
+    remedy = f"write {int(value)}" if whole else "use `//` for a whole quotient" if isinstance(value, float) else "give an int"
+    raise UsageError(f"{name} has {value!r}, of type {type(value).__name__}, where an int belongs: {remedy}")
+
+
+def _too_large(name: str, extents: Dimensions, most: Dimensions, arch: str) -> str:
+    axis = next(i for i in range(3) if extents[i] > most[i])
+    text = f"{name}.{'xyz'[axis]} is {extents[axis]:,}: at most {most[axis]:,} on {arch}"
+    if axis == 0:
+        return f"{text}; use {name}.y too, or let a thread do more"
+    return f"{text}; put the larger extent on {name}.x"
+
+
+class Kernel:
+    """A function of the kernel dialect: `kernel[grid, block](*arguments)` launches it, checked.
+
+    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given.
+    """
+
+    __wrapped__: FunctionType
+
+    def __init__(self, py_func: FunctionType, *, device: bool = False, options: dict[str, Any] | None = None) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func = py_func
+        self.device = device
+        self.options = options or {}
+
+    def __getitem__(self, parameters: Any) -> Callable[..., None]:
+        """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
+        name = self.__name__
+        if self.device:
+            raise UsageError(f"`{name}` is a device function: call it from a kernel, or drop `device=True` to launch it")
+        if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
+            count = len(parameters) if isinstance(parameters, tuple) else 1
+            raise UsageError(
+                f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
+                f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
+            )
+        return functools.partial(self._launch, configure(*parameters))
+
+    def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
+        if named:
+            raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
+        from wsemu.check import launch  # the composition imports this module
+
+        launch(self, configuration, arguments)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """A device function runs as plain Python; a kernel needs a launch configuration."""
+        if self.device:
+            return self.py_func(*arguments, **named)
+        name = self.__name__
+        raise UsageError(f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)`")
+
+    def __repr__(self) -> str:
+        return f"<{'device function' if self.device else 'kernel'} {self.__qualname__}>"
+
+    __name__: str
+    __qualname__: str
+
+
+@overload
+def jit(signature: FunctionType, /, **options: Any) -> Kernel: ...
+@overload
+def jit(signature: object = None, /, **options: Any) -> Callable[[Callable[..., Any]], Kernel]: ...
+def jit(signature: Any = None, /, **options: Any) -> Any:
+    """Declare a kernel, or with `device=True` a function that kernels call: `@jit`, `@jit(...)`, as in Numba-CUDA.
+
+    A signature is accepted and not needed: a launch compiles for the arguments it gets.  Options for the GPU's compiler
+    are kept for it and change nothing here.
+    """
+    if isinstance(signature, Kernel):
+        signature = signature.py_func
+    for name in ("func_or_sig", "signature"):
+        signature = options.pop(name, signature)
+    unknown = sorted(set(options) - OPTIONS)
+    if unknown:
+        raise UsageError(f"`jit` has no option `{unknown[0]}`: the options are {', '.join(sorted(OPTIONS))}")
+    device = bool(options.pop("device", False))
+    if isinstance(signature, staticmethod):
+        signature = signature.__func__
+    if _is_signature(signature):
+        return lambda function: _kernel(function, device, options)
+    return _kernel(signature, device, options)
+
+
+def _is_signature(value: Any) -> bool:
+    return value is None or isinstance(value, (str, tuple, list)) or hasattr(value, "return_type")
+
+
+def _kernel(function: Any, device: bool, options: dict[str, Any]) -> Kernel:
+    if not hasattr(function, "__code__"):
+        raise UsageError(f"`jit` decorates a Python function, not {function!r} of type {type(function).__name__}")
+    return Kernel(function, device=device, options=options)

@@ -1,0 +1,264 @@
+"""Global, shared and local memory in compiled code: which accesses are good, what they cost, what was never written.
+
+An access is judged as a whole (`operations.lane_pattern`); only when that fails are its lanes looked at one by one
+(`careful_lane`), each reported and, if it has no place in memory, left out: a load then gives 0, a store does nothing.
+Costs follow the measured model of Hopper (32 banks of 4 bytes; sectors of 32 bytes): see `checkers/`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
+from wsemu.machine import machine_at, raw_at, record_finding, segment_at
+from wsemu.operations import (
+    AFFINE,
+    SAME,
+    UNIT,
+    load_i64,
+    load_u8,
+    lowest_bit,
+    set_bytes,
+    store_i64,
+    store_u8,
+    unset_bytes,
+)
+from wsemu.codes import CODE_NUMBERS
+
+JIT = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
+    CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
+)
+OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
+"""detail[1] of an out-of-bounds finding"""
+
+
+def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):  # type: ignore[no-untyped-def]
+    """Enter a finding, or count it when this code was already seen at these two places.  Called by address."""
+    m = machine_at(address, 0)
+    for i in range(m.raw_count):
+        r = raw_at(m.raw, i)
+        if r.code == code and r.pc == pc and r.other_pc == other_pc:
+            r.count += 1
+            return np.int64(0)
+    if m.raw_count < m.raw_capacity:
+        r = raw_at(m.raw, m.raw_count)
+        m.raw_count += 1
+        r.code = code
+        r.pc = pc
+        r.cta = m.cta
+        r.warp = warp
+        r.lanes = lanes
+        r.other_pc = other_pc
+        r.other_warp = other_warp
+        r.count = 1
+        r.detail[0] = x0
+        r.detail[1] = x1
+        r.detail[2] = x2
+        r.detail[3] = x3
+        r.detail[4] = x4
+    return np.int64(0)
+
+
+@njit(**JIT)
+def careful_lane(m, pc, warp, address, lane, size, writes):  # type: ignore[no-untyped-def]
+    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what is wrong."""
+    bit = np.int64(1) << lane
+    if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
+        index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0))
+        return np.int64(0)
+    if address < 0:
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0))
+        return np.int64(0)
+    flag = address & ADDRESS_WRAPPED
+    address ^= flag
+    number = address >> SEGMENT_SHIFT
+    offset = address & ((1 << SEGMENT_SHIFT) - 1)
+    if number < SHARED or number >= m.segment_count:
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0))
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    if offset > segment.bytes - size:
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, segment.bytes))
+        return np.int64(0)
+    if offset & (size - 1):
+        record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
+        return np.int64(0)
+    if writes and not segment.writable:
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, READ_ONLY, size, number, segment.bytes))
+        return np.int64(0)
+    if flag:
+        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, WRAPPED, size, number, segment.bytes))
+    return segment.host - (number << SEGMENT_SHIFT) - flag
+
+
+@njit(**JIT)
+def note_written(initialised, offset, size):  # type: ignore[no-untyped-def]
+    """Mark bytes as written; returns how many were not before."""
+    new = np.int64(0)
+    for q in range(size):
+        new += load_u8(initialised + offset + q) == 0
+        store_u8(initialised + offset + q, 1)
+    return new
+
+
+@njit(**JIT)
+def was_written(initialised, offset, size):  # type: ignore[no-untyped-def]
+    for q in range(size):
+        if load_u8(initialised + offset + q) == 0:
+            return False
+    return True
+
+
+@njit(**JIT)
+def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):  # type: ignore[no-untyped-def]
+    """Stores mark bytes of shared and local memory; loads of bytes that nobody marked are reported.
+
+    A segment that has been written as a whole is tracked no longer.
+    """
+    segment = segment_at(m.segments, number)
+    initialised = segment.initialised
+    new = np.int64(0)
+    if pattern == UNIT:
+        first = load_i64(registers + a) + bias
+        for piece in range(size):
+            place = initialised + first + piece * LANES
+            unset = unset_bytes(place)
+            if unset and reads:
+                report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
+                return
+            if unset:
+                set_bytes(place)
+                new += unset
+    else:
+        if reads:
+            report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
+        rest = mask if writes else np.int64(0)
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            new += note_written(initialised, load_i64(registers + a + 8 * lane) + bias, size)
+    segment.unwritten -= new
+    if segment.unwritten == 0:
+        segment.initialised = 0
+
+
+@njit(**JIT)
+def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):  # type: ignore[no-untyped-def]
+    lanes = np.int64(0)
+    first = np.int64(0)
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        offset = load_i64(registers + a + 8 * lane) + bias
+        if not was_written(initialised, offset, size):
+            if lanes == 0:
+                first = offset
+            lanes |= np.int64(1) << lane
+    if lanes:
+        record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, warp, lanes, -1, -1), ((number << SEGMENT_SHIFT) | first, 0, size, number, 0))
+
+
+# -- what an access costs -----------------------------------------------------------------------------------------------------
+TABLE = 128
+"""slots of the distinct-value table in scratch; each holds stamp << 44 | value"""
+
+
+@njit(**JIT)
+def is_new(m, value):  # type: ignore[no-untyped-def]
+    """Enter a value below 2^44 into the table of the present stamp; False if it was there."""
+    key = (m.stamp << 44) | value
+    h = (value * 0x9E3779B1 >> 8) & (TABLE - 1)
+    while True:
+        place = m.scratch + 8 * h
+        old = load_i64(place)
+        if old == key:
+            return False
+        if old >> 44 != m.stamp:
+            store_i64(place, key)
+            return True
+        h = (h + 1) & (TABLE - 1)
+
+
+@njit(**JIT)
+def new_stamp(m):  # type: ignore[no-untyped-def]
+    m.stamp += 1
+    if m.stamp >= 1 << 18:
+        for q in range(TABLE):
+            store_i64(m.scratch + 8 * q, 0)
+        m.stamp = 1
+
+
+@njit(**JIT)
+def pairs_share(registers, a, mask, distance):  # type: ignore[no-untyped-def]
+    """Every active lane l: lane l ^ distance is inactive or has the same address."""
+    for lane in range(LANES):
+        other = lane ^ distance
+        if (mask >> lane) & 1 and (mask >> other) & 1:
+            if load_i64(registers + a + 8 * lane) != load_i64(registers + a + 8 * other):
+                return False
+    return True
+
+
+@njit(**JIT)
+def bank_wavefronts(m, registers, a, bias, mask, size, store):  # type: ignore[no-untyped-def]
+    """Wavefronts of one shared access: per pass the most distinct words in one bank, summed over passes."""
+    passes = 1 if size <= 4 else size >> 2
+    if not store and size > 4 and (pairs_share(registers, a, mask, np.int64(1)) or pairs_share(registers, a, mask, np.int64(2))):
+        passes >>= 1
+    lanes = LANES // passes
+    words = (size + 3) >> 2
+    banks = m.scratch + 8 * TABLE
+    total = np.int64(0)
+    for group in range(passes):
+        for q in range(32):
+            store_i64(banks + 8 * q, 0)
+        new_stamp(m)
+        worst = np.int64(0)
+        for lane in range(group * lanes, (group + 1) * lanes):
+            if (mask >> lane) & 1:
+                word = (load_i64(registers + a + 8 * lane) + bias) >> 2
+                for q in range(words):
+                    if is_new(m, word + q):
+                        place = banks + 8 * ((word + q) & 31)
+                        n = load_i64(place) + 1
+                        store_i64(place, n)
+                        worst = max(worst, n)
+        total += worst
+    return total
+
+
+@njit(**JIT)
+def shared_cost(m, registers, a, bias, mask, pattern, size, store):  # type: ignore[no-untyped-def]
+    if pattern == SAME and (size <= 4 or (size == 8 and not store)):
+        return np.int64(1)
+    if pattern == AFFINE and size == 4:
+        stride = (load_i64(registers + a + 8) - load_i64(registers + a)) >> 2
+        return min(np.int64(32), stride & -stride)
+    return bank_wavefronts(m, registers, a, bias, mask, size, store)
+
+
+@njit(**JIT)
+def sector_cost(m, registers, a, bias, mask, pattern, size):  # type: ignore[no-untyped-def]
+    """Distinct 32-byte sectors of one global access; arrays count as placed at sector boundaries."""
+    if pattern == SAME:
+        return np.int64(1)
+    if pattern == AFFINE:
+        first = load_i64(registers + a) + bias
+        last = load_i64(registers + a + 8 * (LANES - 1)) + bias
+        if abs(last - first) >= 32 * (LANES - 1):
+            return np.int64(LANES)
+        return abs((last >> 5) - (first >> 5)) + 1
+    new_stamp(m)
+    n = np.int64(0)
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if is_new(m, (load_i64(registers + a + 8 * lane) + bias) >> 5):
+            n += 1
+    return n
+

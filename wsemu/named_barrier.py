@@ -1,0 +1,208 @@
+"""Named barriers, as the hardware counts them.
+
+Rules, cited where they are kept (measured on an H200; PTX ISA, "bar, barrier"):
+
+B1  16 barriers a CTA, ids 0 to 15             B8  with a count, exited warps still count
+B2  a count is a positive multiple of 32       B9  surplus arrivals open the next generation
+B3  an operation counts its whole warp         B10 arrivals alone complete a generation, releasing nobody
+B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
+B5  one count per generation                   B12 aligned forms need a converged warp
+B6  a warp may take part twice                 B13 (order of memory) belongs to happens_before.py
+B7  no count: the CTA's live warps
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from wsemu.bytecode import LANES, OPCODE
+from wsemu.codes import CODE_NUMBERS
+from wsemu.machine import BARRIERS, barrier_at, entry_at, instruction_at, record_finding, warp_at
+from wsemu.memory import JIT
+from wsemu.operations import load_u32, lowest_bit, popcount, store_u32
+
+ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBED = (
+    CODE_NUMBERS[c]
+    for c in ("all-arrive", "barrier-divergence", "count-mismatch", "dangling-arrive", "invalid-barrier", "oversubscribed")
+)
+SYNC, ARRIVE, POPC, EVERY, SOME = (
+    OPCODE[f"bar.{name}"] for name in ("sync", "arrive", "red.popc", "red.and", "red.or")
+)
+GOES_ON, WAITS, STOPS = range(3)
+"""what an operation does to its warp; STOPS: the hardware raises an illegal instruction"""
+BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
+"""detail[2] of an invalid-barrier finding"""
+
+
+@njit(**JIT)
+def uniform(registers, row, mask):  # type: ignore[no-untyped-def]
+    """All lanes of `mask` hold the same b32 value."""
+    first = load_u32(registers + row + 4 * lowest_bit(mask))
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) != first:
+            return False
+        rest &= rest - 1
+    return True
+
+
+@njit(**JIT)
+def signed32(x):  # type: ignore[no-untyped-def]
+    return (x ^ 0x80000000) - 0x80000000
+
+
+@njit(**JIT)
+def check_operands(m, warp, pc, registers, id_row, count_row, mask):  # type: ignore[no-untyped-def]
+    """(id, count or 0 for the whole CTA), or id -1 after reporting what is wrong with them."""
+    number = signed32(load_u32(registers + id_row + 4 * lowest_bit(mask)))
+    count = np.int64(0)
+    if count_row:
+        count = signed32(load_u32(registers + count_row + 4 * lowest_bit(mask)))
+    wrong = np.int64(-1)
+    if number < 0 or number >= BARRIERS:  # B1
+        wrong = np.int64(BAD_ID)
+    elif count_row and (count <= 0 or count & 31):  # B2
+        wrong = np.int64(BAD_COUNT)
+    elif not uniform(registers, id_row, mask) or (count_row and not uniform(registers, count_row, mask)):
+        wrong = np.int64(ID_DIFFERS)
+    if wrong >= 0:
+        record_finding(m.report_entry, m.address, (INVALID, pc, warp, mask, -1, -1), (number, count, wrong, 0, 0))
+        return np.int64(-1), count
+    if count > m.warp_count * LANES:
+        record_finding(m.report_entry, m.address, (OVERSUBSCRIBED, pc, warp, mask, -1, -1), (number, count, m.warp_count * LANES, 0, 0))
+    return number, count
+
+
+@njit(**JIT)
+def give_predicate(m, b, registers, row, mask):  # type: ignore[no-untyped-def]
+    """Add a warp's predicates to the reduction of the open generation."""
+    if b.arrived == 0 and b.syncs == 0:
+        b.popc = 0
+        b.every = 1
+        b.some = 0
+    p = load_u32(registers + row) & mask
+    b.popc += popcount(p)
+    if p != mask:
+        b.every = 0
+    if p != 0:
+        b.some = 1
+
+
+@njit(**JIT)
+def take_result(b, registers, instruction, mask):  # type: ignore[no-untyped-def]
+    """Write the reduction into the lanes of a released warp."""
+    if instruction.op == POPC:
+        rest = mask
+        while rest:
+            store_u32(registers + instruction.d + 4 * lowest_bit(rest), b.popc)
+            rest &= rest - 1
+    elif instruction.op == EVERY or instruction.op == SOME:
+        value = b.every if instruction.op == EVERY else b.some
+        old = load_u32(registers + instruction.d)
+        store_u32(registers + instruction.d, (old & ~mask) | (mask if value else 0))
+
+
+@njit(**JIT)
+def release(m, number, b):  # type: ignore[no-untyped-def]
+    for u in range(m.warp_count):
+        warp = warp_at(m.warps, u)
+        if warp.waits != number:
+            continue
+        warp.waits = -1
+        if warp.parked == 0:
+            take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
+        else:
+            for e in range(warp.parked_count):
+                entry = entry_at(warp.parked_entries, e)
+                take_result(b, warp.registers, instruction_at(m.code, entry.resume - 1), entry.mask)
+
+
+@njit(**JIT)
+def complete_if_met(m, number, pc, warp):  # type: ignore[no-untyped-def]
+    """Close the open generation when its count is met: release the waiting warps and reset (B4)."""
+    b = barrier_at(m.barriers, number)
+    wanted = b.expected if b.expected else m.live_warps * LANES  # B7
+    if b.arrived == 0 or b.arrived < wanted:
+        return
+    if b.syncs == 0:  # B10
+        record_finding(m.report_entry, m.address, (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp), (number, b.generation, b.arrived, 0, 0))
+    release(m, number, b)
+    b.last_warps = b.warps
+    b.warps = 0
+    b.arrived = 0
+    b.syncs = 0
+    b.expected = 0
+    b.generation += 1
+
+
+@njit(**JIT)
+def warp_left(m, warp, pc):  # type: ignore[no-untyped-def]
+    """A warp has exited: barriers without a count no longer wait for it (B7)."""
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        if b.arrived and b.expected == 0 and m.live_warps:
+            complete_if_met(m, number, pc, warp)
+
+
+@njit(**JIT)
+def take_part(m, w, pc, op, number, count, wait_mask):  # type: ignore[no-untyped-def]
+    """Count warp w into the open generation of a barrier whose operands are good."""
+    b = barrier_at(m.barriers, number)
+    if b.arrived == 0:
+        b.expected = count
+        b.first_pc = pc
+        b.first_warp = w
+    else:
+        whole = m.warp_count * LANES
+        if (b.expected if b.expected else whole) != (count if count else whole):  # B5
+            record_finding(m.report_entry, m.address, (COUNT_MISMATCH, pc, w, wait_mask, b.first_pc, b.first_warp), (number, b.generation, b.expected if b.expected else whole, count if count else whole, b.arrived))  # fmt: skip
+            return STOPS
+    b.arrived += LANES  # B3
+    if w < 64:
+        b.warps |= np.int64(1) << w
+    if op != ARRIVE:
+        b.syncs += 1
+        warp = warp_at(m.warps, w)
+        warp.waits = number
+        warp.wait_pc = pc
+        warp.wait_mask = wait_mask
+    complete_if_met(m, number, pc, w)
+    return GOES_ON if op == ARRIVE or warp_at(m.warps, w).waits < 0 else WAITS
+
+
+@njit(**JIT)
+def barrier_operation(m, w, pc, mask):  # type: ignore[no-untyped-def]
+    """The lanes `mask` of warp w execute the barrier instruction at pc: GOES_ON, WAITS or STOPS."""
+    instruction = instruction_at(m.code, pc)
+    warp = warp_at(m.warps, w)
+    number, count = check_operands(m, w, pc, warp.registers, instruction.a, instruction.b, mask)
+    if number < 0:
+        return STOPS
+    if instruction.aux and mask != warp.alive:  # B12; the hardware then counts as in B3
+        record_finding(m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0))
+    if instruction.op >= POPC:
+        give_predicate(m, barrier_at(m.barriers, number), warp.registers, instruction.c, mask)
+    return take_part(m, w, pc, instruction.op, number, count, mask)
+
+
+@njit(**JIT)
+def report_dangling(m):  # type: ignore[no-untyped-def]
+    """At the CTA's end: generations that arrivals opened and nothing completed (B11)."""
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        if b.arrived:
+            record_finding(m.report_entry, m.address, (DANGLING, b.first_pc, b.first_warp, 0, -1, -1), (number, b.generation, b.arrived, b.expected, 0))
+
+
+@njit(**JIT)
+def reset(m):  # type: ignore[no-untyped-def]
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        b.expected = 0
+        b.arrived = 0
+        b.generation = 0
+        b.syncs = 0
+        b.warps = 0
+        b.last_warps = 0
+        b.popc = 0

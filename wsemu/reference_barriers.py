@@ -1,0 +1,180 @@
+"""Named barriers of the reference interpreter.  The rules B1 to B13 are those of the table in the documentation.
+
+A warp takes part as a whole (B3): `count_warp` is called once for each operation of a warp, whichever lanes execute it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from wsemu.bytecode import LANES
+from wsemu.outcome import RawFinding, Status
+from wsemu.reference_operations import signed
+
+if TYPE_CHECKING:
+    from wsemu.reference import Cta, Group, Warp, WarpRun
+
+BARRIERS = 16
+BAD_ID, BAD_COUNT, LANES_DIFFER = 0, 1, 2
+"""detail `kind` of an invalid-barrier finding"""
+
+
+class Stop(Exception):
+    """The launch cannot go on: what the hardware answers with an illegal instruction, or a trap."""
+
+    def __init__(self, status: Status, pc: int, warp: int) -> None:
+        super().__init__(status)
+        self.status = status
+        self.pc = pc
+        self.warp = warp
+
+
+@dataclass(slots=True)
+class Participant:
+    """One operation of the open generation: which warp, which instruction, whether it waits; for `bar.red` its votes."""
+
+    warp: int
+    pc: int
+    waits: bool
+    votes: int | None = None
+    voters: int = 0
+
+
+@dataclass(slots=True)
+class Barrier:
+    """A named barrier; `expected` threads, 0 for the whole CTA."""
+
+    number: int
+    generation: int = 0
+    arrived: int = 0
+    expected: int = 0
+    participants: list[Participant] = field(default_factory=list)
+
+
+def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
+    """Count a warp into a barrier.  Its lanes are parked; they go on at once unless the operation waits (B4)."""
+    cta, warp = run.cta, run.warp
+    number, count = _operands(run, fields, pc, lanes)
+    barrier = cta.barriers[number]
+    whole = len(cta.warps) * LANES
+    if barrier.arrived and (barrier.expected or whole) != (count or whole):  # B5
+        first = barrier.participants[0]
+        cta.launch.report(
+            RawFinding(
+                "count-mismatch", pc, cta.number, warp.number, lanes, first.pc, first.warp,
+                {
+                    "barrier": number, "generation": barrier.generation, "expected": barrier.expected or whole,
+                    "count": count or whole, "arrived": barrier.arrived,
+                },
+            )
+        )  # fmt: skip
+        raise Stop("fault", pc, warp.number)
+    if not barrier.arrived:
+        barrier.expected = count
+    participant = Participant(warp.number, pc, name != "bar.arrive")
+    if name.startswith("bar.red"):
+        participant.votes = warp.predicates.get(fields[5], 0) & lanes
+        participant.voters = lanes
+    barrier.participants.append(participant)
+    barrier.arrived += LANES  # B3
+    if participant.waits:
+        warp.waits, warp.wait_pc = number, pc
+    else:
+        _go_on(warp)
+    _complete(cta, barrier, pc, warp)
+
+
+def _operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> tuple[int, int]:
+    """(barrier, count in threads or 0), after checking them (B1, B2)."""
+    cta, warp = run.cta, run.warp
+    there = [lane for lane in range(LANES) if lanes >> lane & 1]
+    numbers = [signed(run.read(fields[3], "b32", lane), 32) for lane in there]
+    counts = [signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0 for lane in there]
+    number, count = numbers[0], counts[0]
+
+    def invalid(kind: int) -> NoReturn:
+        cta.finding("invalid-barrier", pc, warp.number, lanes, barrier=number, count=count, kind=kind)
+        raise Stop("fault", pc, warp.number)
+
+    if not 0 <= number < BARRIERS:
+        invalid(BAD_ID)
+    if fields[4] and (count <= 0 or count % LANES):
+        invalid(BAD_COUNT)
+    if len(set(numbers)) > 1 or len(set(counts)) > 1:
+        invalid(LANES_DIFFER)
+    threads = len(cta.warps) * LANES
+    if count > threads:
+        cta.finding("oversubscribed", pc, warp.number, lanes, barrier=number, count=count, threads=threads)
+    return number, count
+
+
+def _go_on(warp: Warp) -> None:
+    """The lanes that stood at the barrier run again, the first group first."""
+    warp.waits = -1
+    warp.ready.extend(reversed(warp.parked))
+    warp.parked = []
+
+
+def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
+    """Close the generation when its count is met, and reset for the next one at once (B4)."""
+    wanted = barrier.expected or cta.live_warps * LANES  # B7, B8
+    if not barrier.arrived or barrier.arrived < wanted:
+        return
+    if not any(p.waits for p in barrier.participants):  # B10
+        first = barrier.participants[0]
+        cta.launch.report(
+            RawFinding(
+                "all-arrive", pc, cta.number, warp.number, 0, first.pc, first.warp,
+                {"barrier": barrier.number, "generation": barrier.generation, "arrived": barrier.arrived},
+            )
+        )  # fmt: skip
+    votes = [p for p in barrier.participants if p.votes is not None]
+    for other in cta.warps:
+        if other.waits == barrier.number:
+            for group in other.parked:
+                _give_result(cta, other, group, votes)
+            _go_on(other)
+    barrier.generation += 1
+    barrier.arrived = barrier.expected = 0
+    barrier.participants = []
+
+
+def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -> None:
+    """Write the result of `bar.red` into the lanes of a group that is released."""
+    fields = cta.launch.code[group.pc - 1]
+    name = cta.launch.name_of(group.pc - 1)
+    if not name.startswith("bar.red"):
+        return
+    if name == "bar.red.popc":
+        total = sum((p.votes or 0).bit_count() for p in votes)
+        row = warp.registers.setdefault(fields[2], [0] * LANES)
+        for lane in range(LANES):
+            if group.lanes >> lane & 1:
+                row[lane] = total
+        return
+    if name == "bar.red.and":
+        answer = all(p.votes == p.voters for p in votes)
+    else:
+        answer = any(p.votes for p in votes)
+    old = warp.predicates.get(fields[2], 0)
+    warp.predicates[fields[2]] = old | group.lanes if answer else old & ~group.lanes
+
+
+def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
+    """A warp has ended: barriers without a count no longer wait for it (B7), those with one do (B8)."""
+    if cta.live_warps:
+        for barrier in cta.barriers:
+            if barrier.arrived and not barrier.expected:
+                _complete(cta, barrier, pc, warp)
+
+
+def report_dangling(cta: Cta) -> None:
+    """At the CTA's end: arrivals that nobody waited for (B11)."""
+    for barrier in cta.barriers:
+        if barrier.arrived:
+            first = barrier.participants[0]
+            cta.finding(
+                "dangling-arrive", first.pc, first.warp, 0, barrier=barrier.number, generation=barrier.generation,
+                arrived=barrier.arrived, expected=barrier.expected,
+            )  # fmt: skip

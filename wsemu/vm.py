@@ -1,0 +1,472 @@
+"""The VM: one compiled scheduler over the operations of `operations.py`.
+
+`run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs until it
+waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every schedule.
+
+Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump, and goes on
+with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from numba import cfunc, njit, types
+
+from wsemu.bytecode import LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED
+from wsemu.fingerprint import SOURCE_HASH
+from wsemu.machine import (
+    call2,
+    call4,
+    call5,
+    STACK,
+    access_at,
+    entry_at,
+    flow_at,
+    instruction_at,
+    machine_at,
+    segment_at,
+    warp_at,
+)
+from wsemu.memory import JIT, careful_lane, enter_finding, sector_cost, shared_cost, track_initialised
+from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, warp_left
+from wsemu.named_barrier import STOPS as BARRIER_STOPS
+from wsemu.operations import (
+    BAD,
+    SAME,
+    SCATTERED,
+    UNIT,
+    alu,
+    atomic,
+    lane_pattern,
+    load_i64,
+    load_store,
+    load_u32,
+    lowest_bit,
+    popcount,
+    simple_pattern,
+    store_i64,
+    store_u8,
+    store_u32,
+)
+from wsemu.warp_operations import warp_operation
+
+DONE, DEADLOCK, BUDGET, FAULT, TRAP, PARKING, STACK_OVERFLOW = range(7)
+"""why `run` returned"""
+YIELDED = 100
+"""a warp waits or has ended; never leaves `run`"""
+BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
+
+
+@njit(**JIT)
+def lane_access(m, w, pc, registers, a, imm, lane, size, writes):  # type: ignore[no-untyped-def]
+    """(host minus virtual address, segment) of one lane, judged alone; (0, 0) when it must not be made."""
+    address = load_i64(registers + a + 8 * lane) + imm
+    delta = careful_lane(m, pc, w, address, lane, size, writes)
+    if delta == 0:
+        return np.int64(0), np.int64(0)
+    return delta, (address >> SEGMENT_SHIFT) & 0xFFFF
+
+
+@njit(**JIT)
+def clear_lane(registers, d, lane, size, n):  # type: ignore[no-untyped-def]
+    """A load that cannot be made gives 0."""
+    for j in range(n):
+        for q in range(size):
+            store_u8(registers + d + 256 * j + lane * size + q, 0)
+
+
+@njit(**JIT)
+def charge(m, row, registers, a, bias, mask, pattern, size, number, op):  # type: ignore[no-untyped-def]
+    """Count an access of any pattern and what it costs.  Atomics are counted, their cost is not modelled."""
+    row.lanes += popcount(mask)
+    if op >= N_MEMORY or number == LOCAL:
+        return
+    if number == SHARED:
+        row.shared += shared_cost(m, registers, a, bias, mask, pattern, size, op >= FIRST_STORE)
+    else:
+        row.sectors += sector_cost(m, registers, a, bias, mask, pattern, size)
+
+
+FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
+
+
+@njit(**JIT)
+def judge(registers, a, mask, bias, offset, limit, size, log_size):  # type: ignore[no-untyped-def]
+    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where it can."""
+    pattern = simple_pattern(registers, a, mask, log_size)
+    if pattern == SCATTERED:
+        return lane_pattern(registers, a, mask, bias, limit - size, size) if limit >= size else np.int64(BAD)
+    extent = size << 5 if pattern == UNIT else size
+    if offset < 0 or offset > limit - extent or offset & (size - 1):
+        return np.int64(BAD)
+    return pattern
+
+
+def access(address, w, pc, registers, mask):  # type: ignore[no-untyped-def]
+    """Execute the load, store or atomic at pc for the lanes of `mask`."""
+    m = machine_at(address, 0)
+    i = instruction_at(m.code, pc)
+    op, a, imm = i.op, i.a, i.imm
+    size = i.aux & 255  # bytes a lane
+    n = (i.aux >> 8) & 255  # elements of a vector
+    writes = op >= FIRST_STORE
+    first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
+    number = first >> SEGMENT_SHIFT
+    pattern = np.int64(BAD)
+    bias = np.int64(0)
+    if number >= SHARED and number < m.segment_count:
+        segment = segment_at(m.segments, number)
+        if segment.writable or not writes:
+            bias = imm - (number << SEGMENT_SHIFT)
+            pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, i.aux >> 16)
+    rest = mask
+    while rest:
+        group = rest
+        how = pattern
+        if pattern == BAD:  # lane by lane: another segment, out of bounds, misaligned, wrapped
+            lane = lowest_bit(rest)
+            group = np.int64(1) << lane
+            how = np.int64(SCATTERED)
+            delta, number = lane_access(m, w, pc, registers, a, imm, lane, size, writes)
+            if delta == 0:
+                if op < N_MEMORY and not writes:
+                    clear_lane(registers, i.d, lane, size // n, n)
+                rest &= ~group
+                continue
+            bias = imm + delta - segment_at(m.segments, number).host
+        segment = segment_at(m.segments, number)
+        if segment.initialised:
+            track_initialised(m, pc, w, number, registers, a, bias, group, how, size, writes, not writes or op >= N_MEMORY)
+        row = access_at(m.accesses, pc)
+        row.executions += 1
+        if how == UNIT and op < N_MEMORY:  # the usual case, without a call
+            row.lanes += LANES
+            if number == SHARED:
+                row.shared += (size + 3) >> 2
+            elif number != LOCAL:
+                row.sectors += ((first + bias - imm + LANES * size - 1) >> 5) - ((first + bias - imm) >> 5) + 1
+        elif how == SAME and op < N_MEMORY and size <= 4:
+            row.lanes += popcount(group)
+            if number == SHARED:
+                row.shared += 1
+            elif number != LOCAL:
+                row.sectors += 1
+        else:
+            charge(m, row, registers, a, bias, group, how, size, number, op)
+        if op < N_MEMORY:
+            load_store(op, how, registers, i.d, a, segment.host + bias, group)
+        else:
+            atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+        rest &= ~group
+    return np.int64(0)
+
+
+@njit(**JIT)
+def pop(warp):  # type: ignore[no-untyped-def]
+    """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none."""
+    while warp.depth > 0:
+        entry = entry_at(warp.stack, warp.depth - 1)
+        mask = entry.mask & warp.alive & ~warp.parked
+        if mask == 0 and entry.mask & warp.parked & warp.alive:
+            return False  # its lanes are at an unaligned barrier: the entry stays
+        warp.depth -= 1
+        if mask:
+            warp.pc = entry.resume
+            warp.mask = mask
+            return True
+    return False
+
+
+@njit(**JIT)
+def push(warp, join, resume, mask):  # type: ignore[no-untyped-def]
+    entry = entry_at(warp.stack, warp.depth)
+    warp.depth += 1
+    entry.join = join
+    entry.resume = resume
+    entry.mask = mask
+
+
+@njit(**JIT)
+def diverge(warp, pc, join, target, taken, mask):  # type: ignore[no-untyped-def]
+    """Part the lanes of `mask` at a branch; the side that falls through runs first."""
+    if join >= 0 and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != join):
+        push(warp, join, join + 1, mask)
+    if pc + 1 == join:
+        warp.mask = taken
+        warp.pc = target
+        return
+    if target != join:
+        push(warp, join, target, taken)
+    warp.mask = mask & ~taken
+    warp.pc = pc + 1
+
+
+@njit(**JIT)
+def unpark(warp):  # type: ignore[no-untyped-def]
+    """After an unaligned barrier: the groups that stood at it run again, the first one now."""
+    for e in range(warp.parked_count - 1, -1, -1):
+        entry = entry_at(warp.parked_entries, e)
+        push(warp, -2, entry.resume, entry.mask)
+    warp.parked = 0
+    warp.parked_count = 0
+    pop(warp)
+
+
+@njit(**JIT)
+def park(warp, pc, mask):  # type: ignore[no-untyped-def]
+    """Some lanes stand at an unaligned barrier: run the others first.  True if there are any that can."""
+    entry = entry_at(warp.parked_entries, warp.parked_count)
+    warp.parked_count += 1
+    entry.resume = pc + 1
+    entry.mask = mask
+    warp.parked |= mask
+    return pop(warp)
+
+
+@njit(**JIT)
+def account(m, pc, active):  # type: ignore[no-untyped-def]
+    """Control has come to pc with so many lanes; False when the step budget is used up."""
+    flow = flow_at(m.flow, pc)
+    flow.count += 1
+    flow.lanes += active
+    m.budget -= flow.length
+    return m.budget >= 0
+
+
+@njit(**JIT)
+def at_barrier(m, warp, w, pc, mask):  # type: ignore[no-untyped-def]
+    """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
+    i = instruction_at(m.code, pc)
+    warp.last_pc = pc
+    if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp
+        if park(warp, pc, mask):
+            return DONE
+        if warp.parked != warp.alive:
+            return PARKING
+    result = barrier_operation(m, w, pc, mask)
+    if result == BARRIER_STOPS:
+        return FAULT
+    if result == WAITS:
+        warp.pc = pc + 1
+        warp.mask = mask
+        return YIELDED
+    if warp.parked:
+        unpark(warp)
+    else:
+        warp.pc = pc + 1
+        warp.mask = mask
+    return DONE
+
+
+def run_warp(address, w):  # type: ignore[no-untyped-def]
+    """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    if warp.parked:
+        unpark(warp)
+    local = segment_at(m.segments, LOCAL)
+    local.host = warp.local_host
+    local.initialised = warp.local_initialised
+    local.unwritten = np.int64(1) << 62  # tracked throughout
+    registers = warp.registers
+    code = m.code
+    pc = warp.pc
+    mask = warp.mask
+    while True:
+        i = instruction_at(code, pc)
+        op = i.op
+        x = mask
+        if i.guard:
+            x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
+        if op < N_ALU:
+            alu(op, registers, i.d, i.a, i.b, i.c, i.imm, x)
+            pc += 1
+            continue
+        if op < N_ATOMIC:
+            if x:
+                call5(m.access_entry, address, w, pc, registers, x)
+            pc += 1
+            continue
+        if op == BRA:
+            if x == 0:
+                pc += 1
+            elif x == mask:
+                pc = i.imm
+            else:
+                if warp.depth + 2 > STACK:
+                    m.fault_pc = pc
+                    return np.int64(STACK_OVERFLOW)
+                diverge(warp, pc, i.c, i.imm, x, mask)
+                pc = warp.pc
+                mask = warp.mask
+        elif op == JUMP:
+            pc = i.imm
+        elif op == JOIN or op == EXIT:
+            if op == EXIT:
+                warp.alive &= ~x
+                mask &= ~x
+                warp.last_pc = pc
+            if (op == EXIT and mask) or (op == JOIN and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != pc)):
+                pc += 1
+            elif pop(warp):
+                pc = warp.pc
+                mask = warp.mask
+            else:
+                status = call4(m.collective_entry, address, w, pc, x)
+                if status != DONE:
+                    return np.int64(status)
+                pc = warp.pc
+                mask = warp.mask
+        elif op <= LAST_BARRIER:
+            if x == 0:
+                pc += 1
+                continue
+            warp.pc = pc + 1
+            warp.mask = mask
+            status = call4(m.collective_entry, address, w, pc, x)
+            if status != DONE:
+                m.fault_pc = pc
+                m.fault_warp = w
+                return np.int64(status)
+            pc = warp.pc
+            mask = warp.mask
+            continue
+        elif op == TRAP_OP:
+            m.fault_pc = pc
+            m.fault_warp = w
+            return np.int64(TRAP)
+        else:  # fences order memory for the checkers; here they do nothing
+            pc += 1
+            continue
+        if not account(m, pc, popcount(mask)):
+            warp.pc = pc
+            warp.mask = mask
+            return np.int64(BUDGET)
+
+
+def collective(address, w, pc, mask):  # type: ignore[no-untyped-def]
+    """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    op = instruction_at(m.code, pc).op
+    if op < N_WARP:
+        warp_operation(m, warp, w, pc, mask)
+        return np.int64(DONE)
+    if op <= LAST_BARRIER:
+        return np.int64(at_barrier(m, warp, w, pc, mask))
+    if warp.parked and warp.parked == warp.alive:
+        return np.int64(finish_parking(m, warp, w))
+    if warp.alive:
+        m.fault_pc = pc
+        return np.int64(PARKING)
+    m.live_warps -= 1
+    warp_left(m, w, pc)
+    return np.int64(YIELDED)
+
+
+@njit(**JIT)
+def finish_parking(m, warp, w):  # type: ignore[no-untyped-def]
+    """The last lanes that were not at the unaligned barrier have exited: the warp counts now."""
+    entry = entry_at(warp.parked_entries, warp.parked_count - 1)
+    result = barrier_operation(m, w, entry.resume - 1, entry.mask)
+    if result == BARRIER_STOPS:
+        m.fault_pc = entry.resume - 1
+        return FAULT
+    if result == WAITS:
+        return YIELDED
+    unpark(warp)
+    return DONE
+
+
+@njit(**JIT)
+def start_cta(m):  # type: ignore[no-untyped-def]
+    """Fresh warps, barriers and shared memory for CTA number m.cta."""
+    reset(m)
+    m.live_warps = m.warp_count
+    m.next_warp = 0
+    m.progress = 0
+    m.running = 1
+    index = m.cta
+    for q in range(m.shared_bytes >> 3):
+        store_i64(m.shared_host + 8 * q, 0)
+        store_i64(m.shared_initialised + 8 * q, 0)
+    if m.shared_bytes:
+        shared = segment_at(m.segments, SHARED)
+        shared.initialised = m.shared_initialised
+        shared.unwritten = shared.bytes
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        lanes = min(LANES, m.block_threads - w * LANES)
+        warp.alive = (np.int64(1) << lanes) - 1
+        warp.mask = warp.alive
+        warp.pc = 0
+        warp.depth = 0
+        warp.waits = -1
+        warp.parked = 0
+        warp.parked_count = 0
+        warp.last_pc = -1
+        if m.local_bytes:
+            for q in range(m.local_bytes >> 3):
+                store_i64(warp.local_host + 8 * q, 0)
+                store_i64(warp.local_initialised + 8 * q, 0)
+        left = index
+        for axis in range(3):
+            coordinate = left % m.grid[axis] if axis < 2 else left
+            left //= m.grid[axis]
+            if m.cta_rows[axis] >= 0:
+                for lane in range(LANES):
+                    store_u32(warp.registers + m.cta_rows[axis] + 4 * lane, coordinate)
+        account(m, 0, lanes)
+
+
+def run(address):  # type: ignore[no-untyped-def]
+    """Run the machine at a host address until it stops."""
+    m = machine_at(address, 0)
+    while True:
+        if m.running == 0:
+            if m.cta >= m.cta_end:
+                return np.int64(DONE)
+            start_cta(m)
+        while m.live_warps > 0:
+            w = m.next_warp
+            if w == m.warp_count:
+                if m.progress == 0:
+                    return np.int64(DEADLOCK)
+                m.progress = 0
+                m.next_warp = 0
+                continue
+            warp = warp_at(m.warps, w)
+            if warp.alive and warp.waits < 0:
+                m.progress = 1
+                status = call2(m.warp_entry, address, w)
+                if status != YIELDED:
+                    return np.int64(status)
+            m.next_warp += 1
+        report_dangling(m)
+        m.running = 0
+        m.cta += 1
+
+
+I64 = types.int64
+
+
+@functools.cache
+def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
+    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while it
+    runs), and the addresses of its parts, which are fields of that machine.
+
+    The parts are compiled apart and call each other by address: a Numba function that calls another is optimised with it anew.
+    """
+
+    def native(function: Callable[..., int], n: int) -> int:
+        # the name is part of the cache's key: other source, other code
+        function.__qualname__ = f"{function.__name__}_{SOURCE_HASH:x}"
+        return int(cfunc(I64(*[I64] * n), cache=True, error_model="numpy")(function).address)
+
+    parts = {"access_entry": native(access, 5), "collective_entry": native(collective, 4), "warp_entry": native(run_warp, 2), "report_entry": native(enter_finding, 12)}
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native(run, 1)), parts

@@ -1,0 +1,153 @@
+"""Operations in which the lanes of a warp exchange values: shuffle, match, vote, activemask, syncwarp.
+
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that take part;
+a live lane that is named and not there, or an executing lane that is not named, is reported as `barrier-divergence`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from wsemu.bytecode import LANES, OPCODE
+from wsemu.codes import CODE_NUMBERS
+from wsemu.machine import instruction_at, record_finding
+from wsemu.memory import JIT
+from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
+
+DIVERGENCE = CODE_NUMBERS["barrier-divergence"]
+SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
+IDX, UP, DOWN, BFLY = SHUFFLE
+IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
+MATCH_ANY, MATCH_ALL = OPCODE["match.any.b32"], OPCODE["match.all.b32"]
+MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
+VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
+ACTIVEMASK = OPCODE["activemask"]
+
+
+@njit(**JIT)
+def read_lane(registers, row, lane, wide):  # type: ignore[no-untyped-def]
+    return load_i64(registers + row + 8 * lane) if wide else load_u32(registers + row + 4 * lane)
+
+
+@njit(**JIT)
+def write_lane(registers, row, lane, wide, value):  # type: ignore[no-untyped-def]
+    if wide:
+        store_i64(registers + row + 8 * lane, value)
+    else:
+        store_u32(registers + row + 4 * lane, value)
+
+
+@njit(**JIT)
+def write_predicate(registers, row, mask, value):  # type: ignore[no-untyped-def]
+    store_u32(registers + row, (load_u32(registers + row) & ~mask) | (value & mask))
+
+
+@njit(**JIT)
+def source_lane(mode, lane, b, segment, clamp):  # type: ignore[no-untyped-def]
+    """(lane that shfl reads, whether it is in range)"""
+    highest = (lane & segment) | (clamp & ~segment & 31)
+    if mode == 1:
+        j = lane - b
+        good = j >= highest
+    elif mode == 2:
+        j = lane + b
+        good = j <= highest
+    elif mode == 3:
+        j = lane ^ b
+        good = j <= highest
+    else:
+        j = (lane & segment) | (b & ~segment & 31)
+        good = j <= highest
+    return (j if good else lane), good
+
+
+@njit(**JIT)
+def shuffle(m, registers, i, mask):  # type: ignore[no-untyped-def]
+    wide = i.op >= IDX64
+    mode = i.op - (IDX64 if wide else IDX)
+    values = m.scratch
+    for lane in range(LANES):
+        store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
+    inside = np.int64(0)
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        j, good = source_lane(mode, lane, load_u32(registers + i.b + 4 * lane) & 31, (i.imm >> 8) & 31, i.imm & 31)
+        if not (mask >> j) & 1:
+            j = lane  # a lane that is not there gives an undefined value: here the reader's own
+        if good:
+            inside |= np.int64(1) << lane
+        write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
+    if i.aux:
+        write_predicate(registers, i.aux, mask, inside)
+    for q in range(LANES):
+        store_i64(values + 8 * q, 0)  # the table of distinct values uses this scratch too
+
+
+@njit(**JIT)
+def match(registers, i, mask, members):  # type: ignore[no-untyped-def]
+    wide = i.op >= MATCH_ANY64
+    every = i.op == MATCH_ALL or i.op == MATCH_ALL64
+    first = read_lane(registers, i.a, lowest_bit(mask), wide)
+    equal = True
+    rest = mask
+    while rest:
+        equal &= read_lane(registers, i.a, lowest_bit(rest), wide) == first
+        rest &= rest - 1
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if every:
+            write_lane(registers, i.d, lane, False, members if equal else 0)
+            continue
+        peers = np.int64(0)
+        own = read_lane(registers, i.a, lane, wide)
+        for other in range(LANES):
+            if (mask >> other) & 1 and read_lane(registers, i.a, other, wide) == own:
+                peers |= np.int64(1) << other
+        write_lane(registers, i.d, lane, False, peers)
+    if every and i.aux:
+        write_predicate(registers, i.aux, mask, mask if equal else 0)
+
+
+@njit(**JIT)
+def vote(registers, i, mask):  # type: ignore[no-untyped-def]
+    votes = load_u32(registers + i.a) & mask
+    if i.op == BALLOT:
+        rest = mask
+        while rest:
+            store_u32(registers + i.d + 4 * lowest_bit(rest), votes)
+            rest &= rest - 1
+        return
+    yes = votes == mask if i.op == VOTE_ALL else votes != 0
+    if i.op == VOTE_UNI:
+        yes = votes == mask or votes == 0
+    write_predicate(registers, i.d, mask, mask if yes else 0)
+
+
+@njit(**JIT)
+def warp_operation(m, warp, w, pc, mask):  # type: ignore[no-untyped-def]
+    """Execute the warp operation at pc for the lanes of `mask`."""
+    i = instruction_at(m.code, pc)
+    registers = warp.registers
+    if i.op == ACTIVEMASK:
+        rest = mask
+        while rest:
+            store_u32(registers + i.d + 4 * lowest_bit(rest), mask)
+            rest &= rest - 1
+        return
+    members = load_u32(registers + i.c + 4 * lowest_bit(mask))
+    if members & warp.alive != mask:
+        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
+    mask_in = mask & members
+    if mask_in == 0:
+        return
+    if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
+        shuffle(m, registers, i, mask)
+    elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
+        match(registers, i, mask, members)
+    elif i.op <= BALLOT:
+        vote(registers, i, mask)
