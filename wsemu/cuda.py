@@ -8,14 +8,15 @@
         if i < x.size:
             x[i] *= a
 
-Indices and dimensions, barriers, fences, shuffles, votes, atomics, shared and local arrays mean inside a kernel what they mean
-in Numba-CUDA.  `jit` and the host functions (`to_device`, `synchronize`, ...) run on the CPU.
+Indices and dimensions, barriers, fences, shuffles, votes, atomics, shared and local arrays mean inside a kernel what
+they mean in Numba-CUDA.  `jit` and the host functions (`to_device`, `synchronize`, ...) run on the CPU.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from wsemu import libdevice as libdevice_table
 from wsemu.marker import KernelFunction, KernelValue, Namespace, ScalarType, functions, unknown
 
 _AXES = "xyz"
@@ -76,7 +77,7 @@ _FUNCTIONS = functions("cuda", "", {
 })  # fmt: skip
 
 shared = Namespace("cuda.shared", "Memory that the threads of a CTA share.", functions("cuda", "shared", {
-    "array(shape, dtype, alignment=None)": "A shared array, one per CTA; shape 0 is the launch's dynamic shared memory.",
+    "array(shape, dtype, alignment=None)": "A shared array, one per CTA; shape 0: dynamic shared memory.",
 }))  # fmt: skip
 local = Namespace("cuda.local", "Memory of a thread.", functions("cuda", "local", {
     "array(shape, dtype, alignment=None)": "An array of the thread's own.",
@@ -108,34 +109,10 @@ _HALF = {f"h{name}({parameters})": f"float16: {name}({parameters})" for paramete
 }.items() for name in names.split()}  # fmt: skip
 fp16 = Namespace("cuda.fp16", "Operations on float16.", functions("cuda", "fp16", _HALF))
 
-_ONE = (
-    "abs acos acosh asin asinh atan atanh cbrt ceil cos cosh cospi erf erfc exp exp10 exp2 expm1 fabs floor lgamma log "
-    "log10 log1p log2 rcbrt rint nearbyint round rsqrt sin sinh sinpi sqrt tan tanh tgamma trunc isnan isinf finite"
-)
-_TWO = "atan2 copysign fdim fmax fmin fmod hypot pow"
 _LIBDEVICE = {
-    **{f"{n}{f}(x)": f"{n} of a float{w}." for n in _ONE.split() for f, w in (("f", 32), ("", 64)) if n + f != "abs"},
-    **{f"{n}{f}(x, y)": f"{n} of two float{w}." for n in _TWO.split() for f, w in (("f", 32), ("", 64))},
-    **{f"{p}{n}_rn(x, y)": f"{n}, rounded, never fused." for n in ("add", "sub", "mul", "div") for p in "fd" if p + n != "dsub"},
-    **{f"{n}_rn(x)": "Correctly rounded." for n in ("fsqrt", "dsqrt", "frcp", "drcp")},
-    "fma_rn(x, y, z)": "x * y + z with one rounding, float64.",
-    "fmaf_rn(x, y, z)": "x * y + z with one rounding, float32.",
-    "fma(x, y, z)": "x * y + z with one rounding, float64.",
-    "fmaf(x, y, z)": "x * y + z with one rounding, float32.",
-    "frsqrt_rn(x)": "1 / sqrt(x), float32.",
-    **{f"fast_{n}f(x)": f"{n} of a float32; the hardware's is less accurate than the emulator's." for n in
-       ("cos", "exp", "exp10", "log", "log10", "log2", "sin", "tan")},
-    "fast_powf(x, y)": "pow of float32; the hardware's is less accurate than the emulator's.",
-    "fast_fdividef(x, y)": "x / y of float32; the hardware's is less accurate than the emulator's.",
-    "saturatef(x)": "x limited to [0, 1]; nan gives 0.",
-    "abs(x)": "|x| of an int32.",
-    "llabs(x)": "|x| of an int64.",
-    **{f"{n}(x, y)": f"{n} of integers." for n in ("min", "max", "umin", "umax", "llmin", "llmax", "ullmin", "ullmax")},
-    **{f"{n}(x, y)": "Low or high half of a product." for n in ("mul24", "umul24", "mulhi", "umulhi", "mul64hi", "umul64hi")},
-    **{f"{n}(x)": "Bits of an integer." for n in ("popc", "popcll", "clz", "clzll", "ffs", "ffsll", "brev", "brevll")},
-    **{f"{n}(x)": "The same bits as another type." for n in
-       ("float_as_int", "int_as_float", "float_as_uint", "uint_as_float", "double_as_longlong", "longlong_as_double")},
-}  # fmt: skip
+    f"{name}({f.parameters})": f"{f.operation.lstrip('=')} of {', '.join(f.operands)}, as {f.result}."
+    for name, f in libdevice_table.TABLE.items()
+}
 libdevice = Namespace("cuda.libdevice", "NVIDIA's device library.", functions("cuda", "libdevice", _LIBDEVICE))
 
 types = Namespace("cuda.types", "Number types by Numba's names.", {
@@ -146,7 +123,10 @@ types = Namespace("cuda.types", "Number types by Numba's names.", {
 })  # fmt: skip
 
 _PREFIXES = {
-    **{f"{s}int{n}": (f"{s}int{n}", f"{s[:1]}{c}") for s in ("", "u") for n, c in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))},
+    **{
+        f"{sign}int{bits}": (f"{sign}int{bits}", f"{sign}{c_name}") for sign in ("", "u")
+        for bits, c_name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
+    },
     "float32": ("float32", "float"),
     "float64": ("float64", "double"),
 }  # fmt: skip
@@ -171,9 +151,35 @@ def jit(signature: Any = None, /, **options: Any) -> Any:
 
 
 HOST = frozenset(
-    "as_cuda_array close current_context defer_cleanup detect device_array device_array_like event event_elapsed_time "
-    "get_current_device gpus is_available is_cuda_array managed_array mapped_array mapped_array_like pinned pinned_array "
-    "pinned_array_like profile_start profile_stop profiling select_device stream default_stream synchronize to_device".split()
+    [
+        "as_cuda_array",
+        "close",
+        "current_context",
+        "defer_cleanup",
+        "detect",
+        "device_array",
+        "device_array_like",
+        "event",
+        "event_elapsed_time",
+        "get_current_device",
+        "gpus",
+        "is_available",
+        "is_cuda_array",
+        "managed_array",
+        "mapped_array",
+        "mapped_array_like",
+        "pinned",
+        "pinned_array",
+        "pinned_array_like",
+        "profile_start",
+        "profile_stop",
+        "profiling",
+        "select_device",
+        "stream",
+        "default_stream",
+        "synchronize",
+        "to_device",
+    ]
 )
 """names that `wsemu.host` provides"""
 
@@ -194,5 +200,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     public = (name for name in globals() if not name.startswith("_") and name[0].islower())
-    plumbing = {"annotations", "functions", "unknown"}
+    plumbing = {"annotations", "functions", "libdevice_table", "unknown"}
     return sorted({*_FUNCTIONS, *VECTORS, *HOST, *public} - plumbing)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wsemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +35,9 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     def copy_to_device(self, ary: Array, stream: object = 0) -> None:
         """Overwrite the elements with those of `ary`, of the same shape."""
         if np.shape(ary) != self.shape:
-            raise UsageError(f"copy_to_device: an array of shape {np.shape(ary)} does not fit into one of shape {self.shape}")
+            raise UsageError(
+                f"copy_to_device: an array of shape {np.shape(ary)} does not fit into one of shape {self.shape}"
+            )
         self[...] = ary
 
     def is_c_contiguous(self) -> bool:
@@ -53,7 +57,11 @@ def to_device(obj: npt.ArrayLike, stream: object = 0, copy: bool = True, to: Dev
 
 
 def device_array(
-    shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C", stream: object = 0
+    shape: int | tuple[int, ...],
+    dtype: npt.DTypeLike = np.float64,
+    strides: object = None,
+    order: Any = "C",
+    stream: object = 0,
 ) -> DeviceArray:
     """A device array of this shape and dtype; its elements are 0 here and anything on a GPU."""
     if strides is not None:

@@ -1,14 +1,16 @@
 """What the names of `wsemu.cuda` and `wsemu.ptx` stand for outside a kernel: nothing that could be used by accident.
 
-Inside a kernel the front end gives each its meaning (`frontend.library`).  On the host a marker has a name and a docstring;
-calling it, or computing with it, is an error that says so.
+Inside a kernel the front end gives each its meaning (`frontend.library`).  On the host a marker has a name and a
+docstring; calling it, or computing with it, is an error that says so.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Parameter(NamedTuple):
@@ -56,7 +58,9 @@ class KernelValue:
     def _refuse(self, *_: object) -> NoReturn:
         _outside(self.name, "has a value")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _refuse
+    )
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __neg__ = __pos__ = __invert__ = __abs__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __float__ = __index__ = _refuse

@@ -225,18 +225,10 @@ def insert_field(b: Builder, x: Value, into: Value, position: Value, length: Val
 
 
 def index_address(signed: bool) -> Body:
+    """The address of an index that may lie outside; the usual case is `alu`'s own (`_index_case`)."""
+
     def body(b: Builder, index: Value, extent: Value, stride: Value, base: Value) -> Value:
-        i = resize(b, index, I64, signed)
-        address = b.add(base, b.mul(i, stride))
-        outside = b.icmp_unsigned(">=", i, extent)  # negative ones too
-        before = b.block
-        with b.if_then(b.icmp_unsigned("!=", b.bitcast(outside, I32), I32(0)), likely=False):
-            flagged = _flagged_address(b, i, extent, stride, base, signed)
-            last = b.block
-        result = b.phi(address.type)
-        result.add_incoming(address, before)
-        result.add_incoming(flagged, last)
-        return result
+        return _flagged_address(b, resize(b, index, I64, signed), extent, stride, base, signed)
 
     return body
 
@@ -560,7 +552,24 @@ def alu(typing, opcode, registers, d, a, b_, c, imm, mask):  # type: ignore[no-u
 
             lane_loop(b, mask, one_lane)
 
-        switch(b, opcode, ALU_NAMES, case)
+        def index_case(name: str) -> None:
+            """With all indices inside, an address is a product and a sum; each side of the branch loads its own operands,
+            so that no vector lives across it."""
+            op = OPERATIONS[name]
+            signed = name[6] == "s"
+
+            def load(k: int) -> Value:
+                return load_row(b, registers, operands[k], op.operands[k])
+
+            outside = b.icmp_unsigned(">=", resize(b, load(0), I64, signed), load(1))  # negative ones too
+            with b.if_else(b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0)), likely=True) as (inside, flagged):
+                with inside:
+                    address = b.add(load(3), b.mul(resize(b, load(0), I64, signed), load(2)))
+                    store_row(b, registers, d, op.result, address, mask)
+                with flagged:
+                    store_row(b, registers, d, op.result, BODIES[name](b, *(load(k) for k in range(4))), mask)
+
+        switch(b, opcode, ALU_NAMES, lambda name: index_case(name) if name.startswith("index.") else case(name))
         return context.get_dummy_value()
 
     return types.void(opcode, registers, d, a, b_, c, imm, mask), generate

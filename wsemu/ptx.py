@@ -7,8 +7,8 @@
     a, b, c, d = ptx.ld_v4(x, i)              # one 16-byte load of x[i], ..., x[i + 3]
     ptx.st_v4(tile, j, (a, b, c, d))          # one 16-byte store
 
-A barrier id is 0 to 15 and a count is in threads, a multiple of the warp size.  `bar_*` are the aligned forms: all lanes of a
-warp execute them together; `barrier_*` are the others.
+A barrier id is 0 to 15 and a count is in threads, a multiple of the warp size.  `bar_*` are the aligned forms: all
+lanes of a warp execute them together; `barrier_*` are the others.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final
 from wsemu.marker import functions, unknown
 
 LOAD_QUALIFIERS: Final = {
-    "": "", "ca": "cached at all levels", "cg": "cached in L2", "cs": "likely read once", "lu": "last use", "cv": "not cached",
-    "nc": "through the read-only cache",
+    "": "", "ca": "cached at all levels", "cg": "cached in L2", "cs": "likely read once", "lu": "last use",
+    "cv": "not cached", "nc": "through the read-only cache",
 }  # fmt: skip
 STORE_QUALIFIERS: Final = {
     "": "", "wb": "written back", "cg": "cached in L2", "cs": "likely accessed once", "wt": "written through",
@@ -32,7 +32,7 @@ def _join(*parts: str) -> str:
 
 
 def _accesses() -> dict[str, str]:
-    """Loads and stores of 1, 2 and 4 elements with every cache operator; those that Python's `x[i]` spells are left out."""
+    """Loads and stores of 1, 2 and 4 elements with every cache operator, but for those that are `x[i]`."""
     table: dict[str, str] = {}
     for vector, length in VECTOR_LENGTHS.items():
         what = "the element at `index`" if length == 1 else f"{length} elements from `index` on, in one access"
@@ -55,7 +55,9 @@ _BARRIERS = {
     "bar_red_and(barrier, count, predicate)": "bar_sync; returns whether every predicate was true.",
     "bar_red_or(barrier, count, predicate)": "bar_sync; returns whether any predicate was true.",
 }
-_UNALIGNED = {f"barrier{signature[3:]}": f"{doc} Lanes of a warp may come apart." for signature, doc in _BARRIERS.items()}
+_UNALIGNED = {
+    f"barrier{signature[3:]}": f"{doc} Lanes of a warp may come apart." for signature, doc in _BARRIERS.items()
+}
 
 FUNCTIONS: Final = functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_accesses()})
 """name -> kernel function; a count of None stands for the whole CTA"""

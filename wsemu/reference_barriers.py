@@ -13,14 +13,16 @@ from wsemu.outcome import RawFinding, Status
 from wsemu.reference_operations import signed
 
 if TYPE_CHECKING:
-    from wsemu.reference import Cta, Group, Warp, WarpRun
+    from wsemu.reference import Cta
+    from wsemu.reference_state import Group, Warp
+    from wsemu.reference_warp import WarpRun
 
 BARRIERS = 16
 BAD_ID, BAD_COUNT, LANES_DIFFER = 0, 1, 2
 """detail `kind` of an invalid-barrier finding"""
 
 
-class Stop(Exception):
+class StopError(Exception):
     """The launch cannot go on: what the hardware answers with an illegal instruction, or a trap."""
 
     def __init__(self, status: Status, pc: int, warp: int) -> None:
@@ -32,7 +34,7 @@ class Stop(Exception):
 
 @dataclass(slots=True)
 class Participant:
-    """One operation of the open generation: which warp, which instruction, whether it waits; for `bar.red` its votes."""
+    """One operation of the open generation: its warp, its instruction, whether it waits; for `bar.red` its votes."""
 
     warp: int
     pc: int
@@ -50,11 +52,18 @@ class Barrier:
     arrived: int = 0
     expected: int = 0
     participants: list[Participant] = field(default_factory=list)
+    previous: list[int] = field(default_factory=list)
+    """warps that took part in the generation before"""
+
+    @property
+    def warps(self) -> list[int]:
+        """Warps that take part in the open generation."""
+        return sorted({participant.warp for participant in self.participants})
 
 
-def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
-    """Count a warp into a barrier.  Its lanes are parked; they go on at once unless the operation waits (B4)."""
-    cta, warp = run.cta, run.warp
+def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, group: Group) -> None:
+    """Count a warp into a barrier.  `group` is parked; it goes on at once unless the operation waits (B4)."""
+    cta, warp, lanes = run.cta, run.warp, group.lanes
     number, count = _operands(run, fields, pc, lanes)
     barrier = cta.barriers[number]
     whole = len(cta.warps) * LANES
@@ -69,7 +78,7 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
                 },
             )
         )  # fmt: skip
-        raise Stop("fault", pc, warp.number)
+        raise StopError("fault", pc, warp.number)
     if not barrier.arrived:
         barrier.expected = count
     participant = Participant(warp.number, pc, name != "bar.arrive")
@@ -80,8 +89,11 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
     barrier.arrived += LANES  # B3
     if participant.waits:
         warp.waits, warp.wait_pc = number, pc
-    else:
+    elif warp.waits < 0:
         _go_on(warp)
+    else:  # other lanes of the warp wait at a barrier: only these go on
+        warp.parked.remove(group)
+        warp.ready.append(group)
     _complete(cta, barrier, pc, warp)
 
 
@@ -95,7 +107,7 @@ def _operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> tuple[int
 
     def invalid(kind: int) -> NoReturn:
         cta.finding("invalid-barrier", pc, warp.number, lanes, barrier=number, count=count, kind=kind)
-        raise Stop("fault", pc, warp.number)
+        raise StopError("fault", pc, warp.number)
 
     if not 0 <= number < BARRIERS:
         invalid(BAD_ID)
@@ -135,6 +147,7 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
             for group in other.parked:
                 _give_result(cta, other, group, votes)
             _go_on(other)
+    barrier.previous = barrier.warps
     barrier.generation += 1
     barrier.arrived = barrier.expected = 0
     barrier.participants = []
@@ -153,10 +166,7 @@ def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -
             if group.lanes >> lane & 1:
                 row[lane] = total
         return
-    if name == "bar.red.and":
-        answer = all(p.votes == p.voters for p in votes)
-    else:
-        answer = any(p.votes for p in votes)
+    answer = all(p.votes == p.voters for p in votes) if name == "bar.red.and" else any(p.votes for p in votes)
     old = warp.predicates.get(fields[2], 0)
     warp.predicates[fields[2]] = old | group.lanes if answer else old & ~group.lanes
 

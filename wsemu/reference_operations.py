@@ -1,11 +1,11 @@
 """What each operation means, one value at a time, in exact arithmetic: the reference that the VM is tested against.
 
-`semantics[name]` takes and returns bit patterns: a register of n bits is a Python integer from 0 to 2^n - 1 (floats too,
-as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
+`semantics[name]` takes and returns bit patterns: a register of n bits is a Python integer from 0 to 2^n - 1 (floats
+too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
-(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction.  A nan result has no
-defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction.  A nan result has
+no defined bits beyond being a nan.  Library functions are Python's `math`, in double.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from wsemu.bytecode import (
 Bits = int
 Meaning = Callable[..., int]
 
-# -- encodings -------------------------------------------------------------------------------------------------------------
+# -- encodings ----------------------------------------------------------------------------------------------------
 
 
 class Format(NamedTuple):
-    """A binary floating-point format: `precision` bits with the hidden one, least normal exponent, greatest exponent."""
+    """A binary floating-point format: `precision` bits with the hidden one, least and greatest normal exponent."""
 
     code: str
     bits: int
@@ -93,7 +93,7 @@ def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     return -result if value < 0 else result
 
 
-# -- integers ------------------------------------------------------------------------------------------------------------------
+# -- integers -----------------------------------------------------------------------------------------------------
 def _divide(a: int, b: int) -> int:
     """a / b toward zero."""
     quotient = abs(a) // abs(b)
@@ -112,9 +112,7 @@ def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool
     """PTX ISA, "bfe", bit by bit."""
     position, length = position & 255, length & 255
     sign = a >> min(position + length - 1, bits - 1) & 1 if is_signed and length else 0
-    return sum(
-        (a >> (position + i) & 1 if i < length and position + i < bits else sign) << i for i in range(bits)
-    )
+    return sum((a >> (position + i) & 1 if i < length and position + i < bits else sign) << i for i in range(bits))
 
 
 def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) -> Bits:
@@ -231,7 +229,7 @@ def _untyped_integers(n: int) -> None:
         semantics[f"bfi.{t}"] = lambda a, b, c, d: _insert_field(a, b, c, d, n)
 
 
-# -- floating point ------------------------------------------------------------------------------------------------------------
+# -- floating point -----------------------------------------------------------------------------------------------
 def _quotient(a: float, b: float) -> float:
     if b:
         return a / b
@@ -345,8 +343,12 @@ def _floats(f: str) -> None:
     semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
-        semantics[f"setp.{relation}.{f}"] = lambda a, b, h=holds: not _unordered(value(a), value(b)) and h(value(a), value(b))
-        semantics[f"setp.{relation}u.{f}"] = lambda a, b, h=holds: _unordered(value(a), value(b)) or h(value(a), value(b))
+        semantics[f"setp.{relation}.{f}"] = lambda a, b, h=holds: (
+            not _unordered(value(a), value(b)) and h(value(a), value(b))
+        )
+        semantics[f"setp.{relation}u.{f}"] = lambda a, b, h=holds: (
+            _unordered(value(a), value(b)) or h(value(a), value(b))
+        )
     for how in ROUND:
         semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: from_float(_integral(value(a), h), f)
         for n in (8, 16, 32, 64):
@@ -361,7 +363,7 @@ def _unordered(a: float, b: float) -> bool:
     return math.isnan(a) or math.isnan(b)
 
 
-# -- library functions -----------------------------------------------------------------------------------------------------------
+# -- library functions --------------------------------------------------------------------------------------------
 def _with(function: Callable[..., float], special: Callable[..., float]) -> Callable[..., float]:
     """`function`, and `special` for arguments where Python raises and C returns something."""
 
@@ -399,14 +401,29 @@ def _not_a_number(*_: float) -> float:
 LIBRARY: dict[str, Callable[..., float]] = {
     **{
         name: _with(getattr(math, name), _not_a_number)
-        for name in "sin cos tan asin acos atan tanh asinh acosh erf erfc cbrt atan2 hypot".split()
+        for name in [
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "tanh",
+            "asinh",
+            "acosh",
+            "erf",
+            "erfc",
+            "cbrt",
+            "atan2",
+            "hypot",
+        ]
     },
-    **{name: _with(getattr(math, name), lambda a: math.inf) for name in "exp exp2 expm1 cosh lgamma".split()},
+    **{name: _with(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh", "lgamma"]},
     "sinh": _with(math.sinh, lambda a: math.copysign(math.inf, a)),
     "atanh": _with(math.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
     **{
         name: _with(getattr(math, name), lambda a: -math.inf if a == 0 else math.nan)
-        for name in "log log2 log10".split()
+        for name in ["log", "log2", "log10"]
     },
     "log1p": _with(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
     "tgamma": _with(math.gamma, _gamma_special),
@@ -436,7 +453,7 @@ semantics.update(
 semantics = {name: semantics[name] for name, operation in OPERATIONS.items() if operation.kind == "alu"}
 
 
-# -- atomics -----------------------------------------------------------------------------------------------------------------------
+# -- atomics ------------------------------------------------------------------------------------------------------
 def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
     """(old, operand, new value of cas) -> what is written back."""
     n = 8 * SIZE[type_]

@@ -39,14 +39,14 @@ def graph_with_output() -> tuple[Graph, Register]:
 def execute(program: Program, values: int = 1, threads: int = LANES) -> np.ndarray:
     """Run one CTA on the reference interpreter; the output array as [value, thread] of uint64."""
     out = np.zeros(values * LANES, np.uint64)
-    rows = {p.row: ("b64", OUT) for p in program.parameters}
+    rows: reference.Rows = {p.row: ("b64", OUT) for p in program.parameters}
     outcome = reference.run(program, (1, 1, 1), (threads, 1, 1), rows, [(out.view(np.uint8), True)], budget=200_000)
     assert outcome.status == "done", outcome
     assert not outcome.findings
     return out.reshape(values, LANES)
 
 
-# -- dead code, copies, constants -------------------------------------------------------------------------------------
+# -- dead code, copies, constants ---------------------------------------------------------------------------------
 def test_unused_arithmetic_is_dropped_and_loads_are_kept() -> None:
     graph, place = graph_with_output()
     a, b, c = graph.new("b32"), graph.new("b32"), graph.new("b32")
@@ -79,7 +79,7 @@ def test_graph_is_left_as_it_was() -> None:
     assert assemble(graph).listing() == first.listing()
 
 
-# -- loops, phis --------------------------------------------------------------------------------------------------------
+# -- loops, phis --------------------------------------------------------------------------------------------------
 def counting_loop() -> Graph:
     """for i in range(tid): total += i; out = total"""
     graph, place = graph_with_output()
@@ -130,7 +130,7 @@ def test_parallel_copies_read_before_they_write(seed: int) -> None:
     assert {target: state[target] for target in moves} == moves
 
 
-# -- rows -----------------------------------------------------------------------------------------------------------------
+# -- rows ---------------------------------------------------------------------------------------------------------
 def test_widths_do_not_share_rows_and_constants_are_not_written() -> None:
     program = assemble(random_graph(random.Random(7), phis=True))
     widths: dict[int, set[int]] = {}
@@ -179,7 +179,7 @@ def test_load_result_does_not_share_the_address_row() -> None:
     a = graph.new("b64")
     graph.blocks[0].instructions += [
         Instruction("ld.b64", (a,), (place,)),
-        Instruction("st.b64", (), (graph.parameters and next(iter(graph.parameters)), a)),
+        Instruction("st.b64", (), (next(iter(graph.parameters)), a)),
     ]
     program = assemble(graph)
     load = program.code[names(program).index("ld.b64")]
@@ -201,7 +201,7 @@ def test_webs_join_only_without_overlap() -> None:
     assert not webs.join(2, 3)
 
 
-# -- reconvergence ----------------------------------------------------------------------------------------------------------
+# -- reconvergence ------------------------------------------------------------------------------------------------
 def test_post_dominators_of_a_diamond_in_a_loop() -> None:
     nearest = immediate_post_dominators({0: (1,), 1: (2, 5), 2: (3, 4), 3: (1,), 4: (1,), 5: ()})
     assert nearest == {0: 1, 1: 5, 2: 1, 3: 1, 4: 1, 5: EXIT}
@@ -255,7 +255,7 @@ def test_a_branch_on_a_negated_predicate_needs_no_negation() -> None:
     assert execute(program)[0].tolist() == [0 if t < 9 else 5 for t in range(LANES)]
 
 
-# -- whole programs against a direct reading of the graph -----------------------------------------------------------------------
+# -- whole programs against a direct reading of the graph ---------------------------------------------------------
 TYPES = ("b32", "b32", "b32", "b64", "b16", "b8", "b32", "p")
 ARITHMETIC = ("add", "sub", "mul", "xor", "and", "or")
 
@@ -295,7 +295,9 @@ class Maker:
                 self.assign(block, "setp.lt.u32", k, (self.value("b32"), self.value("b32")))
             elif roll < 0.1 and type_ == "b32":
                 elements = tuple(self.value("b32") for _ in range(4))
-                block.instructions.append(Instruction("st.v2.b32", (), (self.place, *elements[:2]), immediate=8 * LANES))
+                block.instructions.append(
+                    Instruction("st.v2.b32", (), (self.place, *elements[:2]), immediate=8 * LANES)
+                )
             elif roll < 0.2 and type_ == "b32":
                 pair = self.graph.new("b32"), self.graph.new("b32")
                 block.instructions.append(Instruction("ld.v2.b32", pair, (self.place,), immediate=8 * LANES))
@@ -347,7 +349,7 @@ class Maker:
     def enter(self, block: Block, before: list[int]) -> None:
         """Variables at the start of a block: as they are, or phis (of one value too)."""
         if not self.phis or block.index == 0:
-            self.current = {k: v for k, v in enumerate(self.variables)} | {-1: self.fuel}
+            self.current = dict(enumerate(self.variables)) | {-1: self.fuel}
             return
         self.phi_variable = getattr(self, "phi_variable", {})
         for variable in (-1, *range(len(TYPES))):
@@ -388,8 +390,8 @@ class Maker:
                 at = 8 * LANES * (variable + 2)
                 if type_ == "p":
                     bit = graph.new("b32")
-                    operands = (graph.constant("b32", 1), graph.constant("b32", 0), self.current[variable])
-                    block.instructions.append(Instruction("selp.b32", (bit,), operands))
+                    choice = (graph.constant("b32", 1), graph.constant("b32", 0), self.current[variable])
+                    block.instructions.append(Instruction("selp.b32", (bit,), choice))
                     block.instructions.append(Instruction("st.b32", (), (self.place, bit), immediate=at))
                 else:
                     value = self.current[variable]
@@ -450,7 +452,7 @@ def test_random_programs_mean_what_their_graphs_say(seed: int, phis: bool) -> No
     assert np.array_equal(out.reshape(-1).view(np.uint8), expected)
 
 
-# -- fma ------------------------------------------------------------------------------------------------------------------------
+# -- fma ----------------------------------------------------------------------------------------------------------
 def floats(program: Program) -> list[str]:
     return [name for name in names(program) if name.endswith(("f32", "f64"))]
 
@@ -508,7 +510,8 @@ SECOND = ("n", "mul", "x2", "x3")
         ([PRODUCT, ("g", "neg", "m", ""), ("S", "add", "g", "x2")], ["neg.f32", "fma.f32"]),
         ([PRODUCT, ("G", "neg", "m", ""), ("S", "add", "m", "x2")], ["mul.f32", "neg.f32", "add.f32"]),
         # n has a use that m takes as addend: it must be computed anyway
-        ([PRODUCT, SECOND, ("S", "sub", "n", "x4"), ("T", "sub", "m", "n")], ["mul.f32", "sub.f32", "neg.f32", "fma.f32"]),
+        ([PRODUCT, SECOND, ("S", "sub", "n", "x4"), ("T", "sub", "m", "n")],
+         ["mul.f32", "sub.f32", "neg.f32", "fma.f32"]),
         # LLVM looks at additions from the last to the first, so here n goes into both
         ([PRODUCT, SECOND, ("S", "add", "m", "n"), ("T", "add", "n", "x4")], ["mul.f32", "fma.f32", "fma.f32"]),
         ([PRODUCT, SECOND, ("S", "add", "n", "x4"), ("T", "add", "m", "n")], ["mul.f32", "add.f32", "fma.f32"]),
@@ -521,7 +524,11 @@ def test_products_contract_as_on_the_gpu(code: list[tuple[str, str, str, str]], 
 
 def test_a_product_with_one_use_moves_into_the_next_block_and_others_do_not() -> None:
     assert sums([PRODUCT, ("S", "add", "m", "x2")], split=True) == ["fma.f32"]
-    assert sums([PRODUCT, ("S", "add", "m", "x2"), ("T", "add", "m", "x3")], split=True) == ["mul.f32", "add.f32", "add.f32"]
+    assert sums([PRODUCT, ("S", "add", "m", "x2"), ("T", "add", "m", "x3")], split=True) == [
+        "mul.f32",
+        "add.f32",
+        "add.f32",
+    ]
 
 
 def test_auxiliary_forbids_contraction() -> None:
@@ -550,7 +557,7 @@ def test_division_by_a_power_of_two_is_a_product() -> None:
     assert 0.125 in [c.value for c in program.constants]
 
 
-# -- tables and speed -------------------------------------------------------------------------------------------------------------
+# -- tables and speed ---------------------------------------------------------------------------------------------
 def test_barrier_and_warp_operands_stand_in_their_fields() -> None:
     graph, place = graph_with_output()
     one, count, full = graph.constant("b32", 1), graph.constant("b32", 64), graph.constant("b32", 0xFFFFFFFF)

@@ -55,7 +55,22 @@ def sample(type_: str, rng: random.Random, small: bool) -> int:
     width = 8 * SIZE[type_]
     if small and rng.random() < 0.7:
         return rng.randrange(0, width + 4)
-    edges = (0, 1, 2, 3, 7, 31, 32, 33, 63, 64, (1 << width) - 1, (1 << width) - 2, 1 << (width - 1), (1 << (width - 1)) - 1)
+    edges = (
+        0,
+        1,
+        2,
+        3,
+        7,
+        31,
+        32,
+        33,
+        63,
+        64,
+        (1 << width) - 1,
+        (1 << width) - 2,
+        1 << (width - 1),
+        (1 << (width - 1)) - 1,
+    )
     return rng.choice(edges) % (1 << width) if rng.random() < 0.5 else rng.getrandbits(width)
 
 
@@ -122,9 +137,17 @@ def test_operation_matches_exact_arithmetic(name: str) -> None:
             operands[0] = [rng.randrange(-20, 20) % (1 << 8 * SIZE[operation.operands[0]]) for _ in range(LANES)]
             operands[1] = [rng.randrange(0, 16)] * LANES
             operands[2], operands[3] = [rng.choice((1, 4, 12, 512))] * LANES, [3 << 40] * LANES
-        old = [rng.getrandbits(1) if operation.result == "p" else sample(operation.result, rng, False) for _ in range(LANES)]
+        old = [
+            rng.getrandbits(1) if operation.result == "p" else sample(operation.result, rng, False)
+            for _ in range(LANES)
+        ]
         got = run(name, operands, old, mask)
         for lane in range(LANES):
             values = [column[lane] for column in operands]
             want = int(meaning(*values)) if mask >> lane & 1 else old[lane]
-            assert same(name, operation.result, got[lane], want), (lane, [hex(v) for v in values], hex(got[lane]), hex(want))
+            assert same(name, operation.result, got[lane], want), (
+                lane,
+                [hex(v) for v in values],
+                hex(got[lane]),
+                hex(want),
+            )

@@ -1,19 +1,23 @@
 """Rows for registers.
 
-Registers joined by phis and moves become one *web* where their live ranges allow it, so that most phis cost nothing.  Webs
-then get rows by a linear scan over their live ranges.  Each width has rows of its own: lanes are packed by width, so a
-masked write of one width would overwrite other lanes' bytes of another.  Elements of a vector access form a *group* of
-webs that lie in consecutive rows.
+Registers joined by phis and moves become one *web* where their live ranges allow it, so that most phis cost nothing.
+Webs then get rows by a linear scan over their live ranges.  Each width has rows of its own: lanes are packed by width,
+so a masked write of one width would overwrite other lanes' bytes of another.  Elements of a vector access form a *group*
+of webs that lie in consecutive rows.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from wsemu.bytecode import ROW, SIZE
-from wsemu.frontend.flow import Ranges
-from wsemu.frontend.graph import Block, Register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wsemu.frontend.flow import Ranges
+    from wsemu.frontend.graph import Block, Register
 
 PREDICATE_SLOT = 4
 """bytes of a predicate"""
@@ -75,8 +79,11 @@ def _overlap(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]
     return False
 
 
-def coalesce(blocks: Sequence[Block], ranges: Ranges, reassigned: set[Register]) -> Webs:
-    """Join phi results with their operands, values carried around a loop first, then moves of reassigned registers."""
+def coalesce(blocks: Sequence[Block], ranges: Ranges, reassigned: set[Register], alone: Register) -> Webs:
+    """Join phi results with their operands, values carried around a loop first, then moves of reassigned registers.
+
+    Registers from `alone` on were made for a vector access, and stay by themselves.
+    """
     webs = Webs(ranges)
     place = {block.index: at for at, block in enumerate(blocks)}
     for carried in (True, False):
@@ -89,7 +96,9 @@ def coalesce(blocks: Sequence[Block], ranges: Ranges, reassigned: set[Register])
         for block in blocks:
             for instruction in block.instructions:
                 if instruction.operation.startswith("mov.") and not instruction.guard:
-                    webs.join(instruction.results[0], instruction.operands[0])
+                    result, source = instruction.results[0], instruction.operands[0]
+                    if result < alone and source < alone:
+                        webs.join(result, source)
     return webs
 
 
@@ -161,8 +170,8 @@ class _Pool:
 def assign(webs: Webs, groups: Groups, types: Sequence[str]) -> tuple[dict[Register, int], dict[int, int]]:
     """Places by linear scan: (web -> place in its pool, width -> number of places).
 
-    A web holds its place from its first to its last position; gaps are not reused.  A group starts when its first member
-    does.
+    A web holds its place from its first to its last position; gaps are not reused.  A group starts with its first
+    member.
     """
     pools: dict[int, _Pool] = {}
     places: dict[Register, int] = {}

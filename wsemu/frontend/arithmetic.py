@@ -1,7 +1,8 @@
 """Python's operators on numbers, with Numba-CUDA's types and the bits that its compiled code gives.
 
-Integers are computed in 64 bits; `//` and `%` of integers floor and give 0 for a zero divisor; float `%` is what the GPU's
-compiler makes of it (a remainder by division, not the exact one).  Products and sums are emitted apart: the assembler fuses them.
+Integers are computed in 64 bits; `//` and `%` of integers floor and give 0 for a zero divisor; float `%` is what the
+GPU's compiler makes of it (a remainder by division, not the exact one).  Products and sums are emitted apart: the
+assembler fuses them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,38 @@ from wsemu.errors import KernelError
 from wsemu.frontend import complex_arithmetic, power
 from wsemu.frontend.promotion import number_type, resolve, unify
 from wsemu.frontend.scalars import (
-    FALSE, TRUE, both, cast, choose, choose_number, compute, constant, describe, differ, either, literal, negate, number,
-    register, scalar_cast, truth, widened,
-)  # fmt: skip
+    FALSE,
+    TRUE,
+    both,
+    cast,
+    choose,
+    choose_number,
+    compute,
+    constant,
+    describe,
+    differ,
+    either,
+    literal,
+    negate,
+    number,
+    register,
+    scalar_cast,
+    truth,
+    widened,
+)
 from wsemu.frontend.values import (
-    ArrayValue, ComplexValue, NumberType, Scalar, Static, TupleValue, Value, boolean, float16, float32, int64,
-)  # fmt: skip
+    ArrayValue,
+    ComplexValue,
+    NumberType,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    float16,
+    float32,
+    int64,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.builder import Builder
@@ -39,7 +66,9 @@ def binary(b: Builder, op: str, x: Value, y: Value) -> Value:
     left, right = _operands(op, x, y)
     signature = resolve(op, left.type, right.type)
     if signature is None:
-        raise KernelError(f"`{op}` is not defined for {left.type} and {right.type}", remedy=_remedy(op, left.type, right.type))
+        raise KernelError(
+            f"`{op}` is not defined for {left.type} and {right.type}", remedy=_remedy(op, left.type, right.type)
+        )
     if op == "**":
         return power.raise_to(b, left, right, signature)
     result, (first, second) = signature.result, signature.operands
@@ -56,7 +85,9 @@ def binary(b: Builder, op: str, x: Value, y: Value) -> Value:
 def _operands(op: str, x: Value, y: Value) -> tuple[Scalar | ComplexValue, Scalar | ComplexValue]:
     for value in (x, y):
         if isinstance(value, ArrayValue):
-            raise KernelError(f"`{op}` works on elements, not on the whole array `{value.name}`", remedy="index the array")
+            raise KernelError(
+                f"`{op}` works on elements, not on the whole array `{value.name}`", remedy="index the array"
+            )
     if not (isinstance(x, (Scalar, ComplexValue)) and isinstance(y, (Scalar, ComplexValue))):
         raise KernelError(f"`{op}` is not defined for {describe(x)} and {describe(y)}", remedy="use numbers")
     return x, y
@@ -97,7 +128,7 @@ def _neutral(op: str, x: Scalar, y: Scalar) -> Scalar | None:
     return None
 
 
-# -- floor division ------------------------------------------------------------------------------------------------------
+# -- floor division --------------------------------------------------------------------------------------------------
 
 
 def floor_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
@@ -175,7 +206,7 @@ def _float_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     return choose(b, f.is_("eq", y, zero), f("div", x, y), quotient)
 
 
-# -- one operand -----------------------------------------------------------------------------------------------------------
+# -- one operand -----------------------------------------------------------------------------------------------------
 
 
 def unary(b: Builder, op: str, x: Value) -> Value:
@@ -207,7 +238,7 @@ def _negative(b: Builder, x: Scalar) -> Scalar:
     return compute(b, f"neg.{x.type.register}", x.type, x)
 
 
-# -- comparisons -------------------------------------------------------------------------------------------------------------
+# -- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
@@ -221,7 +252,9 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
     left, right = _operands(op, x, y)
     signature = resolve(op, left.type, right.type)
     if signature is None:
-        raise KernelError(f"`{op}` is not defined for {left.type} and {right.type}", remedy="compare the .real or .imag parts")
+        raise KernelError(
+            f"`{op}` is not defined for {left.type} and {right.type}", remedy="compare the .real or .imag parts"
+        )
     common = signature.operands[0]
     if common.kind == "c":
         return complex_arithmetic.equal(b, op, cast(b, left, common), cast(b, right, common))
@@ -233,10 +266,10 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
 
 def _narrower(x: Scalar, y: Scalar, common: NumberType) -> NumberType:
     """An int32 against a literal that int32 can hold needs no 64-bit comparison."""
-    for known, other in ((x, y), (y, x)):
-        integer = known.literal is not None and known.type.kind in "iu" and common.kind in "iu"
-        if integer and other.literal is None and other.type.kind in "iu" and other.type.bits >= 32:
-            if constant(other.type, known.literal).literal == known.literal:  # type: ignore[arg-type]
+    if common.kind in "iu":
+        for known, other in ((x, y), (y, x)):
+            wide = other.literal is None and other.type.kind in "iu" and other.type.bits >= 32
+            if known.literal is not None and wide and constant(other.type, known.literal).literal == known.literal:
                 return other.type
     return common
 

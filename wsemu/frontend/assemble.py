@@ -1,13 +1,13 @@
 """From a graph to flat bytecode: what to keep, where each register lies, where diverged lanes meet again.
 
-The order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here phi
-moves, layout, reconvergence and encoding.
+The order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here
+phi moves, layout, reconvergence and encoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from wsemu.frontend.simplify import (
     spread_vectors,
     used_registers,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 Place = tuple[int, tuple[int, ...], str | None, str | None]
 """what a line of code carries for reports: span, call stack, array, element"""
@@ -48,20 +51,23 @@ def assemble(graph: Graph, *, fma: bool = True) -> Program:
     rows = _Rows(graph, types, fixed & used_registers(blocks.values()))
     rows.place(registers, webs, groups)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
-    places = {index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()}
+    places = {
+        index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()
+    }
     _phi_moves(blocks, rows, sections, places)
     layout = _Layout(blocks, sections, places, rows.offset)
     return _program(graph, rows, layout)
 
 
 def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[Register], Webs, Groups]:
-    """Registers, webs and vector groups; vector accesses whose elements cannot lie in a row get moves and a second try."""
+    """Registers, webs, vector groups; a vector access whose elements cannot be neighbours gets moves and a second try."""
     reassigned = {register for register, count in assignments(blocks.values()).items() if count > 1}
     ordered = list(blocks.values())
+    alone = len(types)
     while True:
         ranges = Liveness(ordered, fixed, reassigned).ranges()
         registers = list(ranges)
-        webs = coalesce(ordered, ranges, reassigned)
+        webs = coalesce(ordered, ranges, reassigned, alone)
         groups = Groups()
         failing: set[int] = set()
         for block in ordered:
@@ -124,7 +130,16 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
     operation = instruction.operation
     kind = _KIND[operation]
     results, operands = instruction.results, instruction.operands
-    fields = [OPCODE[operation], 2 * offset[instruction.guard] + instruction.negated, 0, 0, 0, 0, instruction.immediate, 0]
+    fields = [
+        OPCODE[operation],
+        2 * offset[instruction.guard] + instruction.negated,
+        0,
+        0,
+        0,
+        0,
+        instruction.immediate,
+        0,
+    ]
     if results:
         fields[2] = offset[results[0]]
     if kind == "alu":
@@ -154,9 +169,7 @@ def _move(size: int, target: int, source: int) -> Fields:
     return [OPCODE[_MOVE[size]], 0, target, source, 0, 0, 0, 0]
 
 
-def _phi_moves(
-    blocks: Blocks, rows: _Rows, sections: dict[int, list[Fields]], places: dict[int, list[Place]]
-) -> None:
+def _phi_moves(blocks: Blocks, rows: _Rows, sections: dict[int, list[Fields]], places: dict[int, list[Place]]) -> None:
     """Append to each predecessor the moves that its successor's phis ask for."""
     for block in blocks.values():
         wanted: dict[int, dict[int, dict[int, int]]] = {}
@@ -189,9 +202,9 @@ class _Layout:
         self._successors = self._threaded()
         self._order = list(self._successors)
         self._meets = immediate_post_dominators(self._successors)
-        self._joins = {
-            self._meets[index] for index, following in self._successors.items() if len(following) == 2
-        } - {EXIT}
+        self._joins = {self._meets[index] for index, following in self._successors.items() if len(following) == 2} - {
+            EXIT
+        }
         self.code: list[Fields] = []
         self.places: list[Place] = []
         self._pc: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """How the front end meets what a kernel calls: a `Call`, and a table from callables to handlers.
 
-A handler gets the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` get their arguments sorted by the
-signature that the marker states; None stands for an argument that was left out.
+A handler gets the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` get their arguments sorted by
+the signature that the marker states; None stands for an argument that was left out.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from wsemu.errors import KernelError
 from wsemu.frontend import promotion
 from wsemu.frontend.scalars import describe, literal, number, scalar_cast
 from wsemu.frontend.values import ArrayValue, ComplexValue, NumberType, Scalar, Static, Value
-from wsemu.marker import KernelFunction
 
 if TYPE_CHECKING:
     from wsemu.frontend.builder import Builder
+    from wsemu.marker import KernelFunction
 
 NOTHING = Static(None)
 """what a function without a result returns"""
@@ -81,7 +81,9 @@ def bind(call: Any, function: KernelFunction) -> list[Any]:
     values: dict[str, Value] = dict(zip((p.name for p in parameters), call.args, strict=False))
     for name, value in call.kwargs.items():
         if name in values or name not in {p.name for p in parameters}:
-            raise call.error(f"`{function.name}` takes no argument `{name}`", f"its signature is `{function.signature}`")
+            raise call.error(
+                f"`{function.name}` takes no argument `{name}`", f"its signature is `{function.signature}`"
+            )
         values[name] = value
     missing = [p.name for p in parameters if not p.has_default and p.name not in values]
     if missing or len(call.args) > len(parameters):
@@ -100,7 +102,7 @@ def positional(call: Any, name: str, *counts: int) -> list[Value]:
     return list(call.args)
 
 
-# -- checked arguments -----------------------------------------------------------------------------------------------------
+# -- checked arguments -----------------------------------------------------------------------------------------------
 
 
 def scalar(call: Any, x: Value, what: str) -> Scalar:

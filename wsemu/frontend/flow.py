@@ -1,15 +1,18 @@
 """Control flow of a kernel: reachable blocks, predecessors, immediate post-dominators, live ranges.
 
-Blocks are named by their index.  Sets of registers that live across blocks are Python integers used as bit sets, so that
-a pass costs a few machine words per block.
+Blocks are named by their index.  Sets of registers that live across blocks are Python integers used as bit sets, so
+that a pass costs a few machine words per block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from wsemu.bytecode import OPERATIONS
 from wsemu.frontend.graph import Block, Register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 EXIT = -1
 """the virtual block that follows every exit and trap"""
@@ -111,9 +114,9 @@ class Liveness:
     """Where each register is needed.
 
     `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
-    instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it is
-    an ALU operation, writes at the position after that.  Other operations write where they read, so that a result never
-    shares a row with an operand: a checker may look at the address after the access.  Phi operands are read at the end.
+    instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it
+    is an ALU operation, writes at the position after that.  Other operations write where they read, so that a result
+    never shares a row with an operand: a checker may look at the address afterwards.  Phi operands are read at the end.
     """
 
     def __init__(self, blocks: Sequence[Block], fixed: set[Register], reassigned: set[Register]) -> None:
@@ -257,5 +260,3 @@ def _close(result: Ranges, register: Register, start: int, stop: int) -> None:
         stretches[-1] = (start, stretches[-1][1])
     else:
         stretches.append((start, stop))
-
-

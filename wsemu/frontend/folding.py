@@ -1,19 +1,24 @@
 """The value of an operation whose operands are known: what the machine would compute, bit for bit.
 
-Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are left to
-the machine, so that a constant and a variable give the same bits.
+Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are
+left to the machine, so that a constant and a variable give the same bits.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Number = int | float | bool
+
+
+_SCALAR: dict[int, type[np.floating[Any]]] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 def wrap(value: int, bits: int, signed: bool) -> int:
@@ -25,7 +30,7 @@ def wrap(value: int, bits: int, signed: bool) -> int:
 def round_to(value: float, bits: int) -> float:
     """`value` rounded to a float of 16, 32 or 64 bits, to nearest even."""
     with np.errstate(all="ignore"):
-        return float({16: np.float16, 32: np.float32, 64: np.float64}[bits](value))
+        return float(_SCALAR[bits](value))
 
 
 def _divide(a: int, b: int, bits: int) -> int:

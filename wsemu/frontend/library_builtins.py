@@ -10,12 +10,37 @@ from wsemu.frontend.arithmetic import binary, compare, floor_quotient, floor_rem
 from wsemu.frontend.calls import NOTHING, converted, handles, integer, known, positional, scalar
 from wsemu.frontend.promotion import Signature, resolve, same, select, unify
 from wsemu.frontend.scalars import (
-    both, cast, choose, compute, constant, describe, literal, number, part_type, scalar_cast, truth, widened,
-)  # fmt: skip
+    both,
+    cast,
+    choose,
+    compute,
+    constant,
+    describe,
+    literal,
+    number,
+    part_type,
+    scalar_cast,
+    truth,
+    widened,
+)
 from wsemu.frontend.values import (
-    ArrayValue, ComplexValue, RangeValue, Scalar, Static, TupleValue, Value, boolean, complex64, complex128, float16,
-    float32, float64, int32, int64, uint64,
-)  # fmt: skip
+    ArrayValue,
+    ComplexValue,
+    RangeValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint64,
+)
 
 
 @handles(abs)
@@ -172,6 +197,9 @@ def to_bool(call: Any) -> Value:
 def to_complex(call: Any) -> Value:
     """complex64 from float32 parts, complex128 from any others."""
     numbers = [number(x, "`complex`") for x in positional(call, "complex", 1, 2)]
+    for x in numbers:
+        if x.type.kind == "b" or x.type is float16:
+            raise call.error(f"`complex` of a {x.type} is not part of Numba-CUDA", "convert it with `np.float32(...)`")
     type_ = complex64 if all(x.type is float32 for x in numbers) else complex128
     if len(numbers) == 1:
         return cast(call.b, numbers[0], type_)

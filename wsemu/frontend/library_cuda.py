@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
 from wsemu.frontend.calls import (
-    ATTRIBUTES, NOTHING, FUNCTIONS, converted, integer, known_integer, means, result, scalar,
-)  # fmt: skip
+    ATTRIBUTES,
+    FUNCTIONS,
+    NOTHING,
+    converted,
+    integer,
+    known_integer,
+    means,
+    result,
+    scalar,
+)
 from wsemu.frontend.promotion import Signature, same
 from wsemu.frontend.scalars import (
-    choose, compute, constant, describe, register, reinterpret, scalar_cast, truth,
-)  # fmt: skip
+    choose,
+    compute,
+    constant,
+    register,
+    scalar_cast,
+    truth,
+)
 from wsemu.frontend.values import (
-    NUMBERS, NumberType, Scalar, Static, TupleValue, Value, boolean, float32, float64, int8, int16, int32, int64, uint8,
-    uint16, uint32, uint64,
-)  # fmt: skip
-from wsemu.marker import KernelFunction, KernelValue
+    NUMBERS,
+    NumberType,
+    Scalar,
+    TupleValue,
+    Value,
+    boolean,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.marker import KernelFunction
 
 ALIGNED = 1
 """auxiliary of the barriers that need a converged warp"""
 _ALL_INTEGERS = (int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 
 
-# -- where a thread is -----------------------------------------------------------------------------------------------------
+# -- where a thread is -----------------------------------------------------------------------------------------------
 
 _SPECIAL = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
 
@@ -70,7 +100,7 @@ def _threads_of_grid(b: Any, axis: str) -> Value:
     return compute(b, "mulwide.s32", int64, threads, ctas)
 
 
-# -- barriers and fences -----------------------------------------------------------------------------------------------------
+# -- barriers and fences ---------------------------------------------------------------------------------------------
 
 
 @means(cuda.syncthreads)
@@ -83,19 +113,21 @@ def _reduce(function: KernelFunction, operation: str) -> None:
     @means(function)
     def reduction(call: Any, predicate: Value) -> Value:
         if isinstance(predicate, Scalar) and predicate.type.kind == "b":
-            raise call.error(f"`{function.name}` of a bool is not part of Numba-CUDA", "write `int(...)` around the predicate")
+            raise call.error(
+                f"`{function.name}` of a bool is not part of Numba-CUDA", "write `int(...)` around the predicate"
+            )
         holds = truth(call.b, integer(call, predicate, f"`{function.name}`", int32))
         operands = (call.b.constant("b32", 0), register(call.b, holds))
-        return reduced(call.b, operation, operands, ALIGNED)
+        return scalar_cast(call.b, reduced(call.b, operation, operands, ALIGNED), int32)
 
 
 def reduced(b: Any, operation: str, operands: tuple[int, ...], auxiliary: int) -> Scalar:
-    """A `bar.red`: a count, or 1 or 0, as int32."""
+    """A `bar.red`: a count as int32, or a bool."""
     if operation == "bar.red.popc":
         (count,) = b.effect(operation, operands, results=("b32",), auxiliary=auxiliary)
         return result(int32, count)
     (holds,) = b.effect(operation, operands, results=("p",), auxiliary=auxiliary)
-    return scalar_cast(b, result(boolean, holds), int32)
+    return result(boolean, holds)
 
 
 _reduce(cuda.syncthreads_count, "bar.red.popc")
@@ -129,7 +161,7 @@ def nanosleep(call: Any, ns: Value) -> Value:
     return NOTHING
 
 
-# -- between lanes -------------------------------------------------------------------------------------------------------------
+# -- between lanes ---------------------------------------------------------------------------------------------------
 
 
 def _mask(call: Any, mask: Value, function: KernelFunction) -> int:
@@ -142,7 +174,9 @@ def _shuffle(function: KernelFunction, mode: str, clamp: int) -> None:
         x = scalar(call, value, f"`{function.name}`")
         if x.type not in (int32, int64, float32, float64):
             wanted = "np.int64" if x.type.bits == 64 else "np.float32" if x.type.kind == "f" else "np.int32"
-            raise call.error(f"`{function.name}` of a {x.type} is not part of Numba-CUDA", f"write `{wanted}(...)` around it")
+            raise call.error(
+                f"`{function.name}` of a {x.type} is not part of Numba-CUDA", f"write `{wanted}(...)` around it"
+            )
         selector = register(call.b, integer(call, lane, f"the lane of `{function.name}`", int32))
         operands = (register(call.b, x), selector, _mask(call, mask, function))
         (value_there,) = call.b.effect(
@@ -162,7 +196,9 @@ def _vote(function: KernelFunction, operation: str) -> None:
     def vote(call: Any, mask: Value, predicate: Value) -> Value:
         x = scalar(call, predicate, f"the predicate of `{function.name}`")
         if x.type.kind not in "biu":
-            raise call.error(f"the predicate of `{function.name}` is a {x.type}", "give a bool or an integer: compare it")
+            raise call.error(
+                f"the predicate of `{function.name}` is a {x.type}", "give a bool or an integer: compare it"
+            )
         operands = (register(call.b, truth(call.b, x)), _mask(call, mask, function))
         type_ = int32 if operation == "vote.ballot" else boolean
         (outcome,) = call.b.effect(operation, operands, results=(type_.register,))
@@ -206,7 +242,7 @@ def lanemask_lt(call: Any) -> Value:
     return compute(call.b, "sub.b32", uint32, bit, constant(uint32, 1))
 
 
-# -- bits and numbers --------------------------------------------------------------------------------------------------------
+# -- bits and numbers ------------------------------------------------------------------------------------------------
 
 
 def count_bits(b: Any, operation: str, x: Scalar, to: NumberType) -> Scalar:
@@ -254,7 +290,9 @@ def brev(call: Any, x: Value) -> Value:
 def selp(call: Any, test: Value, a: Value, b: Value) -> Value:
     condition, x, y = (scalar(call, v, "`cuda.selp`") for v in (test, a, b))
     if x.type is not y.type or x.type.kind == "b" or x.type.bits == 8:
-        raise call.error(f"`cuda.selp` selects between {x.type} and {y.type}", "give two numbers of one type of 16 to 64 bits")
+        raise call.error(
+            f"`cuda.selp` selects between {x.type} and {y.type}", "give two numbers of one type of 16 to 64 bits"
+        )
     if condition.type.kind != "b":
         raise call.error(f"the test of `cuda.selp` is a {condition.type}", "give a bool: write a comparison")
     return choose(call.b, condition, x, y)
@@ -272,7 +310,7 @@ def cbrt(call: Any, a: Value) -> Value:
     return compute(call.b, f"cbrt.{signature.result.register}", signature.result, *operands)
 
 
-# -- vectors -------------------------------------------------------------------------------------------------------------------
+# -- vectors ---------------------------------------------------------------------------------------------------------
 
 
 def _enter_vector(name: str, element: NumberType, count: int) -> None:
@@ -290,4 +328,3 @@ def _enter_vector(name: str, element: NumberType, count: int) -> None:
 
 for _name, (_element, _count) in cuda.VECTOR_TYPES.items():
     _enter_vector(_name, NUMBERS[_element], _count)
-

@@ -1,7 +1,7 @@
 """The module `math`, as far as Numba-CUDA has it.
 
-float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are evaluated in
-double and rounded; the GPU's differ from them by a few units in the last place.
+float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are
+evaluated in double and rounded; the GPU's differ from them by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -13,9 +13,29 @@ from wsemu.frontend.calls import converted, handles, positional
 from wsemu.frontend.library_builtins import magnitude
 from wsemu.frontend.promotion import REAL, Signature, same
 from wsemu.frontend.scalars import (
-    both, choose, compute, constant, either, negate, reinterpret, scalar_cast, widened,
-)  # fmt: skip
-from wsemu.frontend.values import NUMBERS, Scalar, TupleValue, Value, boolean, float16, float32, float64, int32, int64, uint64
+    both,
+    choose,
+    compute,
+    constant,
+    either,
+    negate,
+    reinterpret,
+    scalar_cast,
+    widened,
+)
+from wsemu.frontend.values import (
+    NUMBERS,
+    Scalar,
+    TupleValue,
+    Value,
+    boolean,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint64,
+)
 
 _INTEGERS = (Signature(float64, (int64,)), Signature(float64, (uint64,)))
 _UNARY = (*_INTEGERS, *same(REAL, 1))
@@ -24,9 +44,11 @@ _PAIRS = (Signature(float64, (int64, int64)), Signature(float64, (uint64, uint64
 _TESTS = tuple(Signature(boolean, (t,)) for t in (int64, uint64, *REAL))
 
 FUNCTIONS_OF_ONE = {
-    **{getattr(math, n): n for n in (
-        "acos acosh asin asinh atan atanh cosh erf erfc expm1 lgamma log1p sinh tan tanh sin cos sqrt log log2 log10 exp exp2"
-    ).split()},
+    math.sin: "sin", math.cos: "cos", math.tan: "tan", math.asin: "asin", math.acos: "acos", math.atan: "atan",
+    math.sinh: "sinh", math.cosh: "cosh", math.tanh: "tanh", math.asinh: "asinh", math.acosh: "acosh",
+    math.atanh: "atanh", math.exp: "exp", math.exp2: "exp2", math.expm1: "expm1", math.log: "log", math.log2: "log2",
+    math.log10: "log10", math.log1p: "log1p", math.erf: "erf", math.erfc: "erfc", math.lgamma: "lgamma",
+    math.sqrt: "sqrt",
     math.gamma: "tgamma",
     math.fabs: "abs",
     math.ceil: "cvt.rpi",
@@ -35,8 +57,8 @@ FUNCTIONS_OF_ONE = {
 }  # fmt: skip
 """function -> operation, without the type"""
 _HALF = frozenset(
-    (math.sin, math.cos, math.ceil, math.floor, math.sqrt, math.log, math.log2, math.log10, math.exp, math.fabs, math.trunc,
-     math.exp2, math.tanh)
+    (math.sin, math.cos, math.ceil, math.floor, math.sqrt, math.log, math.log2, math.log10, math.exp, math.fabs,
+     math.trunc, math.exp2, math.tanh)
 )  # fmt: skip
 
 
@@ -79,7 +101,7 @@ _enter_scaling(math.radians, math.pi / 180.0)
 _enter_scaling(math.degrees, 180.0 / math.pi)
 
 
-# -- tests -----------------------------------------------------------------------------------------------------------------
+# -- tests -----------------------------------------------------------------------------------------------------------
 
 
 def is_nan(b: Any, x: Scalar) -> Scalar:
@@ -109,7 +131,7 @@ _enter_test(math.isinf, _is_infinite, False)
 _enter_test(math.isfinite, _is_finite, True)
 
 
-# -- two operands ------------------------------------------------------------------------------------------------------------
+# -- two operands ----------------------------------------------------------------------------------------------------
 
 FUNCTIONS_OF_TWO = {
     math.atan2: ("atan2", _PAIRS),
@@ -125,7 +147,9 @@ def _enter_binary(function: Any, operation: str, cases: tuple[Signature, ...]) -
         name = f"math.{function.__name__}"
         signature, operands = converted(call, name, cases, *positional(call, name, 2))
         type_ = signature.result
-        return compute(call.b, f"{operation}.{type_.register}", type_, *(scalar_cast(call.b, x, type_) for x in operands))
+        return compute(
+            call.b, f"{operation}.{type_.register}", type_, *(scalar_cast(call.b, x, type_) for x in operands)
+        )
 
 
 for _function, (_operation, _cases) in FUNCTIONS_OF_TWO.items():
@@ -165,8 +189,8 @@ class _Bits:
         self.integer = NUMBERS[f"int{x.type.bits}"]
 
     def __call__(self, name: str, *operands: Scalar) -> Scalar:
-        return compute(self.b, f"{name}.{operands[0].type.suffix if name in ('shr', 'abs', 'min', 'max') else f'b{self.type.bits}'}",
-                       self.integer, *operands)  # fmt: skip
+        suffix = self.integer.suffix if name in ("shr", "abs", "min", "max") else f"b{self.type.bits}"
+        return compute(self.b, f"{name}.{suffix}", self.integer, *operands)
 
     def constant(self, value: int) -> Scalar:
         return constant(self.integer, value)
@@ -249,7 +273,8 @@ def ieee_remainder(call: Any) -> Value:
     once = choose(b, beyond_half(reduced, "gt"), op("sub", reduced, divisor), reduced)
     both_times = both(b, beyond_half(reduced, "gt"), beyond_half(once, "ge"))
     value = choose(b, both_times, op("sub", once, divisor), once)
-    value = choose(b, test("lt", x, constant(type_, 0.0)), op("neg", value), value)
+    negative = test("lt", op("copysign", constant(type_, 1.0), x), constant(type_, 0.0))  # also for -0
+    value = choose(b, negative, op("neg", value), value)
     undefined = either(b, negate(b, _is_finite(b, x)), either(b, is_nan(b, y), test("eq", y, constant(type_, 0.0))))
     return choose(b, undefined, constant(type_, math.nan), value)
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
 from wsemu.frontend.calls import NOTHING, array, integer, means, result, scalar
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import compute, register, scalar_cast
 from wsemu.frontend.values import (
-    ArrayValue, NumberType, Scalar, TupleValue, Value, float32, float64, int32, int64, uint32, uint64,
-)  # fmt: skip
-from wsemu.marker import KernelFunction
+    ArrayValue,
+    NumberType,
+    Scalar,
+    TupleValue,
+    Value,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint32,
+    uint64,
+)
+
+if TYPE_CHECKING:
+    from wsemu.marker import KernelFunction
 
 _INTEGERS = (int32, uint32, int64, uint64)
 _NUMBERS = (*_INTEGERS, float32, float64)
@@ -19,7 +31,7 @@ UNCHANGED_BY_NAN = 1
 """auxiliary of a float atom.min or atom.max that leaves memory alone if either operand is nan"""
 
 
-# -- arrays of the kernel ----------------------------------------------------------------------------------------------------
+# -- arrays of the kernel --------------------------------------------------------------------------------------------
 
 
 @means(cuda.shared.array)
@@ -39,11 +51,14 @@ def constant_array(call: Any, ndarray: Value) -> Value:
     """A host array that a kernel names is in constant memory already."""
     made = array(call, ndarray, "`cuda.const.array_like`")
     if made.space != "constant":
-        raise call.error(f"`cuda.const.array_like` of `{made.name}`, which is no constant", "give a NumPy array defined outside the kernel")
+        raise call.error(
+            f"`cuda.const.array_like` of `{made.name}`, which is no constant",
+            "give a NumPy array defined outside the kernel",
+        )
     return made
 
 
-# -- atomics -------------------------------------------------------------------------------------------------------------------
+# -- atomics ---------------------------------------------------------------------------------------------------------
 
 
 def indices_of(call: Any, index: Value, what: str) -> list[Value]:
@@ -52,7 +67,9 @@ def indices_of(call: Any, index: Value, what: str) -> list[Value]:
     return [integer(call, item, f"the index of {what}", int64) for item in items]
 
 
-def _element(call: Any, function: KernelFunction, ary: Value, allowed: tuple[NumberType, ...]) -> tuple[ArrayValue, NumberType]:
+def _element(
+    call: Any, function: KernelFunction, ary: Value, allowed: tuple[NumberType, ...]
+) -> tuple[ArrayValue, NumberType]:
     target = array(call, ary, f"`{function.name}`")
     type_ = number_type(target.dtype)
     if type_ not in allowed:
@@ -63,11 +80,14 @@ def _element(call: Any, function: KernelFunction, ary: Value, allowed: tuple[Num
     return target, type_
 
 
-def _atomic(call: Any, operation: str, target: ArrayValue, index: list[Value], *values: Scalar, auxiliary: int = 0) -> Value:
+def _atomic(
+    call: Any, operation: str, target: ArrayValue, index: list[Value], *values: Scalar, auxiliary: int = 0
+) -> Value:
     """Emit one atomic operation; its result is the old element."""
     if len(index) != target.ndim:
         raise call.error(
-            f"array `{target.name}` has {target.ndim} dimensions, the index {len(index)}", "give one index for each dimension"
+            f"array `{target.name}` has {target.ndim} dimensions, the index {len(index)}",
+            "give one index for each dimension",
         )
     address, offset = call.arrays.element_address(call.b, target, index)
     type_ = values[0].type
@@ -121,7 +141,7 @@ def _swap(call: Any, function: KernelFunction, ary: Value, index: list[Value], o
     return _atomic(call, f"atom.cas.b{type_.bits}", target, index, expected, value)
 
 
-# -- cache operators: plain accesses here ----------------------------------------------------------------------------------------
+# -- cache operators: plain accesses here ----------------------------------------------------------------------------
 
 
 def enter_load(function: KernelFunction) -> None:
@@ -159,4 +179,3 @@ for _name in ("ldca", "ldcg", "ldcs", "ldlu", "ldcv"):
     enter_load(getattr(cuda, _name))
 for _name in ("stcg", "stcs", "stwb", "stwt"):
     enter_store(getattr(cuda, _name))
-

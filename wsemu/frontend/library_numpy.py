@@ -10,18 +10,44 @@ from typing import Any
 
 import numpy as np
 
-from wsemu.frontend import library_math
-from wsemu.frontend.arithmetic import binary as operate
+from wsemu.frontend import complex_arithmetic, library_math
 from wsemu.frontend.arithmetic import compare
-from wsemu.frontend.calls import FUNCTIONS, handles, positional, scalar
+from wsemu.frontend.calls import FUNCTIONS, Handler, handles, positional, scalar
 from wsemu.frontend.library_builtins import casting
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import (
-    both, choose, compute, constant, differ, either, negate, scalar_cast, truth,
-)  # fmt: skip
-from wsemu.frontend.values import NUMBERS, NumberType, Scalar, Value, boolean, float32, float64
+    both,
+    choose,
+    compute,
+    constant,
+    differ,
+    either,
+    negate,
+    scalar_cast,
+    truth,
+)
+from wsemu.frontend.values import (
+    NUMBERS,
+    ComplexValue,
+    NumberType,
+    Scalar,
+    Value,
+    boolean,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
-_LOOPS = tuple(NUMBERS[n] for n in "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split())
+_LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
+"""in NumPy's order"""
 _INTEGERS = _LOOPS[1:9]
 _LOGIC = _LOOPS[:9]
 _REAL = (float32, float64)
@@ -31,8 +57,11 @@ def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Sca
     """The first of `types` that every operand can be cast to safely; beside a float, an integer fits any float."""
     kinds = {x.type.kind for x in operands}
     mixed = "f" in kinds and bool(kinds & {"i", "u"})
-    for type_ in types:
-        if all((mixed and x.type.kind in "iu" and type_.kind == "f") or np.can_cast(x.type.name, type_.name) for x in operands):
+    for type_ in () if float16 in {x.type for x in operands} else types:
+        if all(
+            (mixed and x.type.kind in "iu" and type_.kind == "f") or np.can_cast(x.type.name, type_.name)
+            for x in operands
+        ):
             return type_
     raise call.error(f"`{name}` is not defined for {', '.join(x.type.name for x in operands)}", "convert the operands")
 
@@ -43,12 +72,12 @@ def _operands(call: Any, name: str, count: int, types: tuple[NumberType, ...]) -
     return [scalar_cast(call.b, x, type_) for x in numbers]
 
 
-# -- functions of floats ---------------------------------------------------------------------------------------------------
+# -- functions of floats ---------------------------------------------------------------------------------------------
 
-_UNARY = {
-    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan", np.sinh: "sinh",
-    np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh", np.arccosh: "acosh", np.arctanh: "atanh", np.log: "log",
-    np.log2: "log2", np.log10: "log10",
+_UNARY: dict[np.ufunc, str] = {
+    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan",
+    np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh", np.arccosh: "acosh", np.arctanh: "atanh",
+    np.log: "log", np.log2: "log2", np.log10: "log10",
 }  # fmt: skip
 
 
@@ -61,8 +90,8 @@ def _enter_unary(ufunc: np.ufunc, operation: str) -> None:
         return library_math.apply(call.b, operation, x)
 
 
-for _ufunc, _operation in _UNARY.items():
-    _enter_unary(_ufunc, _operation)
+for _function, _operation in _UNARY.items():
+    _enter_unary(_function, _operation)
 
 
 def _enter_scaling(ufunc: np.ufunc, factor: float) -> None:
@@ -74,10 +103,10 @@ def _enter_scaling(ufunc: np.ufunc, factor: float) -> None:
         return library_math.scale(call.b, x, factor)
 
 
-for _ufunc in (np.deg2rad, np.radians):
-    _enter_scaling(_ufunc, math.pi / 180.0)
-for _ufunc in (np.rad2deg, np.degrees):
-    _enter_scaling(_ufunc, 180.0 / math.pi)
+for _scaling, _factor in {
+    np.deg2rad: math.pi / 180.0, np.radians: math.pi / 180.0, np.rad2deg: 180.0 / math.pi, np.degrees: 180.0 / math.pi,
+}.items():  # fmt: skip
+    _enter_scaling(_scaling, _factor)
 
 
 def _enter_binary(ufunc: np.ufunc, operation: str) -> None:
@@ -91,31 +120,24 @@ def _enter_binary(ufunc: np.ufunc, operation: str) -> None:
 
 _enter_binary(np.arctan2, "atan2")
 _enter_binary(np.hypot, "hypot")
+_enter_binary(np.divide, "div")
 
 
 @handles(np.isnan)
 def is_nan(call: Any) -> Value:
-    (x,) = _operands(call, "np.isnan", 1, (*_REAL, *_LOOPS) if _is_float(call) else _LOOPS)
+    (x,) = _operands(call, "np.isnan", 1, _LOOPS)
     return library_math.is_nan(call.b, x) if x.type.kind == "f" else constant(boolean, False)
-
-
-def _is_float(call: Any) -> bool:
-    return bool(call.args) and isinstance(call.args[0], Scalar) and call.args[0].type.kind == "f"
-
-
-@handles(np.divide)
-def divide(call: Any) -> Value:
-    x, y = positional(call, "np.divide", 2)
-    return operate(call.b, "/", x, y)
 
 
 @handles(np.conjugate)
 def conjugate(call: Any) -> Value:
+    if len(call.args) == 1 and isinstance(call.args[0], ComplexValue):
+        return complex_arithmetic.conjugate(call.b, call.args[0])
     (x,) = _operands(call, "np.conjugate", 1, (*_INTEGERS, *_REAL))
     return x
 
 
-# -- the larger and the smaller ----------------------------------------------------------------------------------------------
+# -- the larger and the smaller --------------------------------------------------------------------------------------
 
 
 def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
@@ -134,13 +156,14 @@ def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
         return choose(call.b, either_odd, rest, result)
 
 
-for _ufunc, _relation, _keeps in (
-    (np.maximum, ">=", True), (np.minimum, "<=", True), (np.fmax, ">=", False), (np.fmin, "<=", False),
-):  # fmt: skip
-    _enter_extreme(_ufunc, _relation, _keeps)
+_EXTREMES: dict[np.ufunc, tuple[str, bool]] = {
+    np.maximum: (">=", True), np.minimum: ("<=", True), np.fmax: (">=", False), np.fmin: ("<=", False),
+}  # fmt: skip
+for _function, (_relation, _keeps) in _EXTREMES.items():
+    _enter_extreme(_function, _relation, _keeps)
 
 
-# -- bits, comparisons, logic ------------------------------------------------------------------------------------------------
+# -- bits, comparisons, logic ----------------------------------------------------------------------------------------
 
 
 def _enter_bits(ufunc: np.ufunc, operation: str, types: tuple[NumberType, ...]) -> None:
@@ -154,11 +177,12 @@ def _enter_bits(ufunc: np.ufunc, operation: str, types: tuple[NumberType, ...]) 
         return compute(call.b, f"{operation}.{suffix}", type_, *operands)
 
 
-for _ufunc, _operation, _types in (
-    (np.bitwise_and, "and", _LOGIC), (np.bitwise_or, "or", _LOGIC), (np.bitwise_xor, "xor", _LOGIC),
-    (np.invert, "not", _LOGIC), (np.left_shift, "shl", _INTEGERS), (np.right_shift, "shr", _INTEGERS),
-):  # fmt: skip
-    _enter_bits(_ufunc, _operation, _types)
+_BITS: dict[np.ufunc, tuple[str, tuple[NumberType, ...]]] = {
+    np.bitwise_and: ("and", _LOGIC), np.bitwise_or: ("or", _LOGIC), np.bitwise_xor: ("xor", _LOGIC),
+    np.invert: ("not", _LOGIC), np.left_shift: ("shl", _INTEGERS), np.right_shift: ("shr", _INTEGERS),
+}  # fmt: skip
+for _function, (_operation, _types) in _BITS.items():
+    _enter_bits(_function, _operation, _types)
 
 
 def _enter_comparison(ufunc: np.ufunc, op: str) -> None:
@@ -184,10 +208,11 @@ def _compare_signs(b: Any, op: str, x: Scalar, y: Scalar) -> Scalar:
     return either(b, both(b, below, against_zero), both(b, negate(b, below), by_value))
 
 
-for _ufunc, _op in (
-    (np.less, "<"), (np.less_equal, "<="), (np.greater, ">"), (np.greater_equal, ">="), (np.equal, "=="), (np.not_equal, "!="),
-):  # fmt: skip
-    _enter_comparison(_ufunc, _op)
+_COMPARISONS: dict[np.ufunc, str] = {
+    np.less: "<", np.less_equal: "<=", np.greater: ">", np.greater_equal: ">=", np.equal: "==", np.not_equal: "!=",
+}  # fmt: skip
+for _function, _op in _COMPARISONS.items():
+    _enter_comparison(_function, _op)
 
 
 def _enter_logic(ufunc: np.ufunc, operation: Any) -> None:
@@ -199,24 +224,28 @@ def _enter_logic(ufunc: np.ufunc, operation: Any) -> None:
         return result
 
 
-for _ufunc, _logic in ((np.logical_and, both), (np.logical_or, either), (np.logical_xor, differ), (np.logical_not, negate)):
-    _enter_logic(_ufunc, _logic)
+_LOGICAL: dict[np.ufunc, Any] = {
+    np.logical_and: both, np.logical_or: either, np.logical_xor: differ, np.logical_not: negate,
+}  # fmt: skip
+for _function, _logic in _LOGICAL.items():
+    _enter_logic(_function, _logic)
 
 
-# -- what Numba-CUDA lacks -----------------------------------------------------------------------------------------------------
+# -- what Numba-CUDA lacks -------------------------------------------------------------------------------------------
 
 _INSTEAD = {
-    "sqrt": "math.sqrt(x)", "exp": "math.exp(x)", "exp2": "math.exp2(x)", "expm1": "math.expm1(x)", "log1p": "math.log1p(x)",
-    "absolute": "abs(x)", "fabs": "math.fabs(x)", "floor": "math.floor(x)", "ceil": "math.ceil(x)", "trunc": "math.trunc(x)",
-    "rint": "round(x)", "power": "x ** y", "add": "x + y", "subtract": "x - y", "multiply": "x * y", "floor_divide": "x // y",
-    "remainder": "x % y", "fmod": "math.fmod(x, y)", "negative": "-x", "square": "x * x", "sign": "a comparison",
-    "isinf": "math.isinf(x)", "isfinite": "math.isfinite(x)", "copysign": "math.copysign(x, y)", "cbrt": "cuda.cbrt(x)",
-    "reciprocal": "1 / x", "divmod": "divmod(x, y)", "ldexp": "math.ldexp(x, n)", "frexp": "math.frexp(x)",
-    "modf": "math.modf(x)", "nextafter": "math.nextafter(x, y)",
+    "sqrt": "math.sqrt(x)", "exp": "math.exp(x)", "exp2": "math.exp2(x)", "expm1": "math.expm1(x)",
+    "log1p": "math.log1p(x)", "absolute": "abs(x)", "fabs": "math.fabs(x)", "floor": "math.floor(x)",
+    "ceil": "math.ceil(x)", "trunc": "math.trunc(x)", "rint": "round(x)", "power": "x ** y", "add": "x + y",
+    "subtract": "x - y", "multiply": "x * y", "floor_divide": "x // y", "remainder": "x % y", "fmod": "math.fmod(x, y)",
+    "negative": "-x", "square": "x * x", "sign": "(x > 0) - (x < 0)", "isinf": "math.isinf(x)",
+    "isfinite": "math.isfinite(x)", "copysign": "math.copysign(x, y)", "cbrt": "cuda.cbrt(x)", "reciprocal": "1 / x",
+    "divmod": "divmod(x, y)", "ldexp": "math.ldexp(x, n)", "frexp": "math.frexp(x)", "modf": "math.modf(x)",
+    "nextafter": "math.nextafter(x, y)",
 }  # fmt: skip
 
 
-def absent(ufunc: np.ufunc) -> Any:
+def absent(ufunc: np.ufunc) -> Handler:
     """The handler of a ufunc that Numba-CUDA does not have."""
 
     def refuse(call: Any) -> Value:
@@ -227,9 +256,9 @@ def absent(ufunc: np.ufunc) -> Any:
     return refuse
 
 
-for _ufunc in vars(np).values():
-    if isinstance(_ufunc, np.ufunc) and _ufunc not in FUNCTIONS:
-        FUNCTIONS[_ufunc] = absent(_ufunc)
+for _member in vars(np).values():
+    if isinstance(_member, np.ufunc) and _member not in FUNCTIONS:
+        FUNCTIONS[_member] = absent(_member)
 for _type in (np.dtype(c).type for c in "?bhilqBHILQefdFD"):
     _number = number_type(_type)
     assert _number is not None

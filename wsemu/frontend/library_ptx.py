@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu import ptx
 from wsemu.frontend.calls import NOTHING, array, integer, means, result, scalar
@@ -10,8 +10,10 @@ from wsemu.frontend.library_cuda import ALIGNED, reduced
 from wsemu.frontend.library_memory import enter_load, enter_store
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import describe, register, scalar_cast, truth
-from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, boolean, int32
-from wsemu.marker import KernelFunction
+from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, int32
+
+if TYPE_CHECKING:
+    from wsemu.marker import KernelFunction
 
 
 def _barrier(call: Any, function: KernelFunction, barrier: Value, count: Value | None) -> tuple[int, ...]:
@@ -47,25 +49,30 @@ def _enter_reduction(function: KernelFunction, operation: str, auxiliary: int) -
     def reduction(call: Any, barrier: Value, count: Value | None, predicate: Value) -> Value:
         holds = truth(call.b, scalar(call, predicate, f"the predicate of `{function.name}`"))
         operands = (*_barrier(call, function, barrier, count), register(call.b, holds))
-        outcome = reduced(call.b, operation, operands, auxiliary)
-        return outcome if operation == "bar.red.popc" else scalar_cast(call.b, outcome, boolean)
+        return reduced(call.b, operation, operands, auxiliary)
 
 
 _enter_barrier("bar", ALIGNED)
 _enter_barrier("barrier", 0)
 
 
-# -- vectors -----------------------------------------------------------------------------------------------------------------
+# -- vectors ---------------------------------------------------------------------------------------------------------
 
 
-def _vector(call: Any, function: KernelFunction, ary: Value, index: Value, length: int) -> tuple[ArrayValue, NumberType, Any, int]:
+def _vector(
+    call: Any, function: KernelFunction, ary: Value, index: Value, length: int
+) -> tuple[ArrayValue, NumberType, Any, int]:
     """The array, its element type, and the address of the first element of a vector."""
     target = array(call, ary, f"`{function.name}`")
     type_ = number_type(target.dtype)
     if type_ is None or type_.kind not in "iuf":
-        raise call.error(f"`{function.name}` on array `{target.name}` of {target.dtype}", "use an array of integers or floats")
+        raise call.error(
+            f"`{function.name}` on array `{target.name}` of {target.dtype}", "use an array of integers or floats"
+        )
     if type_.bits * length > 128:
-        raise call.error(f"`{function.name}` of {length} {type_}: {type_.bits * length // 8} bytes", "a vector has at most 16")
+        raise call.error(
+            f"`{function.name}` of {length} {type_}: {type_.bits * length // 8} bytes", "a vector has at most 16"
+        )
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(indices) != target.ndim:
         raise call.error(
@@ -73,7 +80,9 @@ def _vector(call: Any, function: KernelFunction, ary: Value, index: Value, lengt
             "give one index for each dimension, as a tuple",
         )
     if target.strides[-1].literal != type_.bits // 8:
-        raise call.error(f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array")
+        raise call.error(
+            f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array"
+        )
     for item in indices:
         integer(call, item, f"the index of `{function.name}`")
     address, offset = call.arrays.element_address(call.b, target, indices)
@@ -98,8 +107,12 @@ def _enter_store(function: KernelFunction, length: int) -> None:
             raise call.error(f"`{function.name}` stores {describe(values)}", f"give a tuple of {length} numbers")
         target, type_, address, offset = _vector(call, function, ary, index, length)
         if not target.writable:
-            raise call.error(f"`{function.name}` on the constant array `{target.name}`", "pass the array as an argument")
-        numbers: list[Scalar] = [scalar_cast(call.b, scalar(call, x, f"`{function.name}`"), type_) for x in values.items]
+            raise call.error(
+                f"`{function.name}` on the constant array `{target.name}`", "pass the array as an argument"
+            )
+        numbers: list[Scalar] = [
+            scalar_cast(call.b, scalar(call, x, f"`{function.name}`"), type_) for x in values.items
+        ]
         call.b.effect(
             f"st.v{length}.b{type_.bits}", (address, *(register(call.b, x) for x in numbers)), immediate=offset,
             array=target.name, element=str(target.dtype),

@@ -1,7 +1,7 @@
 """`x ** y` as Numba-CUDA computes it.
 
-With an integer exponent: by repeated squaring in the type of the result.  Numba's code returns a float64 and converts it back,
-so that an integer power is exact only up to 2**53 and saturates beyond 64 bits.
+With an integer exponent: by repeated squaring in the type of the result.  Numba's code returns a float64 and converts
+it back, so that an integer power is exact only up to 2**53 and saturates beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -9,14 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend import complex_arithmetic
-from wsemu.frontend.promotion import Signature
 from wsemu.frontend.scalars import (
-    FALSE, Number, both, cast, choose, compute, constant, negate, scalar_cast,
-)  # fmt: skip
+    FALSE,
+    Number,
+    both,
+    cast,
+    choose,
+    compute,
+    constant,
+    negate,
+    scalar_cast,
+)
 from wsemu.frontend.values import ComplexValue, Scalar, boolean, float64
 
 if TYPE_CHECKING:
     from wsemu.frontend.builder import Builder
+    from wsemu.frontend.promotion import Signature
 
 CUTOFF = 0x10000
 """larger exponents go to the library's pow, in float64"""

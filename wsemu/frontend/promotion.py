@@ -1,8 +1,9 @@
 """Numba-CUDA's typing of numbers: which signature an operation takes for the types of its operands.
 
-Numba knows, for every operator and function, a list of signatures, and for every pair of types how well one converts into
-the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module states the
-conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...) follows.
+Numba knows, for every operator and function, a list of signatures, and for every pair of types how well one converts
+into the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module
+states the conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...)
+follows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsemu.frontend.values import (
-    NUMBERS, NumberType, boolean, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
-    uint16, uint32, uint64,
-)  # fmt: skip
+    NUMBERS,
+    NumberType,
+    boolean,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -37,11 +52,10 @@ class Conversion(IntEnum):
 
 
 class Signature(NamedTuple):
-    """Result and operand types of one way to compute something; `results` is a tuple where a function returns several."""
+    """Result and operand types of one way to compute something."""
 
     result: NumberType
     operands: tuple[NumberType, ...]
-    results: tuple[NumberType, ...] = ()
 
 
 def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
@@ -71,10 +85,8 @@ def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
 CONVERSIONS = _conversions()
 
 
-def select(
-    cases: tuple[Signature, ...], operands: tuple[NumberType, ...], *, unsafe: bool = True
-) -> Signature | None:
-    """The signature of `cases` that fits `operands` best, or None; `unsafe` allows conversions that lose information."""
+def select(cases: tuple[Signature, ...], operands: tuple[NumberType, ...], *, unsafe: bool = True) -> Signature | None:
+    """The signature of `cases` that fits best, or None; `unsafe` allows conversions that lose information."""
     best: tuple[tuple[int, int, int], Signature] | None = None
     for case in cases:
         if len(case.operands) != len(operands):
@@ -158,12 +170,15 @@ _PYTHON: dict[object, NumberType] = {int: int64, float: float64, bool: boolean, 
 def number_type(obj: Any) -> NumberType | None:
     """The number type that a host object names, or None.
 
-    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`, `numba.float32`, `wsemu.cuda.types.float32`.
+    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`, `numba.float32`,
+    `cuda.types.float32`.
     """
     if isinstance(obj, NumberType):
         return obj
     if isinstance(obj, type):
-        return _PYTHON.get(obj) or (_of_dtype(np.dtype(obj)) if issubclass(obj, np.generic) and obj in _SCALARS else None)
+        return _PYTHON.get(obj) or (
+            _of_dtype(np.dtype(obj)) if issubclass(obj, np.generic) and obj in _SCALARS else None
+        )
     if isinstance(obj, np.dtype):
         return _of_dtype(obj)
     if isinstance(obj, str):

@@ -15,9 +15,23 @@ from wsemu.errors import KernelError
 from wsemu.frontend import folding
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.values import (
-    NUMBERS, ArrayValue, ComplexValue, NumberType, RecordValue, Scalar, Static, TupleValue, Value, boolean, complex128,
-    float16, float32, float64, int64, uint64,
-)  # fmt: skip
+    NUMBERS,
+    ArrayValue,
+    ComplexValue,
+    NumberType,
+    RecordValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int64,
+    uint64,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.builder import Builder
@@ -37,7 +51,7 @@ def constant(type_: NumberType, value: int | float | bool) -> Scalar:
 
 
 def literal(value: Any) -> Number:
-    """A host number as Numba types it: int is int64 (uint64 if it must be), float is float64, `np.float32(3)` float32."""
+    """A host number as Numba types it: int is int64 (or uint64), float is float64, `np.float32(3)` is float32."""
     if isinstance(value, np.generic):
         return _numpy_literal(value)
     if isinstance(value, bool):
@@ -56,10 +70,12 @@ def literal(value: Any) -> Number:
 def _numpy_literal(value: np.generic) -> Number:
     type_ = number_type(value.dtype)
     if type_ is None:
-        raise KernelError(f"{value!r} of dtype {value.dtype} is no number of a kernel", remedy="use a number of up to 64 bits")
+        raise KernelError(
+            f"{value!r} of dtype {value.dtype} is no number of a kernel", remedy="use a number of up to 64 bits"
+        )
     if type_.kind == "c":
         part = part_type(type_)
-        host = complex(value)  # type: ignore[call-overload]
+        host = complex(value)
         return ComplexValue(type_, constant(part, host.real), constant(part, host.imag))
     return Scalar(type_, None, value.item())
 
@@ -77,7 +93,8 @@ def register(b: Builder, x: Scalar) -> Register:
     value = x.literal
     if x.type.kind in "iu":  # one spelling for one bit pattern
         value = folding.wrap(int(value), x.type.bits, True)
-    return b.constant(x.type.register, value)
+    made: Register = b.constant(x.type.register, value)
+    return made
 
 
 def compute(b: Builder, operation: str, result: NumberType, *operands: Scalar, immediate: int = 0) -> Scalar:
@@ -102,7 +119,11 @@ def describe(x: Value) -> str:
         case RecordValue():
             return f"record `{x.name}`"
         case Static():
-            return f"{x.object!r}" if isinstance(x.object, (str, type(None))) else f"`{getattr(x.object, '__name__', x.object)}`"
+            return (
+                f"{x.object!r}"
+                if isinstance(x.object, (str, type(None)))
+                else f"`{getattr(x.object, '__name__', x.object)}`"
+            )
     return type(x).__name__.removesuffix("Value").lower()
 
 
@@ -114,14 +135,14 @@ def number(x: Value, what: str) -> Number:
     raise KernelError(f"{what} needs a number, not {describe(x)}", remedy=remedy)
 
 
-# -- conversions -------------------------------------------------------------------------------------------------------
+# -- conversions -----------------------------------------------------------------------------------------------------
 
 
 def cast(b: Builder, x: Value, to: NumberType) -> Number:
     """`x` as a number of type `to`, as an assignment to an element or `np.float32(x)` converts it.
 
-    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range (8-bit: at the 16-bit range, then
-    wrapping, as the compiled code does); nan gives 0.  float16 rounds to the nearest integer.
+    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0.  As in the
+    compiled code, 8-bit integers saturate at 16 bits and then wrap, and float16 rounds to the nearest integer.
     """
     source = number(x, f"conversion to {to}")
     if isinstance(source, ComplexValue):
@@ -219,7 +240,7 @@ def _scalar_truth(b: Builder, x: Scalar) -> Scalar:
     return compute(b, f"setp.ne.b{x.type.bits}", boolean, x, constant(x.type, 0))
 
 
-# -- predicates and selection --------------------------------------------------------------------------------------------
+# -- predicates and selection ----------------------------------------------------------------------------------------
 
 
 def both(b: Builder, p: Scalar, q: Scalar) -> Scalar:

@@ -5,11 +5,14 @@ The graph itself is left as it is; everything here works on copies of its blocks
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.flow import ALU, predecessors, reachable
 from wsemu.frontend.graph import TRUE, Block, Graph, Instruction, Phi, Register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Blocks = dict[int, Block]
 """block index -> block, in layout order"""
@@ -141,10 +144,18 @@ def rename(blocks: Blocks, alias: dict[Register, Register]) -> None:
         for at, instruction in enumerate(block.instructions):
             operands = instruction.operands
             if instruction.guard in alias or any(register in alias for register in operands):
-                block.instructions[at] = replace(
-                    instruction,
-                    operands=tuple([get(register, register) for register in operands]),
-                    guard=get(instruction.guard, instruction.guard),
+                block.instructions[at] = Instruction(
+                    instruction.operation,
+                    instruction.results,
+                    tuple([get(register, register) for register in operands]),
+                    instruction.immediate,
+                    instruction.auxiliary,
+                    get(instruction.guard, instruction.guard),
+                    instruction.negated,
+                    instruction.span,
+                    instruction.stack,
+                    instruction.array,
+                    instruction.element,
                 )
 
 

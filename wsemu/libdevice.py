@@ -1,0 +1,118 @@
+"""The functions of `cuda.libdevice` as a table: name, operand types, and the operation of the bytecode that each is.
+
+The emulator's library functions are evaluated in double and rounded; the hardware's fast ones are less accurate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Function(NamedTuple):
+    """One function: types by Numba's names, `operation` of the bytecode.
+
+    An `operation` that starts with `=` is one of `frontend.library_device` by that name.
+    """
+
+    operands: tuple[str, ...]
+    result: str
+    operation: str
+    uncontracted: bool = False
+    """its product or sum is never fused with another"""
+
+    @property
+    def parameters(self) -> str:
+        return ", ".join("xyz"[: len(self.operands)])
+
+
+TABLE: dict[str, Function] = {}
+_FLOATS = (("f", "float32", "f32"), ("", "float64", "f64"))
+
+
+_PLAIN = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1",
+    "lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma",
+)  # fmt: skip
+"""functions of one float that the bytecode has by that name"""
+
+
+def _unary() -> None:
+    """sinf, sin, ...: `{f}` stands for f32 or f64."""
+    names = {n: n + ".{f}" for n in _PLAIN}
+    names |= {"fabs": "abs.{f}", "ceil": "cvt.rpi.{f}.{f}", "floor": "cvt.rmi.{f}.{f}", "trunc": "cvt.rzi.{f}.{f}"}
+    names |= {"rint": "cvt.rni.{f}.{f}", "nearbyint": "cvt.rni.{f}.{f}"}
+    names |= {n: f"={n}" for n in ("round", "cospi", "sinpi", "exp10", "rcbrt")}
+    for name, operation in names.items():
+        for suffix, type_, f in _FLOATS:
+            TABLE[name + suffix] = Function((type_,), type_, operation.format(f=f))
+    for name in ["cos", "exp", "log", "log10", "log2", "sin", "tan"]:
+        TABLE[f"fast_{name}f"] = Function(("float32",), "float32", f"{name}.f32")
+    TABLE["fast_exp10f"] = Function(("float32",), "float32", "=exp10")
+
+
+def _binary() -> None:
+    names = {n: n + ".{f}" for n in ["atan2", "copysign", "fmod", "hypot", "pow"]}
+    names |= {"fmax": "max.{f}", "fmin": "min.{f}", "fdim": "=fdim"}
+    for name, operation in names.items():
+        for suffix, type_, f in _FLOATS:
+            TABLE[name + suffix] = Function((type_, type_), type_, operation.format(f=f))
+    TABLE["fast_powf"] = Function(("float32",) * 2, "float32", "pow.f32")
+    TABLE["fast_fdividef"] = Function(("float32",) * 2, "float32", "div.f32")
+
+
+def _rounded() -> None:
+    """Operations that the compiler rounds as written."""
+    for letter, type_, f in (("f", "float32", "f32"), ("d", "float64", "f64")):
+        for name in ("add", "sub", "mul", "div"):
+            if (letter, name) != ("d", "sub"):
+                TABLE[f"{letter}{name}_rn"] = Function((type_, type_), type_, f"{name}.{f}", name != "div")
+        for name in ("sqrt", "rcp"):
+            TABLE[f"{letter}{name}_rn"] = Function((type_,), type_, f"{name}.{f}")
+    TABLE["frsqrt_rn"] = Function(("float32",), "float32", "rsqrt.f32")
+    for name, type_, f in (("fmaf", "float32", "f32"), ("fma", "float64", "f64")):
+        TABLE[name] = TABLE[f"{name}_rn"] = Function((type_,) * 3, type_, f"fma.{f}")
+    TABLE["saturatef"] = Function(("float32",), "float32", "=saturate")
+    for name, type_ in (("isnanf", "float32"), ("isnand", "float64"), ("isinff", "float32"), ("isinfd", "float64")):
+        TABLE[name] = Function((type_,), "int32", f"={name[:5]}")
+    for name, type_ in (("finitef", "float32"), ("isfinited", "float64")):
+        TABLE[name] = Function((type_,), "int32", "=isfinite")
+
+
+def _integers() -> None:
+    for prefix, s, bits in (("", "s", 32), ("u", "u", 32), ("ll", "s", 64), ("ull", "u", 64)):
+        type_ = f"int{bits}"
+        for name in ("min", "max"):
+            TABLE[prefix + name] = Function((type_, type_), type_, f"{name}.{s}{bits}")
+    TABLE["abs"], TABLE["llabs"] = Function(("int32",), "int32", "abs.s32"), Function(("int64",), "int64", "abs.s64")
+    for name in ("popc", "clz", "ffs", "brev"):
+        for suffix, bits in (("", 32), ("ll", 64)):
+            result = f"int{bits}" if name == "brev" else "int32"
+            TABLE[name + suffix] = Function((f"int{bits}",), result, f"{name}.b{bits}")
+    for name, operation, bits in (
+        ("mulhi", "mulhi.s32", 32), ("umulhi", "mulhi.u32", 32), ("mul64hi", "mulhi.s64", 64),
+        ("umul64hi", "mulhi.u64", 64), ("mul24", "=mul24", 32), ("umul24", "=umul24", 32),
+    ):  # fmt: skip
+        TABLE[name] = Function((f"int{bits}",) * 2, f"int{bits}", operation)
+
+
+def _conversions() -> None:
+    integers = {"int": ("int32", "s32"), "uint": ("uint32", "u32"), "ll": ("int64", "s64"), "ull": ("uint64", "u64")}
+    roundings = {"rn": "rni", "rz": "rzi", "rd": "rmi", "ru": "rpi"}
+    for c_name, type_, f in (("float", "float32", "f32"), ("double", "float64", "f64")):
+        for name, (integer, i) in integers.items():
+            for suffix, rounding in roundings.items():
+                TABLE[f"{c_name}2{name}_{suffix}"] = Function((type_,), integer, f"cvt.{rounding}.{i}.{f}")
+            TABLE[f"{name}2{c_name}_rn"] = Function((integer,), type_, f"cvt.rn.{f}.{i}")
+    TABLE["double2float_rn"] = Function(("float64",), "float32", "cvt.f32.f64")
+    for name, source, target in (
+        ("float_as_int", "float32", "int32"), ("int_as_float", "int32", "float32"),
+        ("double_as_longlong", "float64", "int64"), ("longlong_as_double", "int64", "float64"),
+    ):  # fmt: skip
+        TABLE[name] = Function((source,), target, "=bits")
+
+
+_unary()
+_binary()
+_rounded()
+_integers()
+_conversions()

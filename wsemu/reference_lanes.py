@@ -1,0 +1,81 @@
+"""Operations of the reference interpreter in which the lanes of a warp exchange values.
+
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import LANES
+from wsemu.reference_state import lanes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.reference_warp import WarpRun
+
+
+def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    if name == "activemask":
+        for lane in lanes_of(lanes):
+            run.write(fields[2], "b32", lane, lanes)
+        return
+    members = run.read(fields[5], "b32", next(lanes_of(lanes)))
+    if members & run.warp.alive != lanes:
+        run.cta.finding(
+            "barrier-divergence", run.group.pc, run.warp.number, lanes,
+            barrier=-1, alive=run.warp.alive, members=members,
+        )  # fmt: skip
+    there = lanes & members
+    if there and name != "syncwarp":
+        what, mode = name.split(".")[:2]
+        _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
+
+
+def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = [run.read(fields[3], type_, lane) for lane in range(LANES)]
+    for lane in lanes_of(lanes):
+        clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
+        source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
+        if not there >> source & 1:
+            source = lane
+        run.write(fields[2], type_, lane, values[source])
+        if fields[7]:
+            run.write(fields[7], "p", lane, inside)
+
+
+def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = {lane: run.read(fields[3], type_, lane) for lane in lanes_of(there)}
+    equal = len(set(values.values())) == 1
+    for lane in lanes_of(lanes):
+        own = run.read(fields[3], type_, lane)
+        if mode == "any":
+            run.write(fields[2], "b32", lane, sum(1 << k for k, value in values.items() if value == own))
+        else:
+            run.write(fields[2], "b32", lane, members if equal else 0)
+            if fields[7]:
+                run.write(fields[7], "p", lane, equal)
+
+
+def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    votes = run.warp.predicates.get(fields[3], 0) & there
+    answers = {"all": votes == there, "any": votes != 0, "uni": votes in (0, there), "ballot": votes}
+    for lane in lanes_of(lanes):
+        run.write(fields[2], "b32" if mode == "ballot" else "p", lane, answers[mode])
+
+
+def shuffle_source(mode: str, lane: int, b: int, clamp: int, segment: int) -> tuple[int, bool]:
+    """PTX ISA, "shfl.sync": (lane to read, whether the selected one was in range)."""
+    first = lane & segment
+    last = first | clamp & ~segment
+    selected = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | b & ~segment}[mode]
+    inside = selected >= last if mode == "up" else selected <= last
+    return (selected if inside else lane), inside
+
+
+_EXCHANGE: dict[str, Callable[[WarpRun, str, str, list[int], int, int, int], None]] = {
+    "shfl": shuffle,
+    "match": match,
+    "vote": vote,
+}

@@ -1,0 +1,146 @@
+"""Memory of the reference interpreter: which accesses can be made, and what they do, byte by byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    FIRST_ARRAY,
+    INDEX_BIAS,
+    LOCAL,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+)
+from wsemu.reference_operations import atomics, unsigned
+from wsemu.reference_state import Segment, lanes_of
+
+if TYPE_CHECKING:
+    from wsemu.reference_warp import WarpRun
+
+Place = tuple[Segment, int, int]
+"""segment, its number, offset in it"""
+
+
+def find_segment(run: WarpRun, number: int) -> Segment | None:
+    """The segment of that number, or None."""
+    if number == SHARED:
+        return run.cta.shared
+    if number == LOCAL:
+        return run.warp.local
+    arrays = run.launch.arrays
+    return arrays[number - FIRST_ARRAY] if FIRST_ARRAY <= number < FIRST_ARRAY + len(arrays) else None
+
+
+def locate(run: WarpRun, address: int, lane: int, size: int, writes: bool) -> Place | None:
+    """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made."""
+    if ADDRESS_OUT <= address < 1 << 63:
+        index = (address >> SEGMENT_SHIFT & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
+        _outside(run, lane, size, index=index)
+        return None
+    if address >> 63:
+        _outside(run, lane, size, address=address - (1 << 64))
+        return None
+    wrapped = bool(address & ADDRESS_WRAPPED)
+    address &= ~ADDRESS_WRAPPED
+    number, offset = address >> SEGMENT_SHIFT, address & ((1 << SEGMENT_SHIFT) - 1)
+    segment = find_segment(run, number)
+    if segment is None:
+        _outside(run, lane, size, address=address, segment=number)
+        return None
+    known = {"address": address, "segment": number, "bytes": len(segment.data)}
+    if offset + size > len(segment.data):
+        _outside(run, lane, size, **known)
+        return None
+    if offset % size:
+        run.cta.finding(
+            "misaligned", run.group.pc, run.warp.number, 1 << lane,
+            address=address, alignment=size, size=size, segment=number,
+        )  # fmt: skip
+        return None
+    if writes and not segment.writable:
+        _outside(run, lane, size, readonly=1, **known)
+        return None
+    if wrapped:
+        _outside(run, lane, size, wrapped=1, **known)
+    return segment, number, offset
+
+
+def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
+    full = {"size": size, "segment": 0, "bytes": 0, "wrapped": 0, "readonly": 0, **detail}
+    run.cta.finding("out-of-bounds", run.group.pc, run.warp.number, 1 << lane, **full)
+
+
+def _check_written(run: WarpRun, places: dict[int, Place], size: int) -> None:
+    """Report the lanes that read a byte which nobody wrote."""
+    bad = {
+        lane: (number << SEGMENT_SHIFT) + offset
+        for lane, (segment, number, offset) in places.items()
+        if segment.written is not None and 0 in segment.written[offset : offset + size]
+    }
+    if bad:
+        first = min(bad)
+        run.cta.finding(
+            "uninitialized-read", run.group.pc, run.warp.number, sum(1 << lane for lane in bad),
+            address=bad[first], size=size, segment=bad[first] >> SEGMENT_SHIFT,
+        )  # fmt: skip
+
+
+def _places(run: WarpRun, fields: list[int], lanes: int, size: int, writes: bool) -> dict[int, Place]:
+    """Lane -> where it reads or writes, for the lanes whose access can be made."""
+    places = {}
+    for lane in lanes_of(lanes):
+        place = locate(run, unsigned(run.read(fields[3], "b64", lane) + fields[6], 64), lane, size, writes)
+        if place is not None:
+            places[lane] = place
+    return places
+
+
+def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    element, count = _shape(name)
+    places = _places(run, fields, lanes, element * count, False)
+    _check_written(run, places, element * count)
+    for lane in lanes_of(lanes):
+        for k in range(count):
+            value = 0
+            if lane in places:
+                segment, _, offset = places[lane]
+                at = offset + k * element
+                value = int.from_bytes(segment.data[at : at + element], "little")
+            run.write(fields[2] + k * ROW, "b", lane, value)
+
+
+def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    element, count = _shape(name)
+    for lane, (segment, _, offset) in _places(run, fields, lanes, element * count, True).items():
+        for k in range(count):
+            value = run.read(fields[2] + k * ROW, "b", lane)
+            _put(segment, offset + k * element, value, element)
+
+
+def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    type_ = ATOMICS[name][1]
+    size = SIZE[type_]
+    places = _places(run, fields, lanes, size, True)
+    _check_written(run, places, size)
+    for lane, (segment, _, offset) in places.items():
+        old = int.from_bytes(segment.data[offset : offset + size], "little")
+        new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
+        _put(segment, offset, new, size)
+        run.write(fields[2], type_, lane, old)
+
+
+def _shape(name: str) -> tuple[int, int]:
+    """(bytes of an element, number of elements) of a load or store."""
+    _, *vector, type_ = name.split(".")
+    return SIZE[type_], int(vector[0][1:]) if vector else 1
+
+
+def _put(segment: Segment, offset: int, value: int, size: int) -> None:
+    segment.data[offset : offset + size] = value.to_bytes(size, "little")
+    if segment.written is not None:
+        segment.written[offset : offset + size] = b"\1" * size
