@@ -1,8 +1,9 @@
 """The slow interpreter: one lane at a time, in plain Python, sharing no code with the VM.
 
-It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in *groups*
-that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join, where they
-wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes and arithmetic have a file each.
+It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in
+*groups* that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join,
+where they wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes and arithmetic
+have a file each.
 """
 
 from __future__ import annotations

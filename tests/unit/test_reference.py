@@ -170,7 +170,11 @@ def test_b5_one_count_per_generation(k: Kernel) -> None:
 
 
 def test_b6_a_warp_may_take_part_twice(k: Kernel) -> None:
-    k.when(k.warp_is(0), lambda: [k.barrier(what, 1, 64) for what in ("arrive", "sync")])
+    def twice() -> None:
+        k.barrier("arrive", 1, 64)
+        k.barrier("sync", 1, 64)
+
+    k.when(k.warp_is(0), twice)
     outcome = k.run()
     assert (outcome.status, codes(outcome)) == ("done", [])
 

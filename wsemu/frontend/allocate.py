@@ -2,8 +2,8 @@
 
 Registers joined by phis and moves become one *web* where their live ranges allow it, so that most phis cost nothing.
 Webs then get rows by a linear scan over their live ranges.  Each width has rows of its own: lanes are packed by width,
-so a masked write of one width would overwrite other lanes' bytes of another.  Elements of a vector access form a *group*
-of webs that lie in consecutive rows.
+so a masked write of one width would overwrite other lanes' bytes of another.  Elements of a vector access form a
+*group* of webs that lie in consecutive rows.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def assemble(graph: Graph, *, fma: bool = True) -> Program:
 
 
 def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[Register], Webs, Groups]:
-    """Registers, webs, vector groups; a vector access whose elements cannot be neighbours gets moves and a second try."""
+    """Registers, webs, vector groups; a vector access whose elements cannot be neighbours gets moves."""
     reassigned = {register for register, count in assignments(blocks.values()).items() if count > 1}
     ordered = list(blocks.values())
     alone = len(types)
