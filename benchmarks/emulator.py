@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import kernels  # noqa: E402
 
 import wsemu  # noqa: E402
-from wsemu import cuda, execution  # noqa: E402
+from wsemu import execution  # noqa: E402
+from wsemu.kernel import Kernel  # noqa: E402
 
-KERNELS = kernels.make(cuda, np.float32)
 BLOCK = 256
 A = np.float32(2.5)
 
@@ -87,13 +87,13 @@ def row(name: str, size: int, grid: int, engine: float, launch: float, report: A
 
 def saxpy(n: int, grid: int, repeats: int) -> None:
     x, y = np.random.default_rng(1).random(n, np.float32), np.ones(n, np.float32)
-    row("saxpy", n, grid, *measure(KERNELS["saxpy"], grid, BLOCK, (A, x, y, n), repeats))
+    row("saxpy", n, grid, *measure(kernels.saxpy, grid, BLOCK, (A, x, y, n), repeats))
 
 
 def sgemv(n: int, repeats: int) -> None:
     rng = np.random.default_rng(2)
     a, x, y = rng.random((n, n), np.float32), rng.random(n, np.float32), np.zeros(n, np.float32)
-    row("sgemv", n, n // 128, *measure(KERNELS["sgemv"], n // 128, 128, (a, x, y, n), repeats))
+    row("sgemv", n, n // 128, *measure(kernels.sgemv, n // 128, 128, (a, x, y, n), repeats))
 
 
 def tables() -> None:
@@ -102,7 +102,7 @@ def tables() -> None:
     for power in range(12, 23, 2):
         n = 1 << power
         for grid in (1, 16, 256, 4096):
-            if grid * BLOCK <= 4 * n:
+            if grid * BLOCK <= n:
                 saxpy(n, grid, 7 if power < 18 else 3)
     for n in (128, 256, 512, 1024, 2048, 4096):
         sgemv(n, 5 if n < 1024 else 2)
@@ -121,7 +121,7 @@ def against_loop() -> None:
     x, y = np.random.default_rng(1).random(n, np.float32), np.ones(n, np.float32)
     loop(A, x, y)
     plain = best(lambda: loop(A, x, y))
-    engine, _, _ = measure(KERNELS["saxpy"], 4096, BLOCK, (A, x, y, n), 3)
+    engine, _, _ = measure(kernels.saxpy, 4096, BLOCK, (A, x, y, n), 3)
     print(f"\nsaxpy 2^20: plain Numba loop {1e3 * plain:.2f} ms, emulator {1e3 * engine:.2f} ms: {engine / plain:.0f} times the loop")
 
 
@@ -129,16 +129,14 @@ SIMULATOR = """
 import os, sys, time, json, warnings
 warnings.simplefilter("ignore")
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-import numpy as np
-from numba import cuda
+os.environ["WSEMU_BENCHMARK"] = "numba"
 sys.path.insert(0, sys.argv[1])
-import kernels
-k = kernels.make(cuda, np.float32)
+import numpy as np, kernels as k
 n, m = 1024, 128
 x, y = np.ones(n, np.float32), np.ones(n, np.float32)
 a, v, w = np.ones((m, m), np.float32), np.ones(m, np.float32), np.zeros(m, np.float32)
 out = {}
-for name, launch in (("saxpy", lambda: k["saxpy"][4, 256](np.float32(2.5), x, y, n)), ("sgemv", lambda: k["sgemv"][1, 128](a, v, w, m))):
+for name, launch in (("saxpy", lambda: k.saxpy[4, 256](np.float32(2.5), x, y, n)), ("sgemv", lambda: k.sgemv[1, 128](a, v, w, m))):
     start = time.perf_counter(); launch(); out[name] = time.perf_counter() - start
 print(json.dumps(out))
 """
@@ -156,10 +154,10 @@ def against_simulator() -> None:
     n, m = 1 << 20, 1024
     x, y = np.ones(n, np.float32), np.ones(n, np.float32)
     a, v, w = np.ones((m, m), np.float32), np.ones(m, np.float32), np.zeros(m, np.float32)
-    engine, _, _ = measure(KERNELS["saxpy"], 4096, BLOCK, (A, x, y, n), 3)
+    engine, _, _ = measure(kernels.saxpy, 4096, BLOCK, (A, x, y, n), 3)
     print(f"\nNumba's simulator, per element: saxpy {1e6 * theirs['saxpy'] / 1024:.1f} us", end="; ")
     print(f"emulator {1e9 * engine / n:.1f} ns: {theirs['saxpy'] / 1024 / (engine / n):,.0f} times faster")
-    engine, _, _ = measure(KERNELS["sgemv"], m // 128, 128, (a, v, w, m), 3)
+    engine, _, _ = measure(kernels.sgemv, m // 128, 128, (a, v, w, m), 3)
     print(f"sgemv {1e6 * theirs['sgemv'] / 128**2:.1f} us; emulator {1e9 * engine / m**2:.1f} ns: ", end="")
     print(f"{theirs['sgemv'] / 128**2 / (engine / m**2):,.0f} times faster")
 
@@ -167,22 +165,23 @@ def against_simulator() -> None:
 def small() -> None:
     """A 64-thread kernel of 8 steps: first from source, then compiled before."""
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
-    fresh = best(lambda: wsemu.check(kernels.make(cuda, np.float32)["exchange"], 1, 64, (x, y)), 30)
-    make = best(lambda: kernels.make(cuda, np.float32), 30)
-    kernel = KERNELS["exchange"]
-    again = best(lambda: wsemu.check(kernel, 1, 64, (x, y)), 100)
-    print(f"\n64 threads, 8 steps: source to verdict {1e3 * (fresh - make):.2f} ms; compiled before {1e3 * again:.2f} ms")
+    kernel = kernels.exchange
+    function = kernel.py_func
+
+    def fresh() -> None:  # another function object of the same code: compiled again, from its syntax tree
+        copy = FunctionType(function.__code__, function.__globals__, function.__name__)
+        wsemu.check(Kernel(copy), 1, 64, (x, y))
+
+    source = best(fresh, 50)
+    again = best(lambda: wsemu.check(kernel, 1, 64, (x, y)), 200)
+    print(f"\n64 threads, 8 steps: source to verdict {1e3 * source:.2f} ms; compiled before {1e3 * again:.2f} ms")
 
 
 FIRST = """
-import time; start = time.perf_counter()
-import numpy as np, wsemu
-from wsemu import cuda
 import sys; sys.path.insert(0, sys.argv[1])
-import kernels
+import numpy as np, wsemu, kernels
 x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
-wsemu.check(kernels.make(cuda, np.float32)["exchange"], 1, 64, (x, y))
-print(time.perf_counter() - start)
+wsemu.check(kernels.exchange, 1, 64, (x, y))
 """
 
 
@@ -197,22 +196,23 @@ def process() -> None:
 
     print(f"process start to first result, cached: {min(started() for _ in range(3)):.2f} s")
     with tempfile.TemporaryDirectory() as folder:
-        print(f"the same with nothing cached (the VM is compiled): {started(NUMBA_CACHE_DIR=folder):.2f} s")
+        print(f"the same with nothing cached (the VM is compiled): {started(WSEMU_CACHE_DIR=folder):.2f} s")
 
 
 MEMORY = """
-import resource, numpy as np, wsemu, sys
-from wsemu import cuda
-sys.path.insert(0, sys.argv[1])
-import kernels
+import sys; sys.path.insert(0, sys.argv[1])
+import numpy as np, wsemu, kernels
 n = 1 << 20
 x, y = np.ones(n, np.float32), np.ones(n, np.float32)
-wsemu.check(kernels.make(cuda, np.float32)["saxpy"], 4096, 256, (np.float32(2.5), x, y, n), workers=1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+wsemu.check(kernels.saxpy, 4096, 256, (np.float32(2.5), x, y, n), workers=1)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
 def memory() -> None:
+    if not Path("/proc/self/status").exists():
+        print("peak memory: not measured on this system")
+        return
     command = [sys.executable, "-c", MEMORY, str(Path(__file__).parent)]
     peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     print(f"a million threads (saxpy, 8 MB of arrays), a process of its own: {peak / 1024:.0f} MB at most")
@@ -225,4 +225,3 @@ if __name__ == "__main__":
     small()
     process()
     memory()
-    print(f"this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most")

@@ -243,6 +243,36 @@ OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = tuple(OPERATIONS)
 
 
+def memory_shape(name: str) -> tuple[bool, int, int]:
+    """(store?, bytes of an element, elements of a vector)"""
+    parts = name.split(".")
+    n = int(parts[1][1:]) if parts[1].startswith("v") else 1
+    return parts[0] == "st", int(parts[-1][1:]) // 8, n
+
+
+def access_shape(name: str) -> tuple[bool, int]:
+    """(writes?, bytes per lane) of a load, store or atomic."""
+    if name in ATOMICS:
+        return True, SIZE[ATOMICS[name][1]]
+    store, size, n = memory_shape(name)
+    return store, size * n
+
+
+TURN = 512
+"""warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
+_CHANGES_FLOW = tuple(OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+
+
+def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Per instruction: how many run from it up to the next one that may change the flow of control, that one included.
+
+    Both engines count executions, and a warp's turn, by these stretches.
+    """
+    n = len(code)
+    ends = np.flatnonzero(np.isin(code[:, 0], _CHANGES_FLOW))
+    return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
+
+
 class Span(NamedTuple):
     """A stretch of source: 1-based line, 0-based columns as in `ast`."""
 

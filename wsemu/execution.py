@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wsemu import machine as layout
-from wsemu import vm
+from wsemu import layout, native
 from wsemu.bytecode import (
     FIRST_ARRAY,
     LANES,
@@ -26,11 +25,12 @@ from wsemu.bytecode import (
     SHARED,
     SIZE,
     Program,
+    access_shape,
+    flow_lengths,
+    memory_shape,
 )
 from wsemu.codes import CODE_NAMES
-from wsemu.machine import address_of, aligned
-from wsemu.memory import BAD_INDEX, READ_ONLY, WRAPPED
-from wsemu.operations import access_shape, memory_shape
+from wsemu.layout import BAD_INDEX, READ_ONLY, WRAPPED, address_of, aligned
 from wsemu.outcome import AccessCount, BarrierState, Outcome, RawFinding, Status, WarpState
 
 Rows = dict[int, tuple[str, int | float | bool]]
@@ -42,16 +42,15 @@ RAW_CAPACITY = 512
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
-    vm.DONE: "done",
-    vm.DEADLOCK: "deadlock",
-    vm.BUDGET: "budget",
-    vm.FAULT: "fault",
-    vm.TRAP: "trap",
-    vm.PARKING: "parking",
-    vm.STACK_OVERFLOW: "stack",
+    layout.DONE: "done",
+    layout.DEADLOCK: "deadlock",
+    layout.BUDGET: "budget",
+    layout.FAULT: "fault",
+    layout.TRAP: "trap",
+    layout.PARKING: "parking",
+    layout.STACK_OVERFLOW: "stack",
 }
 _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32": "f4", "f64": "f8"}
-_ENDS_FLOW = [OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap")]
 
 
 def _auxiliary() -> npt.NDArray[np.int64]:
@@ -102,9 +101,7 @@ def _image_of(key: ProgramKey) -> Image:
     code[:, 7] = np.where(auxiliary >= 0, auxiliary, code[:, 7])
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
-    ends = np.flatnonzero(np.isin(code[:, 0], _ENDS_FLOW))
-    following = np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))]
-    flow["length"][:n] = following - np.arange(n) + 1
+    flow["length"][:n] = flow_lengths(code)
     registers = aligned(program.register_bytes)
     registers[:4] = 255
     for row, type_, value in program.constants:
@@ -218,7 +215,7 @@ class Machine:
 
     def _fill_state(self, grid: tuple[int, ...], threads: int, shared_room: int, local_room: int) -> None:
         state = self.state[0]
-        self.entry, parts = vm.compiled()
+        self.entry, parts = native.compiled()
         specials = self.program.specials
         fields = {
             **parts,
@@ -257,13 +254,13 @@ class Machine:
             state["budget"] = piece
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
-            if status != vm.BUDGET or budget <= 0 or (stop is not None and stop.is_set()):
+            if status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()):
                 return status
 
     def outcome(self, status: int) -> Outcome:
         state = self.state[0]
         result = Outcome(STATUS[status], [_raw_finding(r) for r in self.raw[: int(state["raw_count"])]])
-        if status != vm.DONE:
+        if status != layout.DONE:
             result.cta = int(state["cta"])
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
             result.warps = [_warp_state(w, warp) for w, warp in enumerate(self.warps)]

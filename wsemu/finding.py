@@ -5,10 +5,11 @@ A report is JSON: `Report.model_validate_json(report.model_dump_json()) == repor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from wsemu.codes import CODES
 from wsemu.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -22,48 +23,25 @@ HoldsIn = Literal["every schedule", "some schedules"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "failed": 1, "incomplete": 3}
 
 
-class Code(NamedTuple):
-    """One line of the table of finding codes."""
-
-    severity: Severity
-    meaning: str
-
-
-CODES: dict[str, Code] = {
-    "deadlock": Code("error", "no warp can step, and some wait"),
-    "race": Code("error", "two warps access the same bytes, one writes, and nothing orders the two accesses"),
-    "intra-warp-race": Code("error", "two lanes of a warp access the same bytes, one writes, and no `syncwarp` lies between"),
-    "barrier-recycling": Code("error", "an operation can be counted into the generation before the one it belongs to"),
-    "count-mismatch": Code("error", "operations of one barrier generation name different thread counts"),
-    "oversubscribed": Code("error", "more arrivals than the generation's count can come: it completes without some of them"),
-    "all-arrive": Code("error", "a barrier generation of arrivals alone completes and releases nobody"),
-    "barrier-divergence": Code("error", "lanes of one warp are at different barriers, or only some are at an aligned one"),
-    "invalid-barrier": Code("error", "a barrier id outside 0-15, or a count that is no multiple of 32 or exceeds the CTA"),
-    "out-of-bounds": Code("error", "an access outside its array"),
-    "misaligned": Code("error", "an address that is no multiple of the access's size"),
-    "uninitialized-read": Code("error", "a read of shared or local memory that nothing has written"),
-    "transfer-missed": Code("error", "bytes that the pattern should have transferred and did not"),
-    "transfer-duplicated": Code("error", "bytes that the pattern transferred more than once"),
-    "transfer-spilled": Code("error", "bytes written outside the pattern's destination"),
-    "dangling-arrive": Code("warning", "arrivals left at a barrier when the kernel ends: harmless, but they answer nothing"),
-    "bank-conflict": Code("warning", "lanes of a warp touch different words of one shared memory bank"),
-    "uncoalesced": Code("warning", "a warp touches more 32-byte sectors of global memory than its bytes need"),
-}
-"""every finding code, errors first"""
+def _severity(code: str) -> Severity:
+    return "warning" if CODES[code][0] == "warning" else "error"
 
 
 class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _dimensions(value: Any) -> Any:
-    """An int or a short tuple as three numbers: 8 -> (8, 0, 0)."""
+def _padded(value: Any, with_: int) -> Any:
+    """An int or a short tuple as three numbers."""
     if isinstance(value, int):
         value = (value,)
-    return (*value, 0, 0)[:3] if isinstance(value, (tuple, list)) and len(value) < 3 else value
+    return (*value, with_, with_)[:3] if isinstance(value, (tuple, list)) and len(value) < 3 else value
 
 
-Index = Annotated[tuple[int, int, int], BeforeValidator(_dimensions)]
+Index = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 0))]
+"""of a CTA in the grid: 3 means (3, 0, 0)"""
+Extent = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 1))]
+"""of a grid or block: 3 means (3, 1, 1)"""
 
 
 class Site(_Data):
@@ -112,12 +90,12 @@ class Site(_Data):
 
 
 class Finding(_Data):
-    """One cause, with its sites: the primary ones first to read, the others as explanation, in the order to show them."""
+    """One cause, with its sites in the order to show them."""
 
     code: str
     message: str
     """lowercase, no full stop; stands alone"""
-    severity: Severity = Field(default_factory=lambda data: CODES[data["code"]].severity)
+    severity: Severity = Field(default_factory=lambda data: _severity(data["code"]))
     sites: list[Site] = []
     notes: list[str] = []
     help: str | None = None
@@ -176,8 +154,8 @@ class Report(_Data):
     """The outcome of one checked launch."""
 
     kernel: str
-    grid: Index
-    block: Index
+    grid: Extent
+    block: Extent
     verdict: Verdict
     arch: str = "sm_90"
     dynamic_shared: int = 0

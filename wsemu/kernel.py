@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from types import FunctionType
 
 Dimensions = tuple[int, int, int]
-OPTIONS = frozenset(
-    "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds lineinfo "
-    "link lto max_registers nopython opt shared_memory_carveout signature target".split()
-)
+OPTIONS = (
+    "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
+    "lineinfo link lto max_registers nopython opt shared_memory_carveout signature target"
+).split()
 """the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here"""
 
 
@@ -55,8 +55,8 @@ def configure(
 ) -> LaunchConfiguration:
     """Check the parameters of `kernel[grid, block, stream, dynamic_shared]`.
 
-    `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches run
-    one after the other, so that any `stream` will do.  UsageError names what exceeds the limits of `arch`.
+    `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches
+    run one after the other, so that any `stream` will do.  UsageError names what exceeds the limits of `arch`.
     """
     arch = settings.current().arch if arch is None else arch
     limit = limits(arch)
@@ -66,7 +66,8 @@ def configure(
     if count > limit.threads:
         shape = "" if threads[1:] == (1, 1) else f" ({' x '.join(map(str, threads))})"
         raise UsageError(
-            f"block of {count:,} threads{shape}: at most {limit.threads:,} on {arch}; use a smaller block and a larger grid"
+            f"block of {count:,} threads{shape}: at most {limit.threads:,} on {arch}; "
+            "use a smaller block and a larger grid"
         )
     if threads[0] > limit.block[0] or threads[1] > limit.block[1] or threads[2] > limit.block[2]:
         raise UsageError(_too_large("block", threads, limit.block, arch))
@@ -105,8 +106,9 @@ def _integer(value: Any, name: str) -> int:
             return operator.index(value)
         except TypeError:
             pass
-    whole = isinstance(value, float) and value.is_integer()
-    remedy = f"write {int(value)}" if whole else "use `//` for a whole quotient" if isinstance(value, float) else "give an int"
+    remedy = "give an int"
+    if isinstance(value, float):
+        remedy = f"write {int(value)}" if value.is_integer() else "use `//` for a whole quotient"
     raise UsageError(f"{name} has {value!r}, of type {type(value).__name__}, where an int belongs: {remedy}")
 
 
@@ -136,7 +138,7 @@ class Kernel:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
         name = self.__name__
         if self.device:
-            raise UsageError(f"`{name}` is a device function: call it from a kernel, or drop `device=True` to launch it")
+            raise UsageError(f"`{name}` is a device function: call it from a kernel, or drop `device=True`")
         if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
             count = len(parameters) if isinstance(parameters, tuple) else 1
             raise UsageError(
@@ -180,9 +182,9 @@ def jit(signature: Any = None, /, **options: Any) -> Any:
         signature = signature.py_func
     for name in ("func_or_sig", "signature"):
         signature = options.pop(name, signature)
-    unknown = sorted(set(options) - OPTIONS)
+    unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise UsageError(f"`jit` has no option `{unknown[0]}`: the options are {', '.join(sorted(OPTIONS))}")
+        raise UsageError(f"`jit` has no option `{unknown[0]}`: the options are {', '.join(OPTIONS)}")
     device = bool(options.pop("device", False))
     if isinstance(signature, staticmethod):
         signature = signature.__func__

@@ -56,19 +56,3 @@ def limits(arch: str) -> Limits:
     if found is None:
         raise UsageError(f"unknown arch {arch!r}: use one of {', '.join(LIMITS)}")
     return found
-
-
-def check_shared(static: int, dynamic: int, arch: str) -> None:
-    """UsageError when a CTA's shared memory, `static` bytes declared and `dynamic` bytes asked for, exceeds `arch`."""
-    limit = limits(arch)
-    if static > limit.static_shared:
-        raise UsageError(
-            f"{static:,} bytes of static shared memory: at most {limit.static_shared:,} on {arch}; "
-            "make the arrays smaller or use dynamic shared memory, `cuda.shared.array(0, dtype)`"
-        )
-    if static + dynamic > limit.shared:
-        parts = f" ({static:,} static + {dynamic:,} dynamic)" if static else ""
-        raise UsageError(
-            f"{static + dynamic:,} bytes of shared memory{parts}: at most {limit.shared:,} on {arch}; "
-            "lower the fourth launch parameter `kernel[grid, block, stream, dynamic_shared]`"
-        )

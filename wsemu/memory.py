@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
+from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, WRAPPED
 from wsemu.machine import machine_at, raw_at, record_finding, segment_at
 from wsemu.operations import (
     AFFINE,
@@ -30,8 +31,6 @@ JIT = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cf
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
     CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
 )
-OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
-"""detail[1] of an out-of-bounds finding"""
 
 
 def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):  # type: ignore[no-untyped-def]
@@ -128,7 +127,8 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
             unset = unset_bytes(place)
             if unset and reads:
                 report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
-                return
+                if not writes:
+                    return
             if unset:
                 set_bytes(place)
                 new += unset

@@ -18,7 +18,8 @@ from numba import njit
 
 from wsemu.bytecode import LANES, OPCODE
 from wsemu.codes import CODE_NUMBERS
-from wsemu.machine import BARRIERS, barrier_at, entry_at, instruction_at, record_finding, warp_at
+from wsemu.layout import BARRIERS
+from wsemu.machine import barrier_at, entry_at, instruction_at, record_finding, warp_at
 from wsemu.memory import JIT
 from wsemu.operations import load_u32, lowest_bit, popcount, store_u32
 

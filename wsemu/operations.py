@@ -29,8 +29,8 @@ from wsemu.bytecode import (
     SEGMENT_SHIFT,
     SIZE,
     UNARY_FUNCTIONS,
+    memory_shape,
 )
-from wsemu.compiling import announce
 
 Builder = Any
 Value = Any
@@ -532,7 +532,6 @@ def alu(typing, opcode, registers, d, a, b_, c, imm, mask):  # type: ignore[no-u
     """Run one ALU operation on the lanes of `mask`; operands are byte offsets into `registers`."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        announce()
         opcode, registers, d, *operands, mask = args
         mask = resize(b, mask, I32, False)
 
@@ -637,21 +636,6 @@ def lane_pattern(typing, registers, a, mask, bias, limit, size):  # type: ignore
 
 
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
-
-
-def memory_shape(name: str) -> tuple[bool, int, int]:
-    """(store?, bytes of an element, elements of a vector)"""
-    parts = name.split(".")
-    n = int(parts[1][1:]) if parts[1].startswith("v") else 1
-    return parts[0] == "st", int(parts[-1][1:]) // 8, n
-
-
-def access_shape(name: str) -> tuple[bool, int]:
-    """(writes?, bytes per lane) of a load, store or atomic."""
-    if name in ATOMICS:
-        return True, SIZE[ATOMICS[name][1]]
-    store, size, n = memory_shape(name)
-    return store, size * n
 
 
 def _unit_load(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -> None:

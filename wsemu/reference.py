@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.bytecode import LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
+from wsemu.bytecode import LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
 from wsemu.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
 from wsemu.reference_barriers import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference_operations import from_float, unsigned
@@ -75,6 +75,7 @@ class Launch:
         self.grid, self.block = grid, block
         self.threads = block[0] * block[1] * block[2]
         self.code: list[list[int]] = program.code.tolist()
+        self.lengths: list[int] = flow_lengths(program.code).tolist()
         self.dynamic_shared = dynamic_shared
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
         self.budget = budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import LANES, NAMES, OPERATIONS
+from wsemu.bytecode import LANES, NAMES, OPERATIONS, TURN
 from wsemu.outcome import RawFinding
 from wsemu.reference_barriers import StopError, count_warp, warp_exits
 from wsemu.reference_lanes import exchange
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WarpRun:
-    """Runs one warp until it waits or ends."""
+    """Runs one warp until it waits or ends, or its turn is over."""
 
     def __init__(self, cta: Cta, warp: Warp) -> None:
         self.cta = cta
@@ -28,7 +28,7 @@ class WarpRun:
         self.group = warp.ready[-1]
 
     def run(self) -> None:
-        warp = self.warp
+        warp, turn = self.warp, TURN
         while warp.ready:
             self.group = group = warp.ready[-1]
             fields = self.launch.code[group.pc]
@@ -42,6 +42,10 @@ class WarpRun:
                 lanes &= ~holds if fields[1] & 1 else holds
             if operation.kind == "control":
                 getattr(self, f"_{name}")(fields, lanes)
+                if warp.ready:
+                    turn -= self.launch.lengths[warp.ready[-1].pc]
+                    if turn < 0:
+                        return
             elif operation.kind == "barrier":
                 self._barrier(name, fields, lanes)
             else:

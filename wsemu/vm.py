@@ -9,20 +9,17 @@ with those that fall through.  A `join` that is on top of the stack hands over t
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from collections.abc import Callable
 
 import numpy as np
 from numba import cfunc, njit, types
 
-from wsemu.bytecode import LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED
-from wsemu.fingerprint import SOURCE_HASH
+from wsemu.bytecode import LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED, TURN
+from wsemu.layout import BUDGET, DEADLOCK, DONE, FAULT, PARKING, STACK, STACK_OVERFLOW, TRAP
 from wsemu.machine import (
     call2,
     call4,
     call5,
-    STACK,
     access_at,
     entry_at,
     flow_at,
@@ -54,10 +51,8 @@ from wsemu.operations import (
 )
 from wsemu.warp_operations import warp_operation
 
-DONE, DEADLOCK, BUDGET, FAULT, TRAP, PARKING, STACK_OVERFLOW = range(7)
-"""why `run` returned"""
 YIELDED = 100
-"""a warp waits or has ended; never leaves `run`"""
+"""a warp waits, has ended, or its turn is over; never leaves `run`"""
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 
@@ -230,12 +225,13 @@ def park(warp, pc, mask):  # type: ignore[no-untyped-def]
 
 @njit(**JIT)
 def account(m, pc, active):  # type: ignore[no-untyped-def]
-    """Control has come to pc with so many lanes; False when the step budget is used up."""
+    """Control has come to pc with so many lanes; False when the warp's turn or the step budget is over."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
     flow.lanes += active
     m.budget -= flow.length
-    return m.budget >= 0
+    m.turn -= flow.length
+    return m.budget >= 0 and m.turn >= 0
 
 
 @njit(**JIT)
@@ -267,8 +263,10 @@ def run_warp(address, w):  # type: ignore[no-untyped-def]
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
-    if warp.parked:
+    if warp.parked and warp.parked == warp.alive:
         unpark(warp)
+    if m.turn < 0:
+        m.turn = TURN
     local = segment_at(m.segments, LOCAL)
     local.host = warp.local_host
     local.initialised = warp.local_initialised
@@ -346,7 +344,7 @@ def run_warp(address, w):  # type: ignore[no-untyped-def]
         if not account(m, pc, popcount(mask)):
             warp.pc = pc
             warp.mask = mask
-            return np.int64(BUDGET)
+            return np.int64(YIELDED if m.turn < 0 else BUDGET)
 
 
 def collective(address, w, pc, mask):  # type: ignore[no-untyped-def]
@@ -422,6 +420,7 @@ def start_cta(m):  # type: ignore[no-untyped-def]
                 for lane in range(LANES):
                     store_u32(warp.registers + m.cta_rows[axis] + 4 * lane, coordinate)
         account(m, 0, lanes)
+    m.turn = -1
 
 
 def run(address):  # type: ignore[no-untyped-def]
@@ -446,27 +445,26 @@ def run(address):  # type: ignore[no-untyped-def]
                 status = call2(m.warp_entry, address, w)
                 if status != YIELDED:
                     return np.int64(status)
+                m.turn = -1
             m.next_warp += 1
         report_dangling(m)
         m.running = 0
         m.cta += 1
 
 
-I64 = types.int64
+PARTS: dict[str, tuple[Callable[..., int], int]] = {
+    "run": (run, 1),
+    "warp_entry": (run_warp, 2),
+    "collective_entry": (collective, 4),
+    "access_entry": (access, 5),
+    "report_entry": (enter_finding, 12),
+}
+"""name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but `run` are
+fields of the machine): a Numba function that calls another is optimised with it anew."""
 
 
-@functools.cache
-def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
-    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while it
-    runs), and the addresses of its parts, which are fields of that machine.
-
-    The parts are compiled apart and call each other by address: a Numba function that calls another is optimised with it anew.
-    """
-
-    def native(function: Callable[..., int], n: int) -> int:
-        # the name is part of the cache's key: other source, other code
-        function.__qualname__ = f"{function.__name__}_{SOURCE_HASH:x}"
-        return int(cfunc(I64(*[I64] * n), cache=True, error_model="numpy")(function).address)
-
-    parts = {"access_entry": native(access, 5), "collective_entry": native(collective, 4), "warp_entry": native(run_warp, 2), "report_entry": native(enter_finding, 12)}
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native(run, 1)), parts
+def compile_part(name: str) -> tuple[str, bytes]:
+    """(symbol, object code) of one part."""
+    function, n = PARTS[name]
+    made = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
+    return made._wrapper_name, made._library._get_compiled_object()

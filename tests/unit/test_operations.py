@@ -13,7 +13,7 @@ import struct
 import numpy as np
 import pytest
 
-from wsemu import vm
+from wsemu import layout
 from wsemu.bytecode import FIELDS, LANES, OPCODE, OPERATIONS, ROW, SIZE, Program
 from wsemu.execution import Machine
 from wsemu.reference_operations import semantics
@@ -90,7 +90,7 @@ def run(name: str, operands: list[list[int]], old: list[int], mask: int) -> list
     write_row(block, rows["d"], operation.result, old)
     for field, type_, values in zip(OPERANDS, operation.operands, operands, strict=False):
         write_row(block, rows[field], type_, values)
-    assert machine.run(0, 1, 1000) == vm.DONE
+    assert machine.run(0, 1, 1000) == layout.DONE
     return read_row(block, rows["d"], operation.result)
 
 

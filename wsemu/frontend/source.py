@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import linecache
 import os
-import textwrap
 from types import CodeType, FunctionType
 from typing import Any
 
 from wsemu.bytecode import Span
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 
 
 class Source:
@@ -30,40 +30,57 @@ class Source:
 
 @functools.lru_cache(maxsize=2048)
 def _of_code(code: CodeType) -> Source:
+    """The source of a code object.  Only its own lines are parsed; the whole file where they do not stand alone."""
     file = os.path.realpath(code.co_filename) if os.path.exists(code.co_filename) else code.co_filename
     try:
         lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, IndexError) as error:
         raise KernelError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
             remedy="define kernels in a file, not in an interactive prompt or `exec`",
         ) from error
-    text = "".join(lines)
-    dedented = textwrap.dedent(text)
-    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    for text, start in (("".join(lines), first), ("".join(linecache.getlines(code.co_filename)), 1)):
+        tree = _parsed(text, start)
+        node = None if tree is None else _find(tree, code)
+        if node is not None:
+            return Source(file, node)
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise UnsupportedError(f"`async def {code.co_name}` in a kernel", remedy="use `def`")
+    raise KernelError(
+        f"`{code.co_name}` is not found in its own source, {code.co_filename}",
+        remedy="define it with `def`, and start again if the file was edited",
+    )
+
+
+def _parsed(text: str, first: int) -> ast.Module | None:
+    """The tree of some lines of a file, the first of them at line `first`; indented ones are put into an `if`."""
+    indented = text[:1].isspace()
     try:
-        tree = ast.parse(dedented)
-    except SyntaxError as error:
-        raise KernelError(f"the source of `{code.co_name}` does not parse: {error.msg}") from error
-    node = _find(tree, code, first)
-    for child in ast.walk(tree):
-        if hasattr(child, "lineno"):
-            located: Any = child
-            located.lineno += first - 1
-            located.end_lineno += first - 1
-            located.col_offset += indent
-            located.end_col_offset += indent
-    return Source(file, node)
+        tree = ast.parse("if 1:\n" + text if indented else text)
+    except SyntaxError:
+        return None
+    shift = first - 1 - indented
+    return ast.increment_lineno(tree, shift) if shift else tree  # type: ignore[return-value]
 
 
-def _find(tree: ast.AST, code: CodeType, first: int) -> ast.FunctionDef | ast.Lambda:
-    wanted = code.co_name
+def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The node of a code object: the function of its name, or the lambda around its instructions, at its line."""
     for child in ast.walk(tree):
-        if wanted == "<lambda>" and isinstance(child, ast.Lambda) and len(child.args.args) == code.co_argcount:
+        if isinstance(child, ast.FunctionDef) and child.name == code.co_name:
+            decorated = min((d.lineno for d in child.decorator_list), default=child.lineno)
+            if decorated <= code.co_firstlineno <= child.lineno:
+                return child
+        elif isinstance(child, ast.Lambda) and code.co_name == "<lambda>" and _holds(child, code):
             return child
-        if isinstance(child, ast.FunctionDef) and child.name == wanted:
-            return child
-    raise KernelError(f"`{wanted}` is not found in its own source", remedy="define it with `def`")
+    return None
+
+
+def _holds(node: ast.Lambda, code: CodeType) -> bool:
+    """Whether a code object's instructions stand in the body of this lambda."""
+    body: Any = node.body
+    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    places = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != p[2]]
+    return bool(places) and start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
 
 
 def source_of(function: FunctionType) -> Source:

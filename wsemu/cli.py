@@ -1,0 +1,83 @@
+"""The command line.  What takes time to import is imported by the command that needs it: `wsemu --help` is fast.
+
+Exit codes: 0 verified, 1 an error was found (or the program itself failed), 2 wrong usage or a kernel that does not
+compile, 3 incomplete, 4 an error of wsemu itself, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsemu import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Engine(StrEnum):
+    """Which interpreter runs the launch."""
+
+    vm = "vm"
+    reference = "reference"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wsemu {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+    epilog="Exit codes: 0 all verified, 1 an error was found, 2 wrong usage, 3 incomplete, 4 an error of wsemu itself.",
+)
+def check(
+    file: Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
+    ] = None,
+    arch: Annotated[str, typer.Option(help="Architecture whose limits hold.")] = "sm_90",
+    fma: Annotated[
+        bool, typer.Option("--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does.")
+    ] = True,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="`reference` is slow and simple.")] = Engine.vm,
+) -> None:
+    """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program."""
+    from wsemu import program, settings
+
+    defaults = settings.Settings()
+    chosen = settings.Settings(
+        arch=arch, fma=fma, budget=defaults.budget if budget is None else budget, engine=engine.value
+    )
+    raise typer.Exit(program.run(file, arguments or [], chosen))
+
+
+def main() -> None:
+    """The `wsemu` command."""
+    app(prog_name="wsemu")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Facts about pieces of source that do not depend on types, found once per node of the (cached) syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+SIMPLE = (
+    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.IfExp,
+    ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context,
+)  # fmt: skip
+"""expressions without effects or loads, if their parts are such"""
+FACTS = 1 << 14
+"""nodes whose facts are kept"""
+
+
+@functools.lru_cache(maxsize=FACTS)
+def is_simple(node: ast.expr) -> bool:
+    """Evaluating it where its value is not needed does no harm."""
+    return all(isinstance(part, SIMPLE) for part in ast.walk(node))
+
+
+@functools.lru_cache(maxsize=FACTS)
+def assigned_names(node: ast.AST) -> tuple[str, ...]:
+    """Names that a loop or a function assigns, in order of appearance; not those inside functions nested in it."""
+    if isinstance(node, (ast.For, ast.While)):
+        parts: list[ast.AST] = [*node.body, node.target if isinstance(node, ast.For) else node.test]
+    else:
+        parts = list(ast.iter_child_nodes(node))
+    found: list[str] = []
+    for part in parts:
+        _collect(part, found)
+    return tuple(dict.fromkeys(found))
+
+
+def _collect(node: ast.AST, found: list[str]) -> None:
+    match node:
+        case ast.FunctionDef():
+            found.append(node.name)
+            return
+        case ast.Lambda():
+            return
+        case ast.Name(ctx=ast.Store()):
+            found.append(node.id)
+        case ast.arg():
+            found.append(node.arg)
+        case ast.MatchAs(name=str()) | ast.MatchStar(name=str()):
+            found.append(str(node.name))
+    for child in ast.iter_child_nodes(node):
+        _collect(child, found)
+
+
+@functools.lru_cache(maxsize=FACTS)
+def calls_of(node: ast.AST, name: str) -> int:
+    """How many calls of a function by this bare name stand in a piece of source."""
+    return sum(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(node))

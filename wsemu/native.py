@@ -1,0 +1,123 @@
+"""The compiled VM, from its cache or from the compiler.
+
+The cache holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would keep beside it: a tenth of
+a second and some 40 MB.  Its name is a hash of everything that the code depends on: the VM's source, the compiler's version, the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import struct
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+SOURCES = ("bytecode", "operations", "layout", "machine", "memory", "named_barrier", "warp_operations", "codes", "vm")
+"""modules whose text ends up in the compiled VM"""
+MAGIC = b"wsemu object code 1\n"
+
+
+def _key() -> str:
+    """Hash of the sources, the compiler and the CPU."""
+    digest = hashlib.sha256(MAGIC)
+    folder = Path(__file__).parent
+    for name in SOURCES:
+        digest.update((folder / f"{name}.py").read_bytes())
+    machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    for text in (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "", *machine):
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def folders() -> list[Path]:
+    """Where the cache may lie, the preferred place first: WSEMU_CACHE_DIR, beside the source, the user's cache."""
+    chosen = os.environ.get("WSEMU_CACHE_DIR")
+    if chosen:
+        return [Path(chosen)]
+    user = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
+    fallback = Path(user) if user else Path.home() / ".cache"
+    return [Path(__file__).parent / "__pycache__", fallback / "wsemu"]
+
+
+def _read(path: Path) -> dict[str, tuple[str, bytes]] | None:
+    """Part -> (symbol, object code) of a cache file; None if it is not there, torn or not ours."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    body, digest = data[:-32], data[-32:]
+    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
+        return None
+    parts, at = {}, len(MAGIC)
+    while at < len(body):
+        fields = []
+        for _ in range(3):
+            (size,) = struct.unpack_from("<Q", body, at)
+            fields.append(body[at + 8 : at + 8 + size])
+            at += 8 + size
+        parts[fields[0].decode()] = (fields[1].decode(), fields[2])
+    return parts
+
+
+def _write(path: Path, parts: dict[str, tuple[str, bytes]]) -> bool:
+    """Put a cache file in place as a whole; False where that is not allowed."""
+    fields = (f for name, (symbol, code) in parts.items() for f in (name.encode(), symbol.encode(), code))
+    body = MAGIC + b"".join(struct.pack("<Q", len(f)) + f for f in fields)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(body + hashlib.sha256(body).digest())
+        os.replace(temporary, path)
+    except OSError:
+        return False
+    return True
+
+
+def _object_code() -> dict[str, tuple[str, bytes]]:
+    """The compiled parts, from the first cache that has them, else made and put into the first that takes them."""
+    paths = [folder / f"vm-{_key()}.bin" for folder in folders()]
+    for path in paths:
+        parts = _read(path)
+        if parts is not None:
+            return parts
+    print("wsemu: compiling the VM, once per installation (about 9 s)", file=sys.stderr, flush=True)
+    from wsemu import vm  # imports Numba
+
+    parts = {name: vm.compile_part(name) for name in vm.PARTS}
+    if not any(_write(path, parts) for path in paths):
+        print("wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written", file=sys.stderr)
+    return parts
+
+
+_engines: list[llvm.ExecutionEngine] = []
+"""kept: the code lives as long as they do"""
+
+
+@functools.cache
+def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
+    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while it
+    runs), and the addresses of the other parts, which are fields of that machine."""
+    parts = _object_code()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    addresses = {}
+    for name, (symbol, code) in parts.items():
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines.append(engine)
+        addresses[name] = engine.get_function_address(symbol)
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses.pop("run"))
+    return entry, addresses
+
+
+def _target() -> llvm.TargetMachine:
+    return llvm.Target.from_default_triple().create_target_machine(jit=True)

@@ -1,0 +1,1 @@
+"""Reports as text: `diagnostic` lays findings out, `terminal` prints them."""

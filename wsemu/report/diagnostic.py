@@ -1,0 +1,271 @@
+"""The form of a diagnostic: findings and errors as lines of styled pieces, with source excerpts.
+
+    error[deadlock]: 2 of 2 live warps wait on named barriers that cannot complete
+      --> both_wait_first.py:13:9
+       |
+    13 |         ptx.bar_sync(3, 64)
+       |         ^^^^^^^^^^^^^^^^^^^ warp 1 waits: barrier 3 generation 0 has 32 of 64
+       |
+       = note: ...
+
+`^` marks a primary site, `-` one that explains it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import textwrap
+import unicodedata
+from typing import TYPE_CHECKING, Literal
+
+from wsemu.errors import KernelError, UnsupportedError
+from wsemu.finding import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wsemu.bytecode import Span
+    from wsemu.finding import Finding, Report
+
+Style = Literal["", "error", "warning", "good", "strong", "frame", "primary", "secondary"]
+Line = list[tuple[str, Style]]
+"""pieces of one line of output with their styles"""
+
+_MOST_SITES = 12
+"""shown of one finding; the rest is counted"""
+
+
+def report_lines(report: Report, width: int) -> Iterator[Line]:
+    """Every finding of `report`, then what is to be said of the launch as a whole."""
+    for finding in report.findings:
+        yield from finding_lines(finding, width)
+        yield []
+    if report.verdict == "incomplete" or not report.findings:
+        yield from summary_lines(report, width)
+    else:
+        for note in report.notes:
+            yield from _note("note", note, 0, width)
+
+
+def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
+    """One finding: title, excerpts, notes, where it holds, help."""
+    yield from _title(f"{finding.severity}[{finding.code}]", finding.severity, finding.message, width)
+    shown = finding.sites[:_MOST_SITES]
+    gutter = _gutter(shown)
+    yield from _excerpts(shown, gutter, width)
+    notes = list(finding.notes)
+    if len(shown) < len(finding.sites):
+        notes.append(f"{len(finding.sites) - len(shown)} more places are not shown")
+    if finding.count > 1:
+        notes.append(f"seen {finding.count:,} times; this is the first")
+    for note in notes:
+        yield from _note("note", note, gutter, width)
+    if finding.holds_in:
+        yield from _note("holds in", finding.holds_in, gutter, width)
+    if finding.help:
+        yield from _note("help", finding.help, gutter, width)
+
+
+def error_lines(error: Exception, width: int) -> Iterator[Line]:
+    """An error in the launch or in a kernel's source, with the source where it is known."""
+    unsupported = isinstance(error, UnsupportedError)
+    kind: Style = "warning" if unsupported else "error"
+    message = error.message if isinstance(error, KernelError) else str(error)
+    yield from _title("unsupported" if unsupported else "error", kind, message, width)
+    if not isinstance(error, KernelError):
+        return
+    sites = [] if error.span is None else [Site.at(error.span)]
+    sites += [_call_site(call) for call in reversed(error.calls)]
+    gutter = _gutter(sites)
+    yield from _excerpts(sites, gutter, width)
+    if error.remedy:
+        yield from _note("help", error.remedy, gutter, width)
+
+
+def summary_lines(report: Report, width: int) -> Iterator[Line]:
+    """`sgemv[grid 8, block 288]  verified: ...` and a line of numbers; for an incomplete launch also the reasons."""
+    style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
+    launch = clean(f"{report.kernel}[grid {_extent(report.grid)}, block {_extent(report.block)}]")
+    head = f"{launch}  {report.verdict}"
+    first, *rest = _wrapped(head + _outcome(report), width, "  ")
+    yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
+    for line in [*rest, f"  {', '.join(_figures(report))}"]:
+        yield [(line, "")]
+    for note in report.notes:
+        yield from _note("note", note, 1, width)
+
+
+def clean(text: str) -> str:
+    """`text` without characters that could move a terminal's cursor."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _outcome(report: Report) -> str:
+    errors, warnings = len(report.errors), len(report.warnings)
+    parts = [f"{n} {word}{'s' * (n > 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
+    if report.verdict == "verified":
+        parts = [report.proof or "no error found", *parts]
+    if report.verdict == "incomplete":
+        parts = ["no error seen, nothing proven", *parts]
+    return f": {', '.join(parts)}"
+
+
+def _figures(report: Report) -> list[str]:
+    counters = report.counters
+    figures = [f"{counters.accesses:,} accesses"]
+    if counters.bank_conflicts is not None:
+        figures.append(f"{counters.bank_conflicts:,} bank conflicts")
+    if counters.coalesced is not None:
+        figures.append(f"{counters.coalesced:.0%} coalesced")
+    return [*figures, f"{report.seconds:.2f} s"]
+
+
+def _extent(extent: tuple[int, int, int]) -> str:
+    x, y, z = extent
+    if (y, z) == (1, 1):
+        return f"{x:,}"
+    return f"{x:,} x {y:,}" if z == 1 else f"{x:,} x {y:,} x {z:,}"
+
+
+def _title(head: str, style: Style, message: str, width: int) -> Iterator[Line]:
+    first, *rest = _wrapped(f"{head}: {message}", width, "  ")
+    yield [(first[: len(head)], style), (first[len(head) :], "strong")]
+    for line in rest:
+        yield [(line, "strong")]
+
+
+def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
+    """` = note: text`, wrapped under its first word; lines of `text` stay lines."""
+    head = f"{'':{gutter}} = {label}: "
+    first, *rest = text.splitlines() or [""]
+    lines = _wrapped(head + first, width, " " * len(head))
+    yield [(lines[0][: gutter + 3], "frame"), (f"{label}:", "strong"), (lines[0][len(head) - 1 :], "")]
+    for line in lines[1:]:
+        yield [(line, "")]
+    for paragraph in rest:
+        for line in _wrapped(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
+            yield [(line, "")]
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    lines = textwrap.wrap(
+        clean(text),
+        max(width, len(indent) + 20),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+    return lines or [""]
+
+
+def _call_site(call: Span) -> Site:
+    return Site.at(call, "called from here", primary=False)
+
+
+def _gutter(sites: Iterable[Site]) -> int:
+    return max((len(str(site.line)) for site in sites), default=1)
+
+
+def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
+    """The source lines of `sites` in their order, each with its marks; `...` where lines are left out."""
+    empty: Line = [(f"{'':{gutter}} |", "frame")]
+    before: Site | None = None
+    for site in sites:
+        if before is None or site.file != before.file:
+            arrow = "-->" if before is None else ":::"
+            yield [(f"{'':{gutter}}{arrow} ", "frame"), (clean(_location(site)), "")]
+            yield empty
+        elif not before.line <= site.line <= before.line + 2:
+            yield [("...", "frame")]
+        same_line = before is not None and (site.file, site.line) == (before.file, before.line)
+        yield from _excerpt(site, gutter, width, with_source=not same_line)
+        before = site
+    if sites:
+        yield empty
+
+
+def _location(site: Site) -> str:
+    """`file:line:column`, relative to the working folder where the file lies in it; columns count characters."""
+    source = linecache.getline(site.file, site.line)
+    column = _characters(source, site.column - 1) + 1 if source else site.column
+    return f"{display_path(site.file)}:{site.line}:{column}"
+
+
+def display_path(file: str) -> str:
+    """Where the file really is, relative to the working folder if it lies in it."""
+    if file.startswith("<"):
+        return file
+    path = os.path.realpath(file)
+    here = os.path.realpath(os.getcwd())
+    return os.path.relpath(path, here) if path.startswith(here + os.sep) else path
+
+
+def _excerpt(site: Site, gutter: int, width: int, *, with_source: bool) -> Iterator[Line]:
+    source = linecache.getline(site.file, site.line).rstrip("\n\r")
+    room = max(width - gutter - 3, 20)
+    mark, style = ("^", "primary") if site.primary else ("-", "secondary")
+    if not source:
+        for line in _wrapped(site.text, room, "") if site.text else []:
+            yield [(f"{site.line:>{gutter}} | ", "frame"), (line, style)]  # type: ignore[list-item]
+        return
+    text, start, length = _window(source, site, room)
+    if with_source:
+        yield [(f"{site.line:>{gutter}} | ", "frame"), (text, "")]
+    for line in _marked(start, mark * length, clean(site.text), room):
+        yield [(f"{'':{gutter}} | ", "frame"), (line, style)]  # type: ignore[list-item]
+
+
+def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
+    """The source line as shown, where its mark starts and how long it is, in terminal cells.
+
+    A line too long for `room` is cut on both sides of the mark.
+    """
+    first = _characters(source, site.column - 1)
+    last = _characters(source, site.end_column - 1) if site.end_line == site.line else len(source.rstrip())
+    last = max(last, first + 1)
+    shown = clean(source.expandtabs(4))
+    head = _shown(source[:first])
+    mark = max(_cells(_shown(source[:last])) - _cells(head), 1)
+    if _cells(shown) <= room:
+        return shown, _cells(head), mark
+    cut = len(head) if _cells(head) + mark > room else 0
+    cut -= min(cut, 8)
+    text = ("..." + shown[cut:]) if cut else shown
+    start = _cells(shown[cut : len(head)]) + (3 if cut else 0)
+    while _cells(text) > room - 3:
+        text = text[:-1]
+    return text + "...", start, max(min(mark, room - start), 1)
+
+
+def _marked(start: int, marks: str, text: str, room: int) -> Iterator[str]:
+    """The marks with their label beside them, or under them where there is no room beside."""
+    if not text:
+        yield " " * start + marks
+        return
+    beside = start + len(marks) + 1
+    if beside + min(len(text), 24) > room:
+        yield " " * start + marks
+        indent = " " * min(start, max(room - 40, 0))
+        yield from textwrap.wrap(text, room, initial_indent=indent, subsequent_indent=indent)
+        return
+    lines = textwrap.wrap(text, max(room - beside, 24))
+    yield f"{' ' * start}{marks} {lines[0]}"
+    for line in lines[1:]:
+        yield " " * beside + line
+
+
+def _characters(source: str, column: int) -> int:
+    """Characters in the first `column` bytes of `source`."""
+    return len(source.encode(errors="replace")[:column].decode(errors="ignore"))
+
+
+def _shown(text: str) -> str:
+    return clean(text.expandtabs(4))
+
+
+def _cells(text: str) -> int:
+    """Terminal cells that `text` takes."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,100 @@
+"""Diagnostics on a terminal: colours where there is one, else plain text of 80 columns.  The only user of rich."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, TYPE_CHECKING
+
+from wsemu.report import diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.finding import Finding, Report
+
+WIDTH = 80
+"""columns of plain text"""
+_COLOURS: dict[diagnostic.Style, str] = {
+    "": "",
+    "error": "bold red",
+    "warning": "bold yellow",
+    "good": "bold green",
+    "strong": "bold",
+    "frame": "blue",
+    "primary": "bold red",
+    "secondary": "blue",
+}
+
+
+def render(report: Report, width: int = WIDTH) -> str:
+    """The findings of a report as plain text; of a report without any, its summary."""
+    return plain(diagnostic.report_lines(report, width))
+
+
+def render_finding(finding: Finding, width: int = WIDTH) -> str:
+    """One finding as plain text."""
+    return plain(diagnostic.finding_lines(finding, width))
+
+
+def render_error(error: Exception, width: int = WIDTH) -> str:
+    """A UsageError or KernelError as plain text: file, line, mark and help."""
+    return plain(diagnostic.error_lines(error, width))
+
+
+def summary(report: Report, width: int = WIDTH) -> str:
+    """The verdict on a launch and its numbers."""
+    return plain(diagnostic.summary_lines(report, width))
+
+
+def plain(lines: Iterable[diagnostic.Line]) -> str:
+    """Lines without their styles, no blanks at their ends, no empty last line."""
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines).rstrip("\n")
+
+
+class Printer:
+    """Prints diagnostics on a stream: in colour and at its width if it is a terminal and NO_COLOR is unset."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        terminal = self.stream.isatty()
+        self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.width = max(40, min(_columns(self.stream), 120)) if terminal else WIDTH
+
+    def report(self, report: Report) -> None:
+        """The findings, then the summary."""
+        for finding in report.findings:
+            self.lines(diagnostic.finding_lines(finding, self.width))
+            self.text("")
+        self.lines(diagnostic.summary_lines(report, self.width))
+
+    def error(self, error: Exception) -> None:
+        self.lines(diagnostic.error_lines(error, self.width))
+
+    def text(self, text: str, style: diagnostic.Style = "") -> None:
+        """Lines of text of our own."""
+        self.lines([(line, style)] for line in text.split("\n"))
+
+    def lines(self, lines: Iterable[diagnostic.Line]) -> None:
+        if self.colour:
+            self._print_coloured(lines)
+        else:
+            text = plain(lines) + "\n"
+            encoding = getattr(self.stream, "encoding", None) or "utf-8"
+            self.stream.write(text.encode(encoding, "replace").decode(encoding))
+        self.stream.flush()
+
+    def _print_coloured(self, lines: Iterable[diagnostic.Line]) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(file=self.stream, width=self.width, highlight=False)
+        for line in lines:
+            console.print(Text.assemble(*((text, _COLOURS[style]) for text, style in line)), soft_wrap=True)
+
+
+def _columns(stream: IO[str]) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
