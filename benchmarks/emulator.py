@@ -1,8 +1,10 @@
-"""Speed of the emulator, in one run on one core, beside a plain Numba loop and Numba's CUDA simulator on the same kernels.
+"""Speed of the emulator, in one run on one core, beside a plain Numba loop and Numba's CUDA simulator on the same
+kernels.
 
     python benchmarks/emulator.py
 
-Times are the best of several; `engine` is the time inside the VM, `launch` the whole call of `wsemu.check`, both per memory access
+Times are the best of several; `engine` is the time inside the VM, `launch` the whole call of `wsemu.check`, both per
+memory access
 of a thread.  Ratios hold within this run only.
 """
 
@@ -14,19 +16,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-import kernels  # noqa: E402
+import kernels
 
-import wsemu  # noqa: E402
-from wsemu import execution  # noqa: E402
-from wsemu.kernel import Kernel  # noqa: E402
+import wsemu
+from wsemu import execution
+from wsemu.kernel import Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BLOCK = 256
 A = np.float32(2.5)
@@ -80,7 +84,8 @@ def row(name: str, size: int, grid: int, engine: float, launch: float, report: A
     counters = report.counters
     accesses = counters.accesses
     print(
-        f"{name:8} {size:>9,} {grid:>6,} {accesses:>12,} {1e9 * engine / accesses:>8.2f} {1e9 * launch / accesses:>8.2f} "
+        f"{name:8} {size:>9,} {grid:>6,} {accesses:>12,} "
+        f"{1e9 * engine / accesses:>8.2f} {1e9 * launch / accesses:>8.2f} "
         f"{counters.thread_operations / engine / 1e6:>10,.0f}  {report.verdict}"
     )
 
@@ -122,7 +127,10 @@ def against_loop() -> None:
     loop(A, x, y)
     plain = best(lambda: loop(A, x, y))
     engine, _, _ = measure(kernels.saxpy, 4096, BLOCK, (A, x, y, n), 3)
-    print(f"\nsaxpy 2^20: plain Numba loop {1e3 * plain:.2f} ms, emulator {1e3 * engine:.2f} ms: {engine / plain:.0f} times the loop")
+    print(
+        f"\nsaxpy 2^20: plain Numba loop {1e3 * plain:.2f} ms, emulator {1e3 * engine:.2f} ms: "
+        f"{engine / plain:.0f} times the loop"
+    )
 
 
 SIMULATOR = """
@@ -136,7 +144,8 @@ n, m = 1024, 128
 x, y = np.ones(n, np.float32), np.ones(n, np.float32)
 a, v, w = np.ones((m, m), np.float32), np.ones(m, np.float32), np.zeros(m, np.float32)
 out = {}
-for name, launch in (("saxpy", lambda: k.saxpy[4, 256](np.float32(2.5), x, y, n)), ("sgemv", lambda: k.sgemv[1, 128](a, v, w, m))):
+for name, launch in (("saxpy", lambda: k.saxpy[4, 256](np.float32(2.5), x, y, n)), ("sgemv", lambda: k.sgemv[1,
+128](a, v, w, m))):
     start = time.perf_counter(); launch(); out[name] = time.perf_counter() - start
 print(json.dumps(out))
 """

@@ -53,9 +53,6 @@ def exchange(x, y):  # type: ignore[no-untyped-def]
     for _step in range(8):
         tile[thread] = value
         cuda.syncthreads()
-        if thread < 32:
-            value = tile[thread + 32] + tile[thread]
-        else:
-            value = tile[63 - thread] * float32(0.5)
+        value = tile[thread + 32] + tile[thread] if thread < 32 else tile[63 - thread] * float32(0.5)
         cuda.syncthreads()
     y[thread] = value

@@ -1,7 +1,10 @@
-"""Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`, `invalid-barrier`, `dangling-arrive`.
+"""Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`,
+`invalid-barrier`, `dangling-arrive`.
 
-Detects: operations of one generation that name different counts (B5); a generation completed by arrivals alone (B10); a count
-that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a warp (B12);
+Detects: operations of one generation that name different counts (B5); a generation completed by arrivals alone (B10);
+a count
+that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a warp
+(B12);
 ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends (B11).
 Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
 Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
@@ -10,11 +13,15 @@ Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from wsemu.finding import Finding, Site
-from wsemu.outcome import RawFinding
 from wsemu.places import Places, lanes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.outcome import RawFinding
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -22,7 +29,9 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     return _EXPLAIN[raw.code](raw, places)
 
 
-def _finding(raw: RawFinding, places: Places, message: str, label: str, others: list[Site], notes: list[str], help_: str) -> Finding:
+def _finding(
+    raw: RawFinding, places: Places, message: str, label: str, others: list[Site], notes: list[str], help_: str
+) -> Finding:
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
     sites = [site, *others, *places.callers(raw.pc)]
     return Finding(code=raw.code, message=message, sites=sites, notes=notes, help=help_, count=raw.count)
@@ -40,7 +49,7 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} in a generation that was opened with count {d['expected']}",
         f"warp {raw.warp} gives {d['count']}",
-        _first_operation(raw, places, f"warp {raw.other_warp} opened generation {d['generation']} with {d['expected']}"),
+        _first_operation(raw, places, f"warp {raw.other_warp} opened it with {d['expected']}"),
         ["the hardware raises an illegal instruction; the launch was stopped here"],
         "give every operation of this barrier the same count: all threads that arrive plus all that sync",
     )  # fmt: skip
@@ -85,7 +94,11 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     if "members" in d and d["barrier"] < 0:
         members, absent = d["members"], d["members"] & d["alive"] & ~raw.lanes
-        named = f"mask 0x{members:08x} names {lanes_text(absent)}, not there" if absent else f"mask 0x{members:08x} leaves out executing lanes"
+        named = (
+            f"mask 0x{members:08x} names {lanes_text(absent)}, not there"
+            if absent
+            else f"mask 0x{members:08x} leaves out executing lanes"
+        )
         return _finding(
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of warp {raw.warp}: {named}", [],

@@ -1,7 +1,9 @@
 """`out-of-bounds` and `misaligned`.
 
-Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside every
-array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's end as Numba
+Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
+every
+array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's end
+as Numba
 lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 Does not detect: pointer arithmetic that lands inside another part of the same array.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `operations.index_address`,
@@ -10,9 +12,13 @@ Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled test
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from wsemu.finding import Finding
-from wsemu.outcome import RawFinding
 from wsemu.places import Places, lanes_text
+
+if TYPE_CHECKING:
+    from wsemu.outcome import RawFinding
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -42,13 +48,16 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         message = f"{verb} of {detail['size']} bytes outside {name}"
         notes.append(f"the {verb} was left out" + (" and gave 0" if verb == "load" else ""))
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp, index=str(detail.get("index", "")) or None)
-    return Finding(code=raw.code, message=message, sites=[site, *places.callers(raw.pc)], notes=notes, help=help_, count=raw.count)
+    return Finding(
+        code=raw.code, message=message, sites=[site, *places.callers(raw.pc)], notes=notes, help=help_, count=raw.count
+    )
 
 
 def _extent(raw: RawFinding, places: Places) -> str:
     """The shape of the array that the access names, for the label."""
     name = places.program.array_of[raw.pc]
-    for array in (*places.arrays, *places.program.shared, *places.program.locals):
+    arrays: list[Any] = [*places.arrays, *places.program.shared, *places.program.locals]
+    for array in arrays:
         if array.name == name:
             return f"shape {tuple(array.shape)}" if len(array.shape) != 1 else f"{array.shape[0]} elements"
     return ""

@@ -1,22 +1,30 @@
 """`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
 
-Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where, how many
-threads each generation has and lacks, which warps could still deliver them and what those wait for, and the cycle if there
+Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where,
+how many
+threads each generation has and lacks, which warps could still deliver them and what those wait for, and the cycle if
+there
 is one.  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
-Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still arrive is
+Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
+arrive is
 read off the control flow, so a branch that a warp would not take counts as possible.
-Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 4.
+Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
+section 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wsemu.bytecode import NAMES, OPCODE, Program
 from wsemu.finding import Finding, Site
-from wsemu.outcome import BarrierState, WarpState
-from wsemu.places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.outcome import BarrierState, WarpState
+    from wsemu.places import Places
 
 _BARRIERS = {OPCODE[name]: name for name in ("bar.sync", "bar.arrive", "bar.red.popc", "bar.red.and", "bar.red.or")}
 _BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
@@ -92,7 +100,7 @@ def explain(places: Places) -> list[Finding]:
         notes.insert(0, f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
     exited = [w.warp for w in outcome.warps if not w.alive]
     if exited:
-        notes.append(f"{warps_text(exited)} {'has' if len(exited) == 1 else 'have'} exited")
+        notes.append(f"{warps_text(exited)} {_plural('have', exited)} exited")
     deadlock = Finding(
         code="deadlock",
         message=f"{len(waiting)} of {len(waiting)} live warps wait on named barriers that cannot complete",
@@ -126,9 +134,18 @@ def _suppliers(program: Program, group: Group, groups: list[Group]) -> dict[Grou
     return found
 
 
+def _plural(verb: str, warps: Sequence[int]) -> str:
+    """`wait` or `have` as said of these warps."""
+    return verb if len(warps) != 1 else {"wait": "waits", "have": "has"}[verb]
+
+
+def _count(places: Places, state: BarrierState) -> int:
+    """Threads that a generation needs."""
+    return state.expected or 32 * sum(bool(w.alive) for w in places.outcome.warps)
+
+
 def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
-    count = state.expected or len([w for w in places.outcome.warps if w.alive]) * 32
-    verb = "waits" if len(group.warps) == 1 else "wait"
+    count, verb = _count(places, state), _plural("wait", group.warps)
     text = f"{group} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived} of {count}"
     return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0])
 
@@ -136,8 +153,8 @@ def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
     sites = []
     for supplier, pc in suppliers.items():
-        after = f"line {places.line(supplier.pc)}"
-        text = f"would release {group}, but follows {after}, where {supplier} {'waits' if len(supplier.warps) == 1 else 'wait'}"
+        there = f"line {places.line(supplier.pc)}, where {supplier} {_plural('wait', supplier.warps)}"
+        text = f"would release {group}, but follows {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
     return sites
 
@@ -146,14 +163,16 @@ def _missing_note(places: Places, group: Group, state: BarrierState, suppliers: 
     """Who is missing in a generation that no live warp can complete."""
     if suppliers:
         return []
-    count = state.expected or len([w for w in places.outcome.warps if w.alive]) * 32
-    text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} threads, and no live warp reaches it again"
-    exited = [w for w in places.outcome.warps if not w.alive]
-    lapped = [w.warp for w in exited if w.warp in state.previous and w.warp not in state.participants]
+    missing = _count(places, state) - state.arrived
+    text = f"barrier {state.barrier} generation {state.generation} lacks {missing} threads"
+    text += ", and no live warp reaches it again"
+    exited = [w.warp for w in places.outcome.warps if not w.alive]
+    lapped = [w for w in exited if w in state.previous and w not in state.participants]
     if lapped:
-        text += f": {warps_text(lapped)} took part in generation {state.generation - 1} and {'has' if len(lapped) == 1 else 'have'} exited"
+        text += f": {warps_text(lapped)} took part in generation {state.generation - 1}"
+        text += f" and {_plural('have', lapped)} exited"
     elif exited:
-        text += f": it waits for warps that have exited ({warps_text([w.warp for w in exited])})"
+        text += f": it waits for warps that have exited ({warps_text(exited)})"
     return [text]
 
 
@@ -173,11 +192,12 @@ def _help(places: Places, groups: list[Group], edges: dict[Group, dict[Group, in
     if cycle:
         supplier, pc = next(iter(edges[cycle[0]].items()))
         name = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.")
-        return f"move the {name} on line {places.line(pc)} before line {places.line(supplier.pc)}, or let one side start without waiting"
+        there = f"line {places.line(pc)} before line {places.line(supplier.pc)}"
+        return f"move the {name} on {there}, or let one side start without waiting"
     starved = next((g for g in groups if not edges[g]), groups[0])
     return (
-        f"every generation of barrier {starved.barrier} needs all its threads: look for a missing arrive or sync on it, "
-        "a loop with fewer trips, or a path that returns early"
+        f"every generation of barrier {starved.barrier} needs all its threads: look for a missing arrive or sync on it,"
+        " a loop with fewer trips, or a path that returns early"
     )
 
 
@@ -193,7 +213,9 @@ def _surplus(
             continue
         users = sorted({*state.participants, *state.previous})
         message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
-        text = f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
+        text = (
+            f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
+        )
         site = places.site(group.pc, text, cta=places.outcome.cta, warp=late[0])
         help_ = f"count every thread that takes part: {len(users) * 32}"
         findings.append(Finding(code="oversubscribed", message=message, sites=[site], help=help_))

@@ -1,18 +1,25 @@
 """`uninitialized-read`: shared or local memory read before anything wrote it.
 
-Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory that this thread
+Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
+that this thread
 has not stored to.
-Does not detect: reads of global memory (arguments count as initialised); a store that some other schedule would order after
+Does not detect: reads of global memory (arguments count as initialised); a store that some other schedule would order
+after
 the read, which is a race.
-Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test is
+Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled
+test is
 `memory.track_initialised`.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wsemu.finding import Finding
-from wsemu.outcome import RawFinding
 from wsemu.places import Places, lanes_text
+
+if TYPE_CHECKING:
+    from wsemu.outcome import RawFinding
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

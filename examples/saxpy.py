@@ -1,7 +1,7 @@
 """SAXPY, y = a x + y, twice: every thread for itself, and with a DMA warp that fills two buffers in turn.
 
-    python examples/saxpy.py [n]             run it: every launch is checked
-    wsemu check examples/saxpy.py [n]        the same, with a report
+python examples/saxpy.py [n]             run it: every launch is checked
+wsemu check examples/saxpy.py [n]        the same, with a report
 """
 
 import sys

@@ -3,7 +3,8 @@
     python examples/sgemv.py [n]             run it: every launch is checked
     wsemu check examples/sgemv.py [n]        the same, with a report
 
-A CTA computes 128 rows.  It has 9 warps: 4 compute, 1 brings the vector and 4 the matrix into shared memory, tile by tile.
+A CTA computes 128 rows.  It has 9 warps: 4 compute, 1 brings the vector and 4 the matrix into shared memory, tile by
+tile.
 """
 
 import sys
@@ -63,7 +64,7 @@ def sgemv(n, alpha, matrix, x, y):
 
 
 def fma(a, b, c):
-    """float32 a * b + c with one rounding: the sum in float64 is rounded to odd, so that the second rounding is exact."""
+    """float32 a * b + c with one rounding: the sum is rounded to odd in float64, then to nearest."""
     product = a.astype(np.float64) * b
     total = product + c
     rest = total - product

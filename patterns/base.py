@@ -5,8 +5,8 @@
                                       (transfer)
     dma.wait_for_dma_finish() <---    dma.finish_async_dma()        the buffer is full:  barrier 2 * dma_id
 
-Reference: Bauer, Cook, Khailany, "CudaDMA: Optimizing GPU Memory Bandwidth via Warp Specialization" (SC 2011), sections 3
-and 4.2.
+Reference: Bauer, Cook, Khailany, "CudaDMA: Optimizing GPU Memory Bandwidth via Warp Specialization" (SC 2011),
+sections 3 and 4.2.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class CudaDMA:
         for name in ("dma_threads", "compute_threads"):
             value = getattr(self, name)
             if value < _WARP or value % _WARP:
-                raise UsageError(f"{name} is {value}: give a positive multiple of {_WARP}, such as {_whole_warps(value)}")
+                near = _whole_warps(value)
+                raise UsageError(f"{name} is {value}: give a positive multiple of {_WARP}, such as {near}")
         first = self.first_dma_thread
         if first < 0 or first % _WARP:
             raise UsageError(f"first_dma_thread is {first}: give a multiple of {_WARP}, such as {_whole_warps(first)}")

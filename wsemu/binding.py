@@ -1,24 +1,29 @@
-"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row its value."""
+"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row its
+value."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wsemu.bytecode import FIRST_ARRAY, SEGMENT_SHIFT, Program
-from wsemu.execution import Bytes, Rows
 from wsemu.places import BoundArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.execution import Bytes, Rows
 
 MAX_ARRAY = 1 << SEGMENT_SHIFT
 """bytes of an array: an offset fits below the segment number"""
 
 
 class Memory:
-    """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names it."""
+    """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
+    it."""
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         self.segments: list[tuple[Bytes, bool]] = []
@@ -43,7 +48,7 @@ class Memory:
             first = arrays[n].__array_interface__["data"][0]
             self._place[n] = (segment, first - low)
         size = high - low if any(arrays[n].size for n in group) else 0
-        data = np.frombuffer((ctypes.c_uint8 * size).from_address(low), np.uint8) if size else np.zeros(0, np.uint8)
+        data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low)) if size else np.zeros(0, np.uint8)
         self.segments.append((data, all(arrays[n].flags.writeable for n in group)))
 
     def place(self, n: int) -> tuple[int, int]:
@@ -90,7 +95,11 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
         rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
         data, _ = memory.segments[segment - FIRST_ARRAY]
         memory.segments[segment - FIRST_ARRAY] = (data, False)
-        bound.append(BoundArray(constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype))
+        bound.append(
+            BoundArray(
+                constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype
+            )
+        )
     return rows, memory, bound
 
 

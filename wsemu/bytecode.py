@@ -1,14 +1,17 @@
 """The instruction set, as one table, and the form of a program.
 
 A warp instruction works on 32 lanes.  A register is a *row* of a warp's register block: 256 bytes, lanes packed by the
-instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always holds all
+instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always
+holds all
 ones.  The bytecode names a register by its byte offset in that block.
 
 An instruction is eight int64 (`FIELDS`).  `guard` is `2 * predicate offset + negate` (0: always executed).  Values are
 untyped bits; where an operation cares about sign or kind, its name says so: `s` signed, `u` unsigned, `b` any bits.
 
-Addresses are virtual: `segment << SEGMENT_SHIFT | byte offset`.  `index.*` operations turn an array index into an address
-and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when it fails.
+Addresses are virtual: `segment << SEGMENT_SHIFT | byte offset`.  `index.*` operations turn an array index into an
+address
+and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when it
+fails.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ ROW = 256
 SEGMENT_SHIFT = 40
 ADDRESS_OUT = 1 << 62
 """set by `index` when the index lies outside its dimension; the index, clamped, then stands above the segment shift:
-`ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that further dimensions do not disturb it"""
+`ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that further dimensions do not
+disturb it"""
 INDEX_BIAS = 1 << 20
 ADDRESS_WRAPPED = 1 << 61
 """set by `index` when a negative index was wrapped to the end of its dimension, as Numba does"""
@@ -42,7 +46,8 @@ Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "co
 class Operation(NamedTuple):
     """One line of the instruction set.
 
-    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c, imm of
+    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c,
+    imm of
     the instruction, in that order.
     """
 
@@ -111,10 +116,26 @@ _define(
 _define("mulhi.{t}", _I, "{b}", "{b} {b}", "high {n} bits of the product", group=_INTEGER)
 _define("mulwide.{t}", _I_DOUBLE, "{w}", "{b} {b}", "whole product", group=_INTEGER)
 _define("madwide.{t}", _I_DOUBLE, "{w}", "{b} {b} {w}", "whole product + c", group=_INTEGER)
-_define("bfe.{t}", _I_WIDE, "{b}", "{b} b32 b32", "bit field of a from bit b, c bits long, extended by sign (s) or 0", group=_INTEGER)
+_define(
+    "bfe.{t}",
+    _I_WIDE,
+    "{b}",
+    "{b} b32 b32",
+    "bit field of a from bit b, c bits long, extended by sign (s) or 0",
+    group=_INTEGER,
+)
 for _b in ("b32", "b64"):
-    _define(f"bfi.{_b}", ({},), _b, f"{_b} {_b} b32 b32", "b with the bits from c, imm long, replaced by a", group=_INTEGER)
-    _define(f"popc.{_b} clz.{_b} ffs.{_b}", ({},), "b32", _b, "bits set; leading zeros; 1 + lowest set bit, 0 if none", group=_INTEGER)
+    _define(
+        f"bfi.{_b}", ({},), _b, f"{_b} {_b} b32 b32", "b with the bits from c, imm long, replaced by a", group=_INTEGER
+    )
+    _define(
+        f"popc.{_b} clz.{_b} ffs.{_b}",
+        ({},),
+        "b32",
+        _b,
+        "bits set; leading zeros; 1 + lowest set bit, 0 if none",
+        group=_INTEGER,
+    )
     _define(f"brev.{_b}", ({},), _b, _b, "bits in reverse order", group=_INTEGER)
 _define("setp.eq.{b} setp.ne.{b}", _B, "p", "{b} {b}", "compare bits", group=_PREDICATE)
 _define("setp.lt.{t} setp.le.{t} setp.gt.{t} setp.ge.{t}", _I, "p", "{b} {b}", "compare integers", group=_PREDICATE)
@@ -122,7 +143,14 @@ for _to in (8, 16, 32, 64):
     for _from in (8, 16, 32, 64):
         for _s in "su":
             if _to > _from or (_to < _from and _s == "s"):
-                _define(f"cvt.b{_to}.{_s}{_from}", ({},), f"b{_to}", f"b{_from}", "extend by sign (s) or 0 (u), or cut off", group=_CONVERT)
+                _define(
+                    f"cvt.b{_to}.{_s}{_from}",
+                    ({},),
+                    f"b{_to}",
+                    f"b{_from}",
+                    "extend by sign (s) or 0 (u), or cut off",
+                    group=_CONVERT,
+                )
 _define(
     "index.{t}",
     _I_WIDE,
@@ -137,7 +165,9 @@ _define("add.{f} sub.{f} mul.{f} div.{f}", _F, "{f}", "{f} {f}", "a {op} b, corr
 _define("fma.{f}", _F, "{f}", "{f} {f} {f}", "a * b + c with one rounding", group=_FLOAT)
 _define("neg.{f} abs.{f}", _F, "{f}", "{f}", "sign flipped, cleared", group=_FLOAT)
 _define("sqrt.{f} rcp.{f}", _F, "{f}", "{f}", "square root, 1 / a, correctly rounded", group="special")
-_define("min.{f} max.{f}", _F, "{f}", "{f} {f}", "the number, where one operand is not a number; -0 below +0", group=_FLOAT)
+_define(
+    "min.{f} max.{f}", _F, "{f}", "{f} {f}", "the number, where one operand is not a number; -0 below +0", group=_FLOAT
+)
 _define("copysign.{f}", _F, "{f}", "{f} {f}", "|a| with the sign of b", group=_FLOAT)
 _define("floordiv.{f} floormod.{f}", _F, "{f}", "{f} {f}", "Python's // and % for floats", group="special")
 _define("selp.{f}", _F, "{f}", "{f} {f} p", "a where c, else b", group="move")
@@ -157,12 +187,21 @@ BINARY_FUNCTIONS = "pow atan2 hypot fmod".split()
 for _name in UNARY_FUNCTIONS:
     _define(f"{_name}.{{f}}", _F, "{f}", "{f}", "{op}(a), evaluated in double, then rounded to {f}", group="special")
 for _name in BINARY_FUNCTIONS:
-    _define(f"{_name}.{{f}}", _F, "{f}", "{f} {f}", "{op}(a, b), evaluated in double, then rounded to {f}", group="special")
+    _define(
+        f"{_name}.{{f}}", _F, "{f}", "{f} {f}", "{op}(a, b), evaluated in double, then rounded to {f}", group="special"
+    )
 ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": "up"}
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
     for _i in _I:
-        _define(f"cvt.{_r}.{_i['t']}.{{f}}", _F, _i["b"], "{f}", f"to an integer, {_text}; saturates, nan gives 0", group=_CONVERT)
+        _define(
+            f"cvt.{_r}.{_i['t']}.{{f}}",
+            _F,
+            _i["b"],
+            "{f}",
+            f"to an integer, {_text}; saturates, nan gives 0",
+            group=_CONVERT,
+        )
 for _i in _I:
     _define(f"cvt.rn.{{f}}.{_i['t']}", _F, "{f}", _i["b"], "integer to float, nearest even", group=_CONVERT)
 for _to_f, _from_f in (("f32", "f16"), ("f64", "f16"), ("f16", "f32"), ("f16", "f64"), ("f64", "f32"), ("f32", "f64")):
@@ -184,7 +223,8 @@ for _bits, _n in VECTORS:
     _define(f"st{_v}.b{_bits}", ({},), "", "b64", f"{_n} x {_bits} bits of d to address a + imm", "store", "store")
 N_MEMORY = len(OPERATIONS)
 
-# -- atomics: d is the old value, a the address, b the operand, c the new value of cas ----------------------------------
+# -- atomics: d is the old value, a the address, b the operand, c the new value of cas
+# ----------------------------------
 ATOMICS: dict[str, tuple[str, str]] = {}
 """name -> (what, type)"""
 for _bits in (32, 64):
@@ -200,11 +240,13 @@ for _bits in (32, 64):
 for _name, (_what, _type) in ATOMICS.items():
     _define(
         _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),
-        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max ignore nan", "atomic", "atomic",
+        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max ignore nan",
+        "atomic", "atomic",
     )  # fmt: skip
 N_ATOMIC = len(OPERATIONS)
 
-# -- operations of a whole warp: c is the member mask (b32) -------------------------------------------------------------
+# -- operations of a whole warp: c is the member mask (b32)
+# -------------------------------------------------------------
 for _b in ("b32", "b64"):
     for _mode in ("idx", "up", "down", "bfly"):
         _define(
@@ -212,28 +254,60 @@ for _b in ("b32", "b64"):
             "a of the lane that b selects; imm = segment mask << 8 | clamp; aux: slot of the in-range predicate or 0",
             "warp", "warp",
         )  # fmt: skip
-    _define(f"match.any.{_b}", ({},), "b32", f"{_b} b32 b32", "mask of the lanes with the same a (b unused)", "warp", "warp")
-    _define(f"match.all.{_b}", ({},), "b32", f"{_b} b32 b32", "member mask if all a are equal, else 0; aux: predicate slot or 0", "warp", "warp")
-_define("vote.all vote.any vote.uni", ({},), "p", "p b32 b32", "over the predicates of the member lanes (b unused)", "warp", "warp")
+    _define(
+        f"match.any.{_b}", ({},), "b32", f"{_b} b32 b32", "mask of the lanes with the same a (b unused)", "warp", "warp"
+    )
+    _define(
+        f"match.all.{_b}",
+        ({},),
+        "b32",
+        f"{_b} b32 b32",
+        "member mask if all a are equal, else 0; aux: predicate slot or 0",
+        "warp",
+        "warp",
+    )
+_define(
+    "vote.all vote.any vote.uni",
+    ({},),
+    "p",
+    "p b32 b32",
+    "over the predicates of the member lanes (b unused)",
+    "warp",
+    "warp",
+)
 _define("vote.ballot", ({},), "b32", "p b32 b32", "mask of the member lanes whose a is true (b unused)", "warp", "warp")
 _define("activemask", ({},), "b32", "", "mask of the lanes that execute this", "warp", "warp")
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
 N_WARP = len(OPERATIONS)
 
-# -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms ----------
-_define("bar.sync bar.arrive", ({},), "", "b32 b32", "named barrier: wait, or give without waiting", "barrier", "barrier")
+# -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms
+# ----------
+_define(
+    "bar.sync bar.arrive", ({},), "", "b32 b32", "named barrier: wait, or give without waiting", "barrier", "barrier"
+)
 _define("bar.red.popc", ({},), "b32", "b32 b32 p", "bar.sync; d = how many threads have c", "barrier", "barrier")
 _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / any of c", "barrier", "barrier")
 
-# -- the rest: control and fences -----------------------------------------------------------------------------------------
+# -- the rest: control and fences
+# -----------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
 # Diverged lanes: a stack of (join, resume, mask) per warp.  Where the guard holds for some lanes only, `bra` pushes
-# (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall through
-# FIRST and pushes (c, imm, lanes that jump).  A side whose first instruction is the join c itself is not pushed or run: it
+# (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall
+# through
+# FIRST and pushes (c, imm, lanes that jump).  A side whose first instruction is the join c itself is not pushed or
+# run: it
 # waits there.  `join` at pc takes over resume and mask of the top entry if that belongs to this pc, else does nothing.
 # `exit` ends its lanes and takes entries off the stack until one has live lanes.
-_define("bra", ({},), "", "", "guard: to imm, else on; lanes that part meet at join c (-1: at exit); fall-through first", "control", "branch")
+_define(
+    "bra",
+    ({},),
+    "",
+    "",
+    "guard: to imm, else on; lanes that part meet at join c (-1: at exit); fall-through first",
+    "control",
+    "branch",
+)
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
 _define("exit", ({},), "", "", "the thread ends", "control", "branch")
@@ -294,7 +368,8 @@ class Constant(NamedTuple):
 class Parameter(NamedTuple):
     """A row filled from an argument: its value, its address, or one of its extents or strides.
 
-    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a position in nested tuples.
+    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a position in
+    nested tuples.
     """
 
     row: int
@@ -336,7 +411,8 @@ class Program:
     parameters: list[Parameter] = field(default_factory=list)
     constant_arrays: list[ConstantArray] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
-    """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local, dynamic
+    """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local,
+    dynamic
     (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
     shared_bytes: int = 0
     local_bytes: int = 0

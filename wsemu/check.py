@@ -1,13 +1,12 @@
 """Composition: a kernel, a launch shape and arguments in; a `Report` out.
 
-    compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  explain (checkers)  ->  Report
+compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  explain (checkers)  ->  Report
 """
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu import settings
@@ -19,6 +18,8 @@ from wsemu.limits import limits
 from wsemu.places import Places
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from wsemu.outcome import Outcome, RawFinding
 
 observers: list[Callable[[Report], None]] = []
@@ -63,7 +64,7 @@ def _match_arguments(function: Any, arguments: Sequence[Any]) -> tuple[str, ...]
     name = function.__name__
     if len(arguments) < len(names):
         raise UsageError(
-            f"`{name}` got {len(arguments)} arguments of {len(names)}: missing `{'`, `'.join(names[len(arguments):])}`"
+            f"`{name}` got {len(arguments)} arguments of {len(names)}: missing `{'`, `'.join(names[len(arguments) :])}`"
         )
     if len(arguments) > len(names):
         raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
@@ -83,10 +84,13 @@ def check(
     engine: settings.Engine | None = None,
     workers: int | None = None,
 ) -> Report:
-    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used in place.
+    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used in
+    place.
 
-    `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits that hold;
-    `fma` contracts a * b + c as the compiler does; `budget` is in warp instructions; `engine` is "vm" or the slow "reference";
+    `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
+    that hold;
+    `fma` contracts a * b + c as the compiler does; `budget` is in warp instructions; `engine` is "vm" or the slow
+    "reference";
     `workers` threads share the CTAs.  UsageError and KernelError say what is wrong with the call or the source.
     """
     chosen = settings.current()
@@ -169,13 +173,14 @@ def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
     if static > limit.static_shared:
         arrays = ", ".join(f"`{a.name}`" for a in program.shared)
         raise UsageError(
-            f"`{program.name}` declares {static:,} bytes of shared memory ({arrays}): at most {limit.static_shared:,} on "
-            f"{configuration.arch}; make the arrays smaller or use dynamic shared memory, `cuda.shared.array(0, dtype)`"
+            f"`{program.name}` declares {static:,} bytes of shared memory ({arrays}): at most "
+            f"{limit.static_shared:,} on {configuration.arch}; make the arrays smaller, or use dynamic shared memory: "
+            "`cuda.shared.array(0, dtype)`"
         )
     if static + dynamic > limit.shared:
         raise UsageError(
-            f"{static:,} bytes of static and {dynamic:,} of dynamic shared memory: at most {limit.shared:,} together on "
-            f"{configuration.arch}"
+            f"{static:,} bytes of static and {dynamic:,} of dynamic shared memory: at most "
+            f"{limit.shared:,} together on {configuration.arch}"
         )
 
 
@@ -217,8 +222,9 @@ def _report(
 def _explain(raw: RawFinding, places: Places) -> Finding:
     from wsemu.checkers import barrier_misuse, bounds, initialised
 
-    room = {"out-of-bounds": bounds, "misaligned": bounds, "uninitialized-read": initialised}
-    return room.get(raw.code, barrier_misuse).explain(raw, places)
+    room: dict[str, Any] = {"out-of-bounds": bounds, "misaligned": bounds, "uninitialized-read": initialised}
+    explain: Callable[[RawFinding, Places], Finding] = room.get(raw.code, barrier_misuse).explain
+    return explain(raw, places)
 
 
 def _incomplete(program: Program, outcome: Outcome, places: Places, budget: int) -> list[str]:
@@ -241,7 +247,12 @@ def _incomplete(program: Program, outcome: Outcome, places: Places, budget: int)
 def count(program: Program, outcome: Outcome) -> Counters:
     """A report's counters from an outcome."""
     mix: dict[str, int] = {}
-    costs = {"shared_load_wavefronts": 0, "shared_store_wavefronts": 0, "global_load_sectors": 0, "global_store_sectors": 0}
+    costs = {
+        "shared_load_wavefronts": 0,
+        "shared_store_wavefronts": 0,
+        "global_load_sectors": 0,
+        "global_store_sectors": 0,
+    }
     operations = [OPERATIONS[NAMES[op]] for op in program.code[:, 0].tolist()]
     barriers = 0
     for operation, n in zip(operations, outcome.executions, strict=False):

@@ -6,7 +6,6 @@ compile, 3 incomplete, 4 an error of wsemu itself, 130 interrupted.
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -80,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,7 +12,10 @@ CODES: dict[str, tuple[str, str]] = {
     "all-arrive": ("error", "a barrier generation completes by arrivals alone and releases nobody"),
     "barrier-divergence": ("error", "a warp-wide or aligned barrier operation reached by a part of the warp"),
     "invalid-barrier": ("error", "a barrier id outside 0-15 or a count that is no positive multiple of 32"),
-    "out-of-bounds": ("error", "an access outside the array, or through a negative index, or a store to constant memory"),
+    "out-of-bounds": (
+        "error",
+        "an access outside the array, or through a negative index, or a store to constant memory",
+    ),
     "misaligned": ("error", "an address that is not a multiple of the access's size"),
     "uninitialized-read": ("error", "a read of memory that nothing has written"),
     "transfer-missed": ("error", "a transfer left destination bytes unwritten"),

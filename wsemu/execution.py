@@ -81,8 +81,9 @@ class Image:
 def bits(type_: str, value: int | float | bool) -> np.generic:
     """A value as an element of a register row of this type; integers wrap."""
     if type_[0] == "b":
-        return np.dtype(_DTYPE[type_]).type(int(value) & ((1 << 8 * SIZE[type_]) - 1))
-    return np.dtype(_DTYPE[type_]).type(value)  # type: ignore[no-any-return]
+        value = int(value) & ((1 << 8 * SIZE[type_]) - 1)
+    result: np.generic = np.dtype(_DTYPE[type_]).type(value)
+    return result
 
 
 def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
@@ -125,7 +126,8 @@ class ProgramKey:
 
 
 def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
-    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not among them."""
+    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not among
+    them."""
     threads = block[0] * block[1] * block[2]
     thread = np.arange(-(-threads // LANES) * LANES)
     static = -(-program.shared_bytes // 16) * 16
@@ -178,7 +180,13 @@ class Machine:
         self.shared = aligned(2 * shared_room)
         self.local = aligned(2 * local_room * count)
         self.segments = np.zeros(FIRST_ARRAY + len(segments), layout.SEGMENT)
-        self.segments[SHARED] = (address_of(self.shared), shared_bytes, 1, address_of(self.shared) + shared_room, shared_bytes)
+        self.segments[SHARED] = (
+            address_of(self.shared),
+            shared_bytes,
+            1,
+            address_of(self.shared) + shared_room,
+            shared_bytes,
+        )
         self.segments[LOCAL] = (0, local_bytes, 1, 0, 0)
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
             self.segments[number] = (address_of(data), data.nbytes, writable, 0, 0)

@@ -1,6 +1,7 @@
 """The state of the VM as records: what compiled code works on and the host reads.
 
-One `MACHINE` runs CTAs one after another.  Everything it needs lies in memory that the host allocated, so that a run can stop
+One `MACHINE` runs CTAs one after another.  Everything it needs lies in memory that the host allocated, so that a run
+can stop
 anywhere (budget, deadlock, a full table) and be looked at or continued.  Nothing here needs a compiler.
 """
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from wsemu.layout import ACCESS, BARRIER, ENTRY, FLOW, INSTRUCTION, MACHINE, RAW, SEGMENT, WARP
 
+if TYPE_CHECKING:
+    import numpy as np
+
+compiled: Any = cast("Any", njit)(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""decorates a function that compiled code calls; the wrappers for Python that it does without take half the time to
+compile"""
+
 
 def _viewer(dtype: np.dtype[Any]) -> Any:
     """An intrinsic `at(address, i)`: the i-th record of `dtype` at a host address, fields readable and writable."""
     numba_record = from_dtype(dtype)
 
-    def at(typing, address, i):  # type: ignore[no-untyped-def]
+    def at(typing, address, i):
         def generate(context: Any, b: Any, signature: Any, args: Any) -> Any:
             i64 = ir.IntType(64)
             place = b.add(args[0], b.mul(b.sext(args[1], i64) if args[1].type != i64 else args[1], i64(dtype.itemsize)))
@@ -59,7 +65,7 @@ call2, call4, call5 = _caller(2), _caller(4), _caller(5)
 
 
 @intrinsic
-def record_finding(typing, entry, address, what, detail):  # type: ignore[no-untyped-def]
+def record_finding(typing, entry, address, what, detail):
     """Call `memory.enter_finding`: `what` is (code, pc, warp, lanes, other pc, other warp), `detail` five numbers.
 
     An intrinsic, because a Numba function would be compiled anew for every mixture of literal arguments.

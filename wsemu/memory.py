@@ -8,11 +8,11 @@ Costs follow the measured model of Hopper (32 banks of 4 bytes; sectors of 32 by
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
+from wsemu.codes import CODE_NUMBERS
 from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, WRAPPED
-from wsemu.machine import machine_at, raw_at, record_finding, segment_at
+from wsemu.machine import compiled, machine_at, raw_at, record_finding, segment_at
 from wsemu.operations import (
     AFFINE,
     SAME,
@@ -25,15 +25,13 @@ from wsemu.operations import (
     store_u8,
     unset_bytes,
 )
-from wsemu.codes import CODE_NUMBERS
 
-JIT = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
     CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
 )
 
 
-def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):  # type: ignore[no-untyped-def]
+def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):
     """Enter a finding, or count it when this code was already seen at these two places.  Called by address."""
     m = machine_at(address, 0)
     for i in range(m.raw_count):
@@ -60,41 +58,63 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
     return np.int64(0)
 
 
-@njit(**JIT)
-def careful_lane(m, pc, warp, address, lane, size, writes):  # type: ignore[no-untyped-def]
-    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what is wrong."""
+@compiled
+def careful_lane(m, pc, warp, address, lane, size, writes):
+    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what is
+    wrong."""
     bit = np.int64(1) << lane
     if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0))
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0)
+        )
         return np.int64(0)
     if address < 0:
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0))
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0)
+        )
         return np.int64(0)
     flag = address & ADDRESS_WRAPPED
     address ^= flag
     number = address >> SEGMENT_SHIFT
     offset = address & ((1 << SEGMENT_SHIFT) - 1)
     if number < SHARED or number >= m.segment_count:
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0))
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0)
+        )
         return np.int64(0)
     segment = segment_at(m.segments, number)
     if offset > segment.bytes - size:
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, segment.bytes))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, OUTSIDE, size, number, segment.bytes),
+        )
         return np.int64(0)
     if offset & (size - 1):
         record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
         return np.int64(0)
     if writes and not segment.writable:
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, READ_ONLY, size, number, segment.bytes))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, READ_ONLY, size, number, segment.bytes),
+        )
         return np.int64(0)
     if flag:
-        record_finding(m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, WRAPPED, size, number, segment.bytes))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, WRAPPED, size, number, segment.bytes),
+        )
     return segment.host - (number << SEGMENT_SHIFT) - flag
 
 
-@njit(**JIT)
-def note_written(initialised, offset, size):  # type: ignore[no-untyped-def]
+@compiled
+def note_written(initialised, offset, size):
     """Mark bytes as written; returns how many were not before."""
     new = np.int64(0)
     for q in range(size):
@@ -103,16 +123,16 @@ def note_written(initialised, offset, size):  # type: ignore[no-untyped-def]
     return new
 
 
-@njit(**JIT)
-def was_written(initialised, offset, size):  # type: ignore[no-untyped-def]
-    for q in range(size):
+@compiled
+def was_written(initialised, offset, size):
+    for q in range(size):  # noqa: SIM110 (a generator does not compile)
         if load_u8(initialised + offset + q) == 0:
             return False
     return True
 
 
-@njit(**JIT)
-def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):  # type: ignore[no-untyped-def]
+@compiled
+def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):
     """Stores mark bytes of shared and local memory; loads of bytes that nobody marked are reported.
 
     A segment that has been written as a whole is tracked no longer.
@@ -145,8 +165,8 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
         segment.initialised = 0
 
 
-@njit(**JIT)
-def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):  # type: ignore[no-untyped-def]
+@compiled
+def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
     lanes = np.int64(0)
     first = np.int64(0)
     rest = mask
@@ -159,16 +179,22 @@ def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initia
                 first = offset
             lanes |= np.int64(1) << lane
     if lanes:
-        record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, warp, lanes, -1, -1), ((number << SEGMENT_SHIFT) | first, 0, size, number, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (UNINITIALIZED, pc, warp, lanes, -1, -1),
+            ((number << SEGMENT_SHIFT) | first, 0, size, number, 0),
+        )
 
 
-# -- what an access costs -----------------------------------------------------------------------------------------------------
+# -- what an access costs
+# -----------------------------------------------------------------------------------------------------
 TABLE = 128
 """slots of the distinct-value table in scratch; each holds stamp << 44 | value"""
 
 
-@njit(**JIT)
-def is_new(m, value):  # type: ignore[no-untyped-def]
+@compiled
+def is_new(m, value):
     """Enter a value below 2^44 into the table of the present stamp; False if it was there."""
     key = (m.stamp << 44) | value
     h = (value * 0x9E3779B1 >> 8) & (TABLE - 1)
@@ -183,8 +209,8 @@ def is_new(m, value):  # type: ignore[no-untyped-def]
         h = (h + 1) & (TABLE - 1)
 
 
-@njit(**JIT)
-def new_stamp(m):  # type: ignore[no-untyped-def]
+@compiled
+def new_stamp(m):
     m.stamp += 1
     if m.stamp >= 1 << 18:
         for q in range(TABLE):
@@ -192,22 +218,26 @@ def new_stamp(m):  # type: ignore[no-untyped-def]
         m.stamp = 1
 
 
-@njit(**JIT)
-def pairs_share(registers, a, mask, distance):  # type: ignore[no-untyped-def]
+@compiled
+def pairs_share(registers, a, mask, distance):
     """Every active lane l: lane l ^ distance is inactive or has the same address."""
     for lane in range(LANES):
         other = lane ^ distance
-        if (mask >> lane) & 1 and (mask >> other) & 1:
-            if load_i64(registers + a + 8 * lane) != load_i64(registers + a + 8 * other):
-                return False
+        both = (mask >> lane) & (mask >> other) & 1
+        if both and load_i64(registers + a + 8 * lane) != load_i64(registers + a + 8 * other):
+            return False
     return True
 
 
-@njit(**JIT)
-def bank_wavefronts(m, registers, a, bias, mask, size, store):  # type: ignore[no-untyped-def]
+@compiled
+def bank_wavefronts(m, registers, a, bias, mask, size, store):
     """Wavefronts of one shared access: per pass the most distinct words in one bank, summed over passes."""
     passes = 1 if size <= 4 else size >> 2
-    if not store and size > 4 and (pairs_share(registers, a, mask, np.int64(1)) or pairs_share(registers, a, mask, np.int64(2))):
+    if (
+        not store
+        and size > 4
+        and (pairs_share(registers, a, mask, np.int64(1)) or pairs_share(registers, a, mask, np.int64(2)))
+    ):
         passes >>= 1
     lanes = LANES // passes
     words = (size + 3) >> 2
@@ -231,8 +261,8 @@ def bank_wavefronts(m, registers, a, bias, mask, size, store):  # type: ignore[n
     return total
 
 
-@njit(**JIT)
-def shared_cost(m, registers, a, bias, mask, pattern, size, store):  # type: ignore[no-untyped-def]
+@compiled
+def shared_cost(m, registers, a, bias, mask, pattern, size, store):
     if pattern == SAME and (size <= 4 or (size == 8 and not store)):
         return np.int64(1)
     if pattern == AFFINE and size == 4:
@@ -241,8 +271,8 @@ def shared_cost(m, registers, a, bias, mask, pattern, size, store):  # type: ign
     return bank_wavefronts(m, registers, a, bias, mask, size, store)
 
 
-@njit(**JIT)
-def sector_cost(m, registers, a, bias, mask, pattern, size):  # type: ignore[no-untyped-def]
+@compiled
+def sector_cost(m, registers, a, bias, mask, pattern, size):
     """Distinct 32-byte sectors of one global access; arrays count as placed at sector boundaries."""
     if pattern == SAME:
         return np.int64(1)
@@ -261,4 +291,3 @@ def sector_cost(m, registers, a, bias, mask, pattern, size):  # type: ignore[no-
         if is_new(m, (load_i64(registers + a + 8 * lane) + bias) >> 5):
             n += 1
     return n
-

@@ -14,18 +14,23 @@ B7  no count: the CTA's live warps
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from wsemu.bytecode import LANES, OPCODE
 from wsemu.codes import CODE_NUMBERS
 from wsemu.layout import BARRIERS
-from wsemu.machine import barrier_at, entry_at, instruction_at, record_finding, warp_at
-from wsemu.memory import JIT
+from wsemu.machine import barrier_at, compiled, entry_at, instruction_at, record_finding, warp_at
 from wsemu.operations import load_u32, lowest_bit, popcount, store_u32
 
 ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBED = (
     CODE_NUMBERS[c]
-    for c in ("all-arrive", "barrier-divergence", "count-mismatch", "dangling-arrive", "invalid-barrier", "oversubscribed")
+    for c in (
+        "all-arrive",
+        "barrier-divergence",
+        "count-mismatch",
+        "dangling-arrive",
+        "invalid-barrier",
+        "oversubscribed",
+    )
 )
 SYNC, ARRIVE, POPC, EVERY, SOME = (
     OPCODE[f"bar.{name}"] for name in ("sync", "arrive", "red.popc", "red.and", "red.or")
@@ -36,8 +41,8 @@ BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
 """detail[2] of an invalid-barrier finding"""
 
 
-@njit(**JIT)
-def uniform(registers, row, mask):  # type: ignore[no-untyped-def]
+@compiled
+def uniform(registers, row, mask):
     """All lanes of `mask` hold the same b32 value."""
     first = load_u32(registers + row + 4 * lowest_bit(mask))
     rest = mask
@@ -48,13 +53,13 @@ def uniform(registers, row, mask):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(**JIT)
-def signed32(x):  # type: ignore[no-untyped-def]
+@compiled
+def signed32(x):
     return (x ^ 0x80000000) - 0x80000000
 
 
-@njit(**JIT)
-def check_operands(m, warp, pc, registers, id_row, count_row, mask):  # type: ignore[no-untyped-def]
+@compiled
+def check_operands(m, warp, pc, registers, id_row, count_row, mask):
     """(id, count or 0 for the whole CTA), or id -1 after reporting what is wrong with them."""
     number = signed32(load_u32(registers + id_row + 4 * lowest_bit(mask)))
     count = np.int64(0)
@@ -71,12 +76,17 @@ def check_operands(m, warp, pc, registers, id_row, count_row, mask):  # type: ig
         record_finding(m.report_entry, m.address, (INVALID, pc, warp, mask, -1, -1), (number, count, wrong, 0, 0))
         return np.int64(-1), count
     if count > m.warp_count * LANES:
-        record_finding(m.report_entry, m.address, (OVERSUBSCRIBED, pc, warp, mask, -1, -1), (number, count, m.warp_count * LANES, 0, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OVERSUBSCRIBED, pc, warp, mask, -1, -1),
+            (number, count, m.warp_count * LANES, 0, 0),
+        )
     return number, count
 
 
-@njit(**JIT)
-def give_predicate(m, b, registers, row, mask):  # type: ignore[no-untyped-def]
+@compiled
+def give_predicate(m, b, registers, row, mask):
     """Add a warp's predicates to the reduction of the open generation."""
     if b.arrived == 0 and b.syncs == 0:
         b.popc = 0
@@ -90,8 +100,8 @@ def give_predicate(m, b, registers, row, mask):  # type: ignore[no-untyped-def]
         b.some = 1
 
 
-@njit(**JIT)
-def take_result(b, registers, instruction, mask):  # type: ignore[no-untyped-def]
+@compiled
+def take_result(b, registers, instruction, mask):
     """Write the reduction into the lanes of a released warp."""
     if instruction.op == POPC:
         rest = mask
@@ -104,8 +114,8 @@ def take_result(b, registers, instruction, mask):  # type: ignore[no-untyped-def
         store_u32(registers + instruction.d, (old & ~mask) | (mask if value else 0))
 
 
-@njit(**JIT)
-def release(m, number, b):  # type: ignore[no-untyped-def]
+@compiled
+def release(m, number, b):
     for u in range(m.warp_count):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
@@ -119,15 +129,20 @@ def release(m, number, b):  # type: ignore[no-untyped-def]
                 take_result(b, warp.registers, instruction_at(m.code, entry.resume - 1), entry.mask)
 
 
-@njit(**JIT)
-def complete_if_met(m, number, pc, warp):  # type: ignore[no-untyped-def]
+@compiled
+def complete_if_met(m, number, pc, warp):
     """Close the open generation when its count is met: release the waiting warps and reset (B4)."""
     b = barrier_at(m.barriers, number)
     wanted = b.expected if b.expected else m.live_warps * LANES  # B7
     if b.arrived == 0 or b.arrived < wanted:
         return
     if b.syncs == 0:  # B10
-        record_finding(m.report_entry, m.address, (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp), (number, b.generation, b.arrived, 0, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp),
+            (number, b.generation, b.arrived, 0, 0),
+        )
     release(m, number, b)
     b.last_warps = b.warps
     b.warps = 0
@@ -137,8 +152,8 @@ def complete_if_met(m, number, pc, warp):  # type: ignore[no-untyped-def]
     b.generation += 1
 
 
-@njit(**JIT)
-def warp_left(m, warp, pc):  # type: ignore[no-untyped-def]
+@compiled
+def warp_left(m, warp, pc):
     """A warp has exited: barriers without a count no longer wait for it (B7)."""
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
@@ -146,8 +161,8 @@ def warp_left(m, warp, pc):  # type: ignore[no-untyped-def]
             complete_if_met(m, number, pc, warp)
 
 
-@njit(**JIT)
-def take_part(m, w, pc, op, number, count, wait_mask):  # type: ignore[no-untyped-def]
+@compiled
+def take_part(m, w, pc, op, number, count, wait_mask):
     """Count warp w into the open generation of a barrier whose operands are good."""
     b = barrier_at(m.barriers, number)
     if b.arrived == 0:
@@ -156,8 +171,14 @@ def take_part(m, w, pc, op, number, count, wait_mask):  # type: ignore[no-untype
         b.first_warp = w
     else:
         whole = m.warp_count * LANES
-        if (b.expected if b.expected else whole) != (count if count else whole):  # B5
-            record_finding(m.report_entry, m.address, (COUNT_MISMATCH, pc, w, wait_mask, b.first_pc, b.first_warp), (number, b.generation, b.expected if b.expected else whole, count if count else whole, b.arrived))  # fmt: skip
+        opened, given = b.expected or whole, count or whole
+        if opened != given:  # B5
+            record_finding(
+                m.report_entry,
+                m.address,
+                (COUNT_MISMATCH, pc, w, wait_mask, b.first_pc, b.first_warp),
+                (number, b.generation, opened, given, b.arrived),
+            )
             return STOPS
     b.arrived += LANES  # B3
     if w < 64:
@@ -172,8 +193,8 @@ def take_part(m, w, pc, op, number, count, wait_mask):  # type: ignore[no-untype
     return GOES_ON if op == ARRIVE or warp_at(m.warps, w).waits < 0 else WAITS
 
 
-@njit(**JIT)
-def barrier_operation(m, w, pc, mask):  # type: ignore[no-untyped-def]
+@compiled
+def barrier_operation(m, w, pc, mask):
     """The lanes `mask` of warp w execute the barrier instruction at pc: GOES_ON, WAITS or STOPS."""
     instruction = instruction_at(m.code, pc)
     warp = warp_at(m.warps, w)
@@ -181,23 +202,30 @@ def barrier_operation(m, w, pc, mask):  # type: ignore[no-untyped-def]
     if number < 0:
         return STOPS
     if instruction.aux and mask != warp.alive:  # B12; the hardware then counts as in B3
-        record_finding(m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0))
+        record_finding(
+            m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0)
+        )
     if instruction.op >= POPC:
         give_predicate(m, barrier_at(m.barriers, number), warp.registers, instruction.c, mask)
     return take_part(m, w, pc, instruction.op, number, count, mask)
 
 
-@njit(**JIT)
-def report_dangling(m):  # type: ignore[no-untyped-def]
+@compiled
+def report_dangling(m):
     """At the CTA's end: generations that arrivals opened and nothing completed (B11)."""
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
         if b.arrived:
-            record_finding(m.report_entry, m.address, (DANGLING, b.first_pc, b.first_warp, 0, -1, -1), (number, b.generation, b.arrived, b.expected, 0))
+            record_finding(
+                m.report_entry,
+                m.address,
+                (DANGLING, b.first_pc, b.first_warp, 0, -1, -1),
+                (number, b.generation, b.arrived, b.expected, 0),
+            )
 
 
-@njit(**JIT)
-def reset(m):  # type: ignore[no-untyped-def]
+@compiled
+def reset(m):
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
         b.expected = 0

@@ -1,7 +1,9 @@
 """The compiled VM, from its cache or from the compiler.
 
-The cache holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would keep beside it: a tenth of
-a second and some 40 MB.  Its name is a hash of everything that the code depends on: the VM's source, the compiler's version, the CPU.
+The cache holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would keep
+beside it: a tenth of
+a second and some 40 MB.  Its name is a hash of everything that the code depends on: the VM's source, the compiler's
+version, the CPU.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import os
 import struct
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SOURCES = ("bytecode", "operations", "layout", "machine", "memory", "named_barrier", "warp_operations", "codes", "vm")
 """modules whose text ends up in the compiled VM"""
@@ -93,7 +98,10 @@ def _object_code() -> dict[str, tuple[str, bytes]]:
 
     parts = {name: vm.compile_part(name) for name in vm.PARTS}
     if not any(_write(path, parts) for path in paths):
-        print("wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written", file=sys.stderr)
+        print(
+            "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written",
+            file=sys.stderr,
+        )
     return parts
 
 
@@ -103,7 +111,8 @@ _engines: list[llvm.ExecutionEngine] = []
 
 @functools.cache
 def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
-    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while it
+    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while
+    it
     runs), and the addresses of the other parts, which are fields of that machine."""
     parts = _object_code()
     llvm.initialize_native_target()

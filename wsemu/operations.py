@@ -43,7 +43,8 @@ ELEMENT = {"b8": I8, "b16": I16, "b32": I32, "b64": I64, "f16": I16, "f32": F32,
 MASK = ir.VectorType(I1, LANES)
 
 
-# -- small builders that serve vectors and single lanes alike ------------------------------------------------------------
+# -- small builders that serve vectors and single lanes alike
+# ------------------------------------------------------------
 def element(t: Any) -> Any:
     return t.element if isinstance(t, ir.VectorType) else t
 
@@ -102,7 +103,8 @@ def choose_bit(b: Builder, x: Value, y: Value) -> Value:
     return b.icmp_unsigned("!=", b.and_(x, y), same(x, 0))
 
 
-# -- integer bodies -----------------------------------------------------------------------------------------------------
+# -- integer bodies
+# -----------------------------------------------------------------------------------------------------
 def shift_left(b: Builder, x: Value, n: Value) -> Value:
     w = width(x)
     return b.select(b.icmp_unsigned(">=", n, same(n, w)), same(x, 0), b.shl(x, n))
@@ -250,7 +252,8 @@ def _flagged_address(b: Builder, i: Value, extent: Value, stride: Value, base: V
     return b.select(b.icmp_unsigned(">=", i, extent), out, address)
 
 
-# -- floating-point bodies ------------------------------------------------------------------------------------------------
+# -- floating-point bodies
+# ------------------------------------------------------------------------------------------------
 def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
     return llvm(b, "llvm.fma", x.type, x, y, z)
 
@@ -369,7 +372,8 @@ FLOAT_CONVERSIONS: dict[str, Body] = {
     "cvt.f32.f64": lambda b, x: b.fptrunc(x, like(x.type, F32)),
 }
 
-# -- the table: operation name -> body; PER_LANE names those without a vector form ------------------------------------------
+# -- the table: operation name -> body; PER_LANE names those without a vector form
+# ------------------------------------------
 RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 INTRINSIC_ROUNDING = {"rni": "llvm.rint", "rzi": "llvm.trunc", "rmi": "llvm.floor", "rpi": "llvm.ceil"}
 BODIES: dict[str, Body] = dict(FLOAT_CONVERSIONS)
@@ -383,7 +387,17 @@ def _method(name: str) -> Body:
 def _integer_bodies() -> None:
     for n in (8, 16, 32, 64):
         t = f"b{n}"
-        for name, method in (("mov", ""), ("neg", "neg"), ("not", "not_"), ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("and", "and_"), ("or", "or_"), ("xor", "xor")):
+        for name, method in (
+            ("mov", ""),
+            ("neg", "neg"),
+            ("not", "not_"),
+            ("add", "add"),
+            ("sub", "sub"),
+            ("mul", "mul"),
+            ("and", "and_"),
+            ("or", "or_"),
+            ("xor", "xor"),
+        ):
             BODIES[f"{name}.{t}"] = _method(method) if method else lambda b, x: x
         BODIES[f"mad.{t}"] = lambda b, x, y, z: b.add(b.mul(x, y), z)
         BODIES[f"selp.{t}"] = lambda b, x, y, p: b.select(p, x, y)
@@ -411,7 +425,7 @@ def _signed_bodies(s: str, n: int) -> None:
         PER_LANE.add(f"mulhi.{t}")
     else:
         BODIES[f"mulwide.{t}"] = wide_product(signed)
-        BODIES[f"madwide.{t}"] = lambda b, x, y, z, product=wide_product(signed): b.add(product(b, x, y), z)
+        BODIES[f"madwide.{t}"] = lambda b, x, y, z, product=BODIES[f"mulwide.{t}"]: b.add(product(b, x, y), z)
     if n >= 32:
         for what in ("div", "mod"):
             BODIES[f"floor{what}.{t}"] = floor_divide(what, signed)
@@ -472,7 +486,8 @@ BODIES.update(
 )
 
 
-# -- code generation: rows, masks, one switch ------------------------------------------------------------------------------
+# -- code generation: rows, masks, one switch
+# ------------------------------------------------------------------------------
 def lane_loop(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
     """body(lane as i64) for each set bit of the i32 `mask`, lowest first."""
     function, before = b.function, b.block
@@ -528,7 +543,7 @@ ALU_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind == "alu")
 
 
 @intrinsic
-def alu(typing, opcode, registers, d, a, b_, c, imm, mask):  # type: ignore[no-untyped-def]
+def alu(typing, opcode, registers, d, a, b_, c, imm, mask):
     """Run one ALU operation on the lanes of `mask`; operands are byte offsets into `registers`."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
@@ -552,7 +567,8 @@ def alu(typing, opcode, registers, d, a, b_, c, imm, mask):  # type: ignore[no-u
             lane_loop(b, mask, one_lane)
 
         def index_case(name: str) -> None:
-            """With all indices inside, an address is a product and a sum; each side of the branch loads its own operands,
+            """With all indices inside, an address is a product and a sum; each side of the branch loads its own
+            operands,
             so that no vector lives across it."""
             op = OPERATIONS[name]
             signed = name[6] == "s"
@@ -574,9 +590,11 @@ def alu(typing, opcode, registers, d, a, b_, c, imm, mask):  # type: ignore[no-u
     return types.void(opcode, registers, d, a, b_, c, imm, mask), generate
 
 
-# -- memory ------------------------------------------------------------------------------------------------------------------
+# -- memory
+# ------------------------------------------------------------------------------------------------------------------
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
-"""how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride between all
+"""how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
+between all
 32 lanes; anything else"""
 
 
@@ -587,7 +605,7 @@ def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
 
 
 @intrinsic
-def simple_pattern(typing, registers, a, mask, log_size):  # type: ignore[no-untyped-def]
+def simple_pattern(typing, registers, a, mask, log_size):
     """UNIT, SAME or SCATTERED (not decided here) for the addresses in row `a`; bounds are not looked at."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
@@ -613,7 +631,7 @@ def simple_pattern(typing, registers, a, mask, log_size):  # type: ignore[no-unt
 
 
 @intrinsic
-def lane_pattern(typing, registers, a, mask, bias, limit, size):  # type: ignore[no-untyped-def]
+def lane_pattern(typing, registers, a, mask, bias, limit, size):
     """BAD, AFFINE or SCATTERED for the addresses in row `a`; `bias` takes an address to its segment's offset."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
@@ -656,7 +674,7 @@ def _unit_store(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -
 
 
 @intrinsic
-def load_store(typing, opcode, pattern, registers, d, a, delta, mask):  # type: ignore[no-untyped-def]
+def load_store(typing, opcode, pattern, registers, d, a, delta, mask):
     """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
@@ -746,7 +764,7 @@ def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand:
 
 
 @intrinsic
-def atomic(typing, opcode, registers, d, a, b_, c, delta, mask):  # type: ignore[no-untyped-def]
+def atomic(typing, opcode, registers, d, a, b_, c, delta, mask):
     """Atomic on good addresses, lane by lane; host address of a lane = row a + delta."""
 
     def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
@@ -779,7 +797,8 @@ def atomic(typing, opcode, registers, d, a, b_, c, delta, mask):  # type: ignore
     return types.void(opcode, registers, d, a, b_, c, delta, mask), generate
 
 
-# -- scalar helpers for the scheduler ---------------------------------------------------------------------------------------
+# -- scalar helpers for the scheduler
+# ---------------------------------------------------------------------------------------
 def _helper(result: Any, body: Callable[[Builder, list[Value]], Value | None], n: int) -> Any:
     """An intrinsic of n int64 arguments made from `body`."""
 
@@ -816,7 +835,9 @@ load_u8 = _helper(types.int64, lambda b, a: b.zext(b.load(pointer(b, a[0], I8)),
 store_u32 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I32), b.trunc(a[1], I32)), 2)
 store_i64 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I64), a[1]), 2)
 store_u8 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I8), b.trunc(a[1], I8)), 2)
-add_i64 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I64), b.add(b.load(pointer(b, a[0], I64)), a[1])), 2)
+add_i64 = _helper(
+    types.void, lambda b, a: _store(b, pointer(b, a[0], I64), b.add(b.load(pointer(b, a[0], I64)), a[1])), 2
+)
 popcount = _helper(types.int64, lambda b, a: llvm(b, "llvm.ctpop", I64, a[0]), 1)
 lowest_bit = _helper(types.int64, lambda b, a: llvm(b, "llvm.cttz", I64, a[0], I1(0)), 1)
 unset_bytes = _helper(types.int64, _unset_bytes, 1)
@@ -825,4 +846,4 @@ set_bytes = _helper(types.void, _set_bytes, 1)
 """write 32 ones at an unaligned address"""
 
 assert set(BODIES) == set(ALU_NAMES), sorted(set(BODIES) ^ set(ALU_NAMES))
-assert bytecode.N_ALU == len(ALU_NAMES)
+assert len(ALU_NAMES) == bytecode.N_ALU

@@ -1,4 +1,5 @@
-"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by both engines."""
+"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by both
+engines."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Literal
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "parking", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
-`parking`: lanes of a warp wait at an unaligned barrier for others that wait for them; `stack`: divergence nested too deeply"""
+`parking`: lanes of a warp wait at an unaligned barrier for others that wait for them; `stack`: divergence nested too
+deeply"""
 
 
 @dataclass(slots=True)
@@ -31,7 +33,8 @@ class RawFinding:
 
 @dataclass(slots=True)
 class WarpState:
-    """A warp when a run stopped: `waits` is the barrier it waits at, or -1; `pc` the barrier operation it waits in, else the
+    """A warp when a run stopped: `waits` is the barrier it waits at, or -1; `pc` the barrier operation it waits in,
+    else the
     last instruction it executed (an exit, for a warp without live lanes)."""
 
     warp: int

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.bytecode import FIRST_ARRAY, LOCAL, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, Program, SharedArray, Span
 from wsemu.finding import Site
-from wsemu.outcome import Outcome
+
+if TYPE_CHECKING:
+    from wsemu.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

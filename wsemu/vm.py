@@ -1,26 +1,30 @@
 """The VM: one compiled scheduler over the operations of `operations.py`.
 
-`run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs until it
-waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every schedule.
+`run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs
+until it
+waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every
+schedule.
 
-Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump, and goes on
+Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
+and goes on
 with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import cfunc, njit, types
+from numba import cfunc, types
 
 from wsemu.bytecode import LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED, TURN
 from wsemu.layout import BUDGET, DEADLOCK, DONE, FAULT, PARKING, STACK, STACK_OVERFLOW, TRAP
 from wsemu.machine import (
+    access_at,
     call2,
     call4,
     call5,
-    access_at,
+    compiled,
     entry_at,
     flow_at,
     instruction_at,
@@ -28,9 +32,9 @@ from wsemu.machine import (
     segment_at,
     warp_at,
 )
-from wsemu.memory import JIT, careful_lane, enter_finding, sector_cost, shared_cost, track_initialised
-from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, warp_left
+from wsemu.memory import careful_lane, enter_finding, sector_cost, shared_cost, track_initialised
 from wsemu.named_barrier import STOPS as BARRIER_STOPS
+from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, warp_left
 from wsemu.operations import (
     BAD,
     SAME,
@@ -51,14 +55,17 @@ from wsemu.operations import (
 )
 from wsemu.warp_operations import warp_operation
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 
 
-@njit(**JIT)
-def lane_access(m, w, pc, registers, a, imm, lane, size, writes):  # type: ignore[no-untyped-def]
+@compiled
+def lane_access(m, w, pc, registers, a, imm, lane, size, writes):
     """(host minus virtual address, segment) of one lane, judged alone; (0, 0) when it must not be made."""
     address = load_i64(registers + a + 8 * lane) + imm
     delta = careful_lane(m, pc, w, address, lane, size, writes)
@@ -67,16 +74,16 @@ def lane_access(m, w, pc, registers, a, imm, lane, size, writes):  # type: ignor
     return delta, (address >> SEGMENT_SHIFT) & 0xFFFF
 
 
-@njit(**JIT)
-def clear_lane(registers, d, lane, size, n):  # type: ignore[no-untyped-def]
+@compiled
+def clear_lane(registers, d, lane, size, n):
     """A load that cannot be made gives 0."""
     for j in range(n):
         for q in range(size):
             store_u8(registers + d + 256 * j + lane * size + q, 0)
 
 
-@njit(**JIT)
-def charge(m, row, registers, a, bias, mask, pattern, size, number, op):  # type: ignore[no-untyped-def]
+@compiled
+def charge(m, row, registers, a, bias, mask, pattern, size, number, op):
     """Count an access of any pattern and what it costs.  Atomics are counted, their cost is not modelled."""
     row.lanes += popcount(mask)
     if op >= N_MEMORY or number == LOCAL:
@@ -90,9 +97,10 @@ def charge(m, row, registers, a, bias, mask, pattern, size, number, op):  # type
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
-@njit(**JIT)
-def judge(registers, a, mask, bias, offset, limit, size, log_size):  # type: ignore[no-untyped-def]
-    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where it can."""
+@compiled
+def judge(registers, a, mask, bias, offset, limit, size, log_size):
+    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where
+    it can."""
     pattern = simple_pattern(registers, a, mask, log_size)
     if pattern == SCATTERED:
         return lane_pattern(registers, a, mask, bias, limit - size, size) if limit >= size else np.int64(BAD)
@@ -102,7 +110,7 @@ def judge(registers, a, mask, bias, offset, limit, size, log_size):  # type: ign
     return pattern
 
 
-def access(address, w, pc, registers, mask):  # type: ignore[no-untyped-def]
+def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
@@ -136,7 +144,9 @@ def access(address, w, pc, registers, mask):  # type: ignore[no-untyped-def]
             bias = imm + delta - segment_at(m.segments, number).host
         segment = segment_at(m.segments, number)
         if segment.initialised:
-            track_initialised(m, pc, w, number, registers, a, bias, group, how, size, writes, not writes or op >= N_MEMORY)
+            track_initialised(
+                m, pc, w, number, registers, a, bias, group, how, size, writes, not writes or op >= N_MEMORY
+            )
         row = access_at(m.accesses, pc)
         row.executions += 1
         if how == UNIT and op < N_MEMORY:  # the usual case, without a call
@@ -161,8 +171,8 @@ def access(address, w, pc, registers, mask):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@njit(**JIT)
-def pop(warp):  # type: ignore[no-untyped-def]
+@compiled
+def pop(warp):
     """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none."""
     while warp.depth > 0:
         entry = entry_at(warp.stack, warp.depth - 1)
@@ -177,8 +187,8 @@ def pop(warp):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(**JIT)
-def push(warp, join, resume, mask):  # type: ignore[no-untyped-def]
+@compiled
+def push(warp, join, resume, mask):
     entry = entry_at(warp.stack, warp.depth)
     warp.depth += 1
     entry.join = join
@@ -186,8 +196,8 @@ def push(warp, join, resume, mask):  # type: ignore[no-untyped-def]
     entry.mask = mask
 
 
-@njit(**JIT)
-def diverge(warp, pc, join, target, taken, mask):  # type: ignore[no-untyped-def]
+@compiled
+def diverge(warp, pc, join, target, taken, mask):
     """Part the lanes of `mask` at a branch; the side that falls through runs first."""
     if join >= 0 and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != join):
         push(warp, join, join + 1, mask)
@@ -201,8 +211,8 @@ def diverge(warp, pc, join, target, taken, mask):  # type: ignore[no-untyped-def
     warp.pc = pc + 1
 
 
-@njit(**JIT)
-def unpark(warp):  # type: ignore[no-untyped-def]
+@compiled
+def unpark(warp):
     """After an unaligned barrier: the groups that stood at it run again, the first one now."""
     for e in range(warp.parked_count - 1, -1, -1):
         entry = entry_at(warp.parked_entries, e)
@@ -212,8 +222,8 @@ def unpark(warp):  # type: ignore[no-untyped-def]
     pop(warp)
 
 
-@njit(**JIT)
-def park(warp, pc, mask):  # type: ignore[no-untyped-def]
+@compiled
+def park(warp, pc, mask):
     """Some lanes stand at an unaligned barrier: run the others first.  True if there are any that can."""
     entry = entry_at(warp.parked_entries, warp.parked_count)
     warp.parked_count += 1
@@ -223,8 +233,8 @@ def park(warp, pc, mask):  # type: ignore[no-untyped-def]
     return pop(warp)
 
 
-@njit(**JIT)
-def account(m, pc, active):  # type: ignore[no-untyped-def]
+@compiled
+def account(m, pc, active):
     """Control has come to pc with so many lanes; False when the warp's turn or the step budget is over."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
@@ -234,8 +244,8 @@ def account(m, pc, active):  # type: ignore[no-untyped-def]
     return m.budget >= 0 and m.turn >= 0
 
 
-@njit(**JIT)
-def at_barrier(m, warp, w, pc, mask):  # type: ignore[no-untyped-def]
+@compiled
+def at_barrier(m, warp, w, pc, mask):
     """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
     i = instruction_at(m.code, pc)
     warp.last_pc = pc
@@ -259,7 +269,7 @@ def at_barrier(m, warp, w, pc, mask):  # type: ignore[no-untyped-def]
     return DONE
 
 
-def run_warp(address, w):  # type: ignore[no-untyped-def]
+def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
@@ -304,12 +314,14 @@ def run_warp(address, w):  # type: ignore[no-untyped-def]
                 mask = warp.mask
         elif op == JUMP:
             pc = i.imm
-        elif op == JOIN or op == EXIT:
+        elif op in (JOIN, EXIT):
             if op == EXIT:
                 warp.alive &= ~x
                 mask &= ~x
                 warp.last_pc = pc
-            if (op == EXIT and mask) or (op == JOIN and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != pc)):
+            if (op == EXIT and mask) or (
+                op == JOIN and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != pc)
+            ):
                 pc += 1
             elif pop(warp):
                 pc = warp.pc
@@ -347,7 +359,7 @@ def run_warp(address, w):  # type: ignore[no-untyped-def]
             return np.int64(YIELDED if m.turn < 0 else BUDGET)
 
 
-def collective(address, w, pc, mask):  # type: ignore[no-untyped-def]
+def collective(address, w, pc, mask):
     """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
@@ -367,8 +379,8 @@ def collective(address, w, pc, mask):  # type: ignore[no-untyped-def]
     return np.int64(YIELDED)
 
 
-@njit(**JIT)
-def finish_parking(m, warp, w):  # type: ignore[no-untyped-def]
+@compiled
+def finish_parking(m, warp, w):
     """The last lanes that were not at the unaligned barrier have exited: the warp counts now."""
     entry = entry_at(warp.parked_entries, warp.parked_count - 1)
     result = barrier_operation(m, w, entry.resume - 1, entry.mask)
@@ -381,8 +393,8 @@ def finish_parking(m, warp, w):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(**JIT)
-def start_cta(m):  # type: ignore[no-untyped-def]
+@compiled
+def start_cta(m):
     """Fresh warps, barriers and shared memory for CTA number m.cta."""
     reset(m)
     m.live_warps = m.warp_count
@@ -423,7 +435,7 @@ def start_cta(m):  # type: ignore[no-untyped-def]
     m.turn = -1
 
 
-def run(address):  # type: ignore[no-untyped-def]
+def run(address):
     """Run the machine at a host address until it stops."""
     m = machine_at(address, 0)
     while True:
@@ -459,12 +471,13 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
     "access_entry": (access, 5),
     "report_entry": (enter_finding, 12),
 }
-"""name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but `run` are
+"""name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but
+`run` are
 fields of the machine): a Numba function that calls another is optimised with it anew."""
 
 
 def compile_part(name: str) -> tuple[str, bytes]:
     """(symbol, object code) of one part."""
     function, n = PARTS[name]
-    made = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
+    made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
     return made._wrapper_name, made._library._get_compiled_object()

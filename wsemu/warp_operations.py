@@ -1,18 +1,17 @@
 """Operations in which the lanes of a warp exchange values: shuffle, match, vote, activemask, syncwarp.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that take part;
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
+take part;
 a live lane that is named and not there, or an executing lane that is not named, is reported as `barrier-divergence`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from wsemu.bytecode import LANES, OPCODE
 from wsemu.codes import CODE_NUMBERS
-from wsemu.machine import instruction_at, record_finding
-from wsemu.memory import JIT
+from wsemu.machine import compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
 
 DIVERGENCE = CODE_NUMBERS["barrier-divergence"]
@@ -25,26 +24,26 @@ VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all
 ACTIVEMASK = OPCODE["activemask"]
 
 
-@njit(**JIT)
-def read_lane(registers, row, lane, wide):  # type: ignore[no-untyped-def]
+@compiled
+def read_lane(registers, row, lane, wide):
     return load_i64(registers + row + 8 * lane) if wide else load_u32(registers + row + 4 * lane)
 
 
-@njit(**JIT)
-def write_lane(registers, row, lane, wide, value):  # type: ignore[no-untyped-def]
+@compiled
+def write_lane(registers, row, lane, wide, value):
     if wide:
         store_i64(registers + row + 8 * lane, value)
     else:
         store_u32(registers + row + 4 * lane, value)
 
 
-@njit(**JIT)
-def write_predicate(registers, row, mask, value):  # type: ignore[no-untyped-def]
+@compiled
+def write_predicate(registers, row, mask, value):
     store_u32(registers + row, (load_u32(registers + row) & ~mask) | (value & mask))
 
 
-@njit(**JIT)
-def source_lane(mode, lane, b, segment, clamp):  # type: ignore[no-untyped-def]
+@compiled
+def source_lane(mode, lane, b, segment, clamp):
     """(lane that shfl reads, whether it is in range)"""
     highest = (lane & segment) | (clamp & ~segment & 31)
     if mode == 1:
@@ -62,8 +61,8 @@ def source_lane(mode, lane, b, segment, clamp):  # type: ignore[no-untyped-def]
     return (j if good else lane), good
 
 
-@njit(**JIT)
-def shuffle(m, registers, i, mask):  # type: ignore[no-untyped-def]
+@compiled
+def shuffle(m, registers, i, mask):
     wide = i.op >= IDX64
     mode = i.op - (IDX64 if wide else IDX)
     values = m.scratch
@@ -86,8 +85,8 @@ def shuffle(m, registers, i, mask):  # type: ignore[no-untyped-def]
         store_i64(values + 8 * q, 0)  # the table of distinct values uses this scratch too
 
 
-@njit(**JIT)
-def match(registers, i, mask, members):  # type: ignore[no-untyped-def]
+@compiled
+def match(registers, i, mask, members):
     wide = i.op >= MATCH_ANY64
     every = i.op == MATCH_ALL or i.op == MATCH_ALL64
     first = read_lane(registers, i.a, lowest_bit(mask), wide)
@@ -113,8 +112,8 @@ def match(registers, i, mask, members):  # type: ignore[no-untyped-def]
         write_predicate(registers, i.aux, mask, mask if equal else 0)
 
 
-@njit(**JIT)
-def vote(registers, i, mask):  # type: ignore[no-untyped-def]
+@compiled
+def vote(registers, i, mask):
     votes = load_u32(registers + i.a) & mask
     if i.op == BALLOT:
         rest = mask
@@ -128,8 +127,8 @@ def vote(registers, i, mask):  # type: ignore[no-untyped-def]
     write_predicate(registers, i.d, mask, mask if yes else 0)
 
 
-@njit(**JIT)
-def warp_operation(m, warp, w, pc, mask):  # type: ignore[no-untyped-def]
+@compiled
+def warp_operation(m, warp, w, pc, mask):
     """Execute the warp operation at pc for the lanes of `mask`."""
     i = instruction_at(m.code, pc)
     registers = warp.registers
