@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,10 @@ from wsemu.finding import Site
 
 if TYPE_CHECKING:
     from wsemu.outcome import Outcome
+
+
+PATTERNS = os.path.realpath(Path(__file__).with_name("patterns")) + os.sep
+"""the folder of the transfer patterns"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,14 @@ class Places:
     arrays: list[BoundArray] = field(default_factory=list)
 
     def span(self, pc: int) -> Span:
-        return self.program.spans[self.program.span_of[pc]]
+        """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
+        spans = self.program.spans
+        shown = spans[self.program.span_of[pc]]
+        for call in reversed(self.program.stack_of[pc]):
+            if not shown.file.startswith(PATTERNS):
+                break
+            shown = spans[call]
+        return shown
 
     def cta(self, number: int) -> tuple[int, int, int]:
         """Coordinates of a CTA's linear index."""
@@ -56,8 +69,11 @@ class Places:
         )
 
     def callers(self, pc: int) -> list[Site]:
-        """The calls through which an instruction was inlined, outermost first."""
-        spans = (self.program.spans[s] for s in self.program.stack_of[pc])
+        """The calls through which an instruction was inlined, outermost first, beyond its own place."""
+        shown = self.span(pc)
+        spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
+        if shown in spans:
+            spans = spans[: spans.index(shown)]
         return [Site.at(span, "called from here", primary=False) for span in spans]
 
     def line(self, pc: int) -> int:
