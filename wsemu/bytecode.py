@@ -193,15 +193,10 @@ for _name in BINARY_FUNCTIONS:
 ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": "up"}
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
+for _r in ("rni", "rzi"):  # the others are a rounding to an integral value first
     for _i in _I:
-        _define(
-            f"cvt.{_r}.{_i['t']}.{{f}}",
-            _F,
-            _i["b"],
-            "{f}",
-            f"to an integer, {_text}; saturates, nan gives 0",
-            group=_CONVERT,
-        )
+        _name = f"cvt.{_r}.{_i['t']}.{{f}}"
+        _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates, nan gives 0", group=_CONVERT)
 for _i in _I:
     _define(f"cvt.rn.{{f}}.{_i['t']}", _F, "{f}", _i["b"], "integer to float, nearest even", group=_CONVERT)
 for _to_f, _from_f in (("f32", "f16"), ("f64", "f16"), ("f16", "f32"), ("f16", "f64"), ("f64", "f32"), ("f32", "f64")):

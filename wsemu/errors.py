@@ -39,7 +39,7 @@ class UnsupportedError(KernelError):
     """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
 
 
-class CheckFailed(WsemuError):  # noqa: N818 - the name that tests read best with
+class CheckFailed(WsemuError):
     """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
 
     def __init__(self, report: Report) -> None:

@@ -443,8 +443,9 @@ def _signed_bodies(s: str, n: int) -> None:
         BODIES[f"cvt.rn.{f}.{t}"] = lambda b, x, f=f, signed=signed: (b.sitofp if signed else b.uitofp)(
             x, like(x.type, ELEMENT[f])
         )
-        for r, rounding in INTRINSIC_ROUNDING.items():
-            BODIES[f"cvt.{r}.{t}.{f}"] = float_to_int("" if r == "rzi" else rounding, ir.IntType(n), signed)
+        for r in ("rni", "rzi"):
+            rounding = "" if r == "rzi" else INTRINSIC_ROUNDING[r]
+            BODIES[f"cvt.{r}.{t}.{f}"] = float_to_int(rounding, ir.IntType(n), signed)
 
 
 def _float_bodies(f: str) -> None:

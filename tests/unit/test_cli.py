@@ -1,0 +1,246 @@
+"""`wsemu check FILE`, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+HEADER = """\
+import sys
+import numpy as np
+from wsemu import cuda, ptx
+
+@cuda.jit
+def good(x):
+    x[cuda.grid(1)] += 1
+
+@cuda.jit
+def stuck(x):
+    if cuda.threadIdx.x < 32:
+        ptx.bar_sync(1, 64)
+
+x = np.zeros(64, np.float32)
+"""
+
+
+def wsemu(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "wsemu.cli", *map(str, arguments)],
+        check=False, capture_output=True, text=True, cwd=cwd, env={**os.environ, "NO_COLOR": "1", **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Write a program that starts with HEADER and check it; returns what came of it."""
+
+    def check(body: str, *arguments: object, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "program.py"
+        file.write_text(HEADER + body)
+        done = wsemu("check", *options, file.name, *arguments, cwd=tmp_path)
+        assert done.returncode == 4 or "wsemu/" not in done.stdout + done.stderr, done.stdout + done.stderr
+        return done
+
+    return check
+
+
+def test_help_and_version():
+    assert "check" in wsemu("--help").stdout
+    assert wsemu("--version").stdout.startswith("wsemu 0.")
+    assert "--no-fma" in wsemu("check", "--help").stdout
+
+
+def test_help_is_fast():
+    code = "import sys, wsemu.cli; print([m for m in ('numba', 'numpy', 'pydantic', 'rich') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_verified_launch(program):
+    done = program("good[2, 32](x)\nprint('sum', int(x.sum()))")
+    assert done.returncode == 0
+    assert "good[grid 2, block 32]  verified: " in done.stdout
+    assert done.stdout.endswith("sum 64\n")
+    assert done.stderr == ""
+
+
+def test_a_failed_launch_is_reported_and_the_program_goes_on(program):
+    done = program("stuck[1, 64](x)\ngood[2, 32](x)\nprint('end')")
+    assert done.returncode == 1
+    assert "error[deadlock]: " in done.stdout
+    assert "--> program.py:12:9" in done.stdout
+    assert "stuck[grid 1, block 64]  failed: 1 error" in done.stdout
+    assert "end\n2 launches: 1 verified, 1 failed\n" in done.stdout
+
+
+def test_an_incomplete_launch(program):
+    body = "@cuda.jit\ndef endless(x):\n    while True:\n        x[0] += 1\n\ngood[2, 32](x)\nendless[1, 1](x)\n"
+    done = program(body, options=("--budget", "1000"))
+    assert done.returncode == 3
+    assert "endless[grid 1, block 1]  incomplete: " in done.stdout
+    assert "1,000 warp instructions" in done.stdout
+
+
+def test_failed_goes_before_incomplete(program):
+    body = "@cuda.jit\ndef endless(x):\n    while True:\n        x[0] += 1\n\nendless[1, 1](x)\nstuck[1, 64](x)\n"
+    assert program(body, options=("--budget", "1000")).returncode == 1
+
+
+def test_arguments_and_path_are_the_programs(program):
+    done = program("good[2, 32](x)\nprint(sys.argv, sys.path[0])", "--arch", "a b")
+    directory = done.stdout.splitlines()[-1].partition("] ")[2]
+    assert "['program.py', '--arch', 'a b']" in done.stdout
+    assert Path(directory).name == Path(os.path.realpath(directory)).name
+    assert Path(directory).is_absolute()
+
+
+def test_usage_errors(program, tmp_path):
+    done = wsemu("check", tmp_path / "none.py")
+    assert done.returncode == 2
+    assert "none.py` does not exist: give a Python file" in done.stdout
+    assert "is a folder, not a program" in wsemu("check", tmp_path).stdout
+    assert wsemu("check").returncode == 2
+    assert wsemu("check", "--budget", "0", tmp_path).returncode == 2
+    done = program("print('nothing')")
+    assert done.returncode == 2
+    assert "`program.py` launched no kernel: call one as `kernel[grid, block](...)`" in done.stdout
+    done = program("good[2, 32](x)", options=("--arch", "sm_1"))
+    assert done.returncode == 2
+    assert "unknown arch 'sm_1': use one of" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("good[1, 1025](x)", "block of 1,025 threads: at most 1,024 on sm_90"),
+        ("good[1, 32]()", "missing `x`"),
+        ("good[1, 32]([1, 2])", "list"),
+        ("good(x)", "called without a launch configuration"),
+    ],
+)
+def test_a_wrong_launch_has_a_message_and_exit_code_2(program, body, message):
+    done = program(body)
+    assert done.returncode == 2
+    assert message in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_kernel_that_does_not_compile_is_shown_with_its_place(program):
+    done = program("@cuda.jit\ndef wrong(x):\n    x[0] = unknown_name\n\nwrong[1, 32](x)")
+    assert done.returncode == 2
+    assert "--> program.py:17:12\n" in done.stdout
+    assert "17 |     x[0] = unknown_name\n   |            ^^^^^^^^^^^^\n" in done.stdout
+
+
+def test_what_is_not_supported_is_not_clean(program):
+    done = program(
+        "@cuda.jit\ndef tries(x):\n    try:\n        x[0] = 1\n    except ValueError:\n        pass\n\ntries[1, 32](x)"
+    )
+    assert done.returncode in (2, 3)
+    assert "--> program.py:17:" in done.stdout
+
+
+def test_a_program_that_raises(program):
+    done = program("good[2, 32](x)\ndef helper():\n    raise ValueError('odd')\nhelper()")
+    assert done.returncode == 1
+    assert "the program raised an exception:\n" in done.stdout
+    assert done.stdout.endswith("    raise ValueError('odd')\nValueError: odd\n")
+
+
+def test_a_program_that_raises_after_a_failed_launch(program):
+    done = program("stuck[1, 64](x)\nassert x.sum() == 64, 'wrong sum'")
+    assert done.returncode == 1
+    assert "the program raised an exception after 1 failed launch: " in done.stdout
+    assert done.stdout.endswith("AssertionError: wrong sum\n")
+
+
+def test_a_program_that_stops(program):
+    assert program("good[2, 32](x)\nsys.exit()").returncode == 0
+    done = program("good[2, 32](x)\nsys.exit('sums differ')")
+    assert done.returncode == 1
+    assert "the program stopped: sums differ\n" in done.stdout
+    done = program("sys.exit('n must be even')")
+    assert done.returncode == 2
+    assert "the program stopped before it launched a kernel: n must be even" in done.stdout
+
+
+def test_a_syntax_error_in_the_program(program):
+    done = program("good[2, 32](x\n")
+    assert done.returncode == 2
+    assert "SyntaxError: '[' was never closed" in done.stdout or "SyntaxError: '(' was never closed" in done.stdout
+
+
+def test_a_device_function_that_raises_on_the_host_is_the_programs(program):
+    done = program("@cuda.jit(device=True)\ndef half(v):\n    return v / 0\ngood[2, 32](x)\nhalf(1)\n")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stdout
+
+
+def test_an_error_of_wsemu_itself_asks_for_a_report(program):
+    done = program("import wsemu.check\nsys.modules['wsemu.check']._examine = lambda *_: 1 // 0\n"
+                   "import wsemu.kernel\nwsemu.kernel.configure = None\ngood[2, 32](x)\n")  # fmt: skip
+    assert done.returncode == 4
+    assert "internal error: TypeError: " in done.stdout
+    assert "please report it" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_interrupted_run_says_what_is_known(tmp_path):
+    file = tmp_path / "slow.py"
+    file.write_text(HEADER + "good[2, 32](x)\nimport time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wsemu.cli", "check", str(file)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    lines = [line for line in iter(process.stdout.readline, "ready\n") if line]
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=20)
+    assert "verified" in "".join(lines)
+    assert "interrupted after 1 launches" in rest or "interrupted after 1 launch" in rest
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("name", ["sgemv", "saxpy"])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_examples_are_verified(name, engine):
+    size = {"sgemv": 128, "saxpy": 2048}[name]
+    done = wsemu("check", "--engine", engine, EXAMPLES / f"{name}.py", size)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verified" in done.stdout
+    assert "bit for bit" in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (EXAMPLES / "broken").glob("*.py")))
+def test_broken_examples_deadlock(name):
+    done = wsemu("check", EXAMPLES / "broken" / f"{name}.py")
+    assert done.returncode == 1
+    assert "error[deadlock]: " in done.stdout
+    assert f"examples{os.sep}broken{os.sep}{name}.py:" in done.stdout
+
+
+def test_an_example_says_which_sizes_it_takes():
+    done = wsemu("check", EXAMPLES / "sgemv.py", 1000)
+    assert done.returncode == 2
+    assert "n is 1000: give a positive multiple of 128" in done.stdout
+
+
+def test_an_example_runs_as_a_plain_program():
+    done = subprocess.run([sys.executable, EXAMPLES / "sgemv.py", "256"], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "sgemv: 256 x 256, equal to NumPy's float32 in the kernel's order, bit for bit\n"
+
+
+def test_a_broken_example_raises_as_a_plain_program():
+    file = EXAMPLES / "broken" / "both_wait_first.py"
+    done = subprocess.run([sys.executable, file], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "wsemu.errors.CheckFailed: error[deadlock]: " in done.stderr

@@ -1,0 +1,173 @@
+"""The project's layout: who may import whom, public names, packages, versions."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import wsemu
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = {"wsemu": "wsemu", "patterns": "wsemu.patterns", "checkers": "wsemu.checkers"}
+COMPOSITION = {"wsemu.cli", "wsemu.program", "wsemu.pytest_plugin"}
+"""modules that put core and reports together"""
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file of every module."""
+    found = {}
+    for folder, package in FOLDERS.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            if folder == "wsemu" and parts[0] in ("patterns", "checkers"):
+                continue  # links
+            found[".".join([package, *parts]).removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path, *, top_level: bool = False) -> set[str]:
+    """Modules that a file imports, without those only for types; `top_level`: without those inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: set[str] = set()
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            pending += node.orelse
+            continue
+        if top_level and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: a relative import"
+            assert node.module
+            found |= {_module(f"{node.module}.{alias.name}", node.module) for alias in node.names}
+        pending += ast.iter_child_nodes(node)
+    return found
+
+
+def _module(name: str, parent: str) -> str:
+    return name if name in MODULES else parent
+
+
+def inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.patterns")])
+def test_patterns_import_only_what_kernels_and_their_objects_need(name):
+    ours = {i for i in imports(MODULES[name]) if inside(i, "wsemu") and not inside(i, "wsemu.patterns")}
+    assert ours <= {"wsemu.cuda", "wsemu.ptx", "wsemu.errors"}
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.checkers")])
+def test_checkers_import_only_data(name):
+    ours = {i for i in imports(MODULES[name]) if inside(i, "wsemu") and not inside(i, "wsemu.checkers")}
+    assert ours <= {f"wsemu.{m}" for m in ("bytecode", "finding", "happens_before", "memory", "outcome", "places")}
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n not in COMPOSITION and not inside(n, "wsemu.report")])
+def test_the_core_imports_neither_report_nor_backends(name):
+    found = imports(MODULES[name], top_level=name == "wsemu.errors")  # an error's text is made when it is asked for
+    assert not {i for i in found if inside(i, "wsemu.report") or inside(i, "wsemu.backends")}
+
+
+@pytest.mark.parametrize(
+    ("library", "users"),
+    [("rich", {"wsemu.report.terminal"}), ("typer", {"wsemu.cli"}), ("numba.cuda", {"wsemu.backends.numba_cuda"})],
+)
+def test_one_module_uses_the_library(library, users):
+    assert {n for n, path in MODULES.items() if any(inside(i, library) for i in imports(path))} <= users
+
+
+def test_the_front_end_knows_no_engine():
+    engines = {"wsemu.vm", "wsemu.operations", "wsemu.execution", "wsemu.check", "wsemu.reference"}
+    for name, path in MODULES.items():
+        if inside(name, "wsemu.frontend"):
+            assert not imports(path) & engines, name
+
+
+def test_the_reference_interpreter_shares_no_code_with_the_vm():
+    fast = {"wsemu.vm", "wsemu.operations", "wsemu.execution", "wsemu.machine", "wsemu.named_barrier", "wsemu.memory"}
+    for name, path in MODULES.items():
+        if name.startswith("wsemu.reference"):
+            found = imports(path)
+            assert not found & fast, name
+            assert not any(inside(i, "numba") for i in found), name
+
+
+def test_public_names():
+    assert sorted(wsemu.__all__) == sorted([
+        "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
+        "cuda", "ptx",
+    ])  # fmt: skip
+    for name in wsemu.__all__:
+        assert getattr(wsemu, name) is not None
+        assert name in dir(wsemu)
+    with pytest.raises(AttributeError, match="has no attribute `chek`"):
+        wsemu.chek  # noqa: B018 # type: ignore[attr-defined]
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_importing_wsemu_imports_nothing_heavy():
+    heavy = ["numba", "numpy", "pydantic", "rich", "typer"]
+    code = "import sys, wsemu; from wsemu import cuda, ptx; from wsemu.patterns import base"
+    assert run(f"{code}\nprint([m for m in {heavy} if m in sys.modules])").strip() == "[]"
+
+
+def test_check_stays_the_function():
+    code = "import wsemu.check, wsemu; from wsemu.check import observers; print(type(wsemu.check).__name__, observers)"
+    assert run(code).strip() == "function []"
+
+
+def test_every_package_is_listed():
+    folders = {package for package, path in ((n, p) for n, p in MODULES.items()) if path.name == "__init__.py"}
+    assert folders == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_a_source_folder_is_no_package():
+    code = "import sys; sys.path.insert(0, {root!r}); import {folder}"
+    for folder in ("patterns", "checkers"):
+        failed = subprocess.run(
+            [sys.executable, "-c", code.format(root=str(ROOT), folder=folder)],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert f"import `wsemu.{folder}`" in failed.stderr
+
+
+def test_the_readme_has_the_two_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\n    pip install -e . && wsemu check examples/sgemv.py\n" in readme
+    assert "\n    pip install -e '.[test]' && pytest\n" in readme
+
+
+def test_documents_link_to_files_that_exist():
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_limits_page_shows_the_table():
+    from wsemu.limits import LIMITS
+
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    for arch, limit in LIMITS.items():
+        assert arch in page
+        for number in (limit.threads, limit.grid[0], limit.static_shared, limit.shared):
+            assert f"{number:,}" in page, (arch, number)
