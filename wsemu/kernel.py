@@ -169,9 +169,11 @@ class Kernel:
 
 
 @overload
-def jit(signature: FunctionType, /, **options: Any) -> Kernel: ...
+def jit(signature: Callable[..., Any], /, **options: Any) -> Kernel: ...
 @overload
-def jit(signature: object = None, /, **options: Any) -> Callable[[Callable[..., Any]], Kernel]: ...
+def jit(
+    signature: str | tuple[Any, ...] | list[Any] | None = None, /, **options: Any
+) -> Callable[[Callable[..., Any]], Kernel]: ...
 def jit(signature: Any = None, /, **options: Any) -> Any:
     """Declare a kernel, or with `device=True` a function that kernels call: `@jit`, `@jit(...)`, as in Numba-CUDA.
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SOURCES = ("bytecode", "operations", "layout", "machine", "memory", "named_barrier", "warp_operations", "codes", "vm")
 """modules whose text ends up in the compiled VM"""
 MAGIC = b"wsemu object code 1\n"
+Part = tuple[str, str, bytes]
+"""symbol, functions it needs from elsewhere, object code"""
 
 
 def _key() -> str:
@@ -51,8 +53,8 @@ def folders() -> list[Path]:
     return [Path(__file__).parent / "__pycache__", fallback / "wsemu"]
 
 
-def _read(path: Path) -> dict[str, tuple[str, bytes]] | None:
-    """Part -> (symbol, object code) of a cache file; None if it is not there, torn or not ours."""
+def _read(path: Path) -> dict[str, Part] | None:
+    """The parts in a cache file; None if it is not there, torn or not ours."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -63,17 +65,21 @@ def _read(path: Path) -> dict[str, tuple[str, bytes]] | None:
     parts, at = {}, len(MAGIC)
     while at < len(body):
         fields = []
-        for _ in range(3):
+        for _ in range(4):
             (size,) = struct.unpack_from("<Q", body, at)
             fields.append(body[at + 8 : at + 8 + size])
             at += 8 + size
-        parts[fields[0].decode()] = (fields[1].decode(), fields[2])
+        parts[fields[0].decode()] = (fields[1].decode(), fields[2].decode(), fields[3])
     return parts
 
 
-def _write(path: Path, parts: dict[str, tuple[str, bytes]]) -> bool:
+def _write(path: Path, parts: dict[str, Part]) -> bool:
     """Put a cache file in place as a whole; False where that is not allowed."""
-    fields = (f for name, (symbol, code) in parts.items() for f in (name.encode(), symbol.encode(), code))
+    fields = (
+        field
+        for name, (symbol, needed, code) in parts.items()
+        for field in (name.encode(), symbol.encode(), needed.encode(), code)
+    )
     body = MAGIC + b"".join(struct.pack("<Q", len(f)) + f for f in fields)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +92,7 @@ def _write(path: Path, parts: dict[str, tuple[str, bytes]]) -> bool:
     return True
 
 
-def _object_code() -> dict[str, tuple[str, bytes]]:
+def _object_code() -> dict[str, Part]:
     """The compiled parts, from the first cache that has them, else made and put into the first that takes them."""
     paths = [folder / f"vm-{_key()}.bin" for folder in folders()]
     for path in paths:
@@ -118,14 +124,28 @@ def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     addresses = {}
-    for name, (symbol, code) in parts.items():
+    for name, (symbol, needed, code) in parts.items():
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+        _resolve(needed.split())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines.append(engine)
         addresses[name] = engine.get_function_address(symbol)
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses.pop("run"))
     return entry, addresses
+
+
+def _resolve(names: list[str]) -> None:
+    """Give every function that the code names an address.
+
+    One missing would leave all of them unset.  Those that only Numba has belong to paths that raise exceptions, which
+    this code
+    never takes: they end the process.
+    """
+    stop = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
+    for name in names:
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, stop)
 
 
 def _target() -> llvm.TargetMachine:

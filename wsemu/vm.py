@@ -476,8 +476,13 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
 fields of the machine): a Numba function that calls another is optimised with it anew."""
 
 
-def compile_part(name: str) -> tuple[str, bytes]:
-    """(symbol, object code) of one part."""
+def compile_part(name: str) -> tuple[str, str, bytes]:
+    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
     function, n = PARTS[name]
     made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
-    return made._wrapper_name, made._library._get_compiled_object()
+    library = made._library
+    code: bytes = library._get_compiled_object()
+    needed = sorted(
+        f.name for f in library._final_module.functions if f.is_declaration and not f.name.startswith("llvm.")
+    )
+    return made._wrapper_name, " ".join(needed), code

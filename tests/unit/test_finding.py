@@ -90,10 +90,20 @@ texts = st.text(max_size=8)
 positions = st.integers(1, 10**6)
 indices = st.tuples(*[st.integers(0, 2**31)] * 3)
 sites = st.builds(
-    Site, file=texts, line=positions, column=positions, end_line=positions, end_column=positions, cta=st.none() | indices,
-    warp=st.none() | st.integers(0, 31), role=texts, text=texts, array=st.none() | texts, index=st.none() | texts,
+    Site,
+    file=texts,
+    line=positions,
+    column=positions,
+    end_line=positions,
+    end_column=positions,
+    cta=st.none() | indices,
+    warp=st.none() | st.integers(0, 31),
+    role=texts,
+    text=texts,
+    array=st.none() | texts,
+    index=st.none() | texts,
     primary=st.booleans(),
-)  # fmt: skip
+)
 findings = st.builds(
     Finding, code=st.sampled_from(sorted(CODES)), message=texts, sites=st.lists(sites, max_size=2),
     notes=st.lists(texts, max_size=2), help=st.none() | texts,

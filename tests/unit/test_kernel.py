@@ -41,7 +41,7 @@ def test_every_form_of_jit_makes_a_kernel(decorate):
 
 
 def test_an_unknown_option_is_named():
-    with pytest.raises(UsageError, match="`jit` has no option `fast_math`: the options are .*fastmath"):
+    with pytest.raises(UsageError, match=r"`jit` has no option `fast_math`: the options are .*fastmath"):
         jit(fast_math=True)
 
 
@@ -144,7 +144,7 @@ def test_limits_follow_the_architecture():
 
 
 def test_an_unknown_architecture_is_named():
-    with pytest.raises(UsageError, match="unknown arch 'sm_99': use one of sm_13, .*sm_90"):
+    with pytest.raises(UsageError, match=r"unknown arch 'sm_99': use one of sm_13, .*sm_90"):
         configure(1, 32, arch="sm_99")
 
 

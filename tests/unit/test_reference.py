@@ -462,8 +462,6 @@ F32 = {name: from_float(value, "f32") for name, value in {
         ("setp.eq.f32", (F32["0"], F32["-0"]), True),
         ("cvt.rni.s32.f32", (F32["2.5"],), 2),
         ("cvt.rzi.s32.f32", (F32["-2.5"],), FULL - 1),
-        ("cvt.rmi.s32.f32", (F32["-2.5"],), FULL - 2),
-        ("cvt.rpi.u32.f32", (F32["-2.5"],), 0),
         ("cvt.rzi.s32.f32", (F32["1e10"],), 0x7FFFFFFF),
         ("cvt.rzi.u8.f32", (F32["inf"],), 255),
         ("cvt.rzi.s64.f32", (F32["nan"],), 0),

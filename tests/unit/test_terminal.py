@@ -76,9 +76,8 @@ def test_a_finding(source):
 
 
 def test_two_sites_of_one_line_share_it(source):
-    finding = Finding(
-        code="race", message="m", sites=[site(source, 4, "tile[lane]", "(2) stored"), site(source, 4, "x[lane]", "(1) loaded")]
-    )  # fmt: skip
+    places = [site(source, 4, "tile[lane]", "(2) stored"), site(source, 4, "x[lane]", "(1) loaded")]
+    finding = Finding(code="race", message="m", sites=places)
     text = terminal.render_finding(finding)
     assert text.count("tile[lane] = x[lane]") == 1
     assert text.count("^") == len("tile[lane]") + len("x[lane]")
@@ -113,7 +112,13 @@ def test_lines_keep_to_the_width(tmp_path, width):
     finding = Finding(code="race", message="many words " * 20, sites=places, notes=["words " * 40], help="do " * 60)
     lines = terminal.render_finding(finding, width).split("\n")
     assert max(len(line) for line in lines if "-->" not in line) <= width
-    assert all("^" * 5 in "\n".join(lines[i:]) for i in (0, 8))
+    marked = [i for i, line in enumerate(lines) if "^" in line]
+    sources = [line for line in lines if line.startswith("1 | ")]
+    assert len(sources) == len(marked) == 3  # each mark stands under its own cut of the line
+    for i, place in zip(marked, places, strict=True):
+        start = lines[i].index("^")
+        expected = file.read_text()[place.column - 1 : place.end_column - 1]
+        assert lines[i - 1][start : start + lines[i].count("^")] == expected
 
 
 def test_a_source_that_is_gone_leaves_the_place():

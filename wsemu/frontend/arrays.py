@@ -1,7 +1,7 @@
 """Arrays in a kernel: indexing, slices, views, loads and stores, shared and local allocation.
 
-An index becomes an address one dimension at a time, by `index` operations chained through their base operand; dimensions
-whose index does not change in the loop come first, so that the builder moves them out of it.
+An index becomes an address one dimension at a time, by `index` operations chained through their base operand;
+dimensions whose index does not change in the loop come first, so that the builder moves them out of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Register
 from wsemu.frontend.promotion import number_type
-from wsemu.frontend.scalars import choose, constant, describe, part_type, register, scalar_cast
+from wsemu.frontend.scalars import choose, describe, part_type, register, scalar_cast
 from wsemu.frontend.values import (
     ArrayValue,
     Bound,
@@ -28,7 +28,6 @@ from wsemu.frontend.values import (
     Static,
     TupleValue,
     Value,
-    boolean,
     int64,
 )
 
@@ -39,11 +38,24 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     """The number type of an element; KernelError for one that kernels cannot hold."""
     found = number_type(dtype)
     if found is None:
-        raise KernelError(f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them")
+        raise KernelError(
+            f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
+        )
     return found
 
 
-# -- addresses ---------------------------------------------------------------------------------------------------------
+def check_elements(dtype: np.dtype[Any], name: str) -> None:
+    """KernelError unless the elements are numbers, or records of them."""
+    if dtype.subdtype is not None:
+        check_elements(dtype.subdtype[0], name)
+    elif dtype.fields:
+        for field_name, (part, *_) in dtype.fields.items():
+            check_elements(part, f"{name}.{field_name}")
+    else:
+        element_type(dtype, name)
+
+
+# -- addresses -------------------------------------------------------------------------------------------------------
 def as_index(b: Builder, x: Value, name: str) -> Scalar:
     """An integer index, of a type that `index` takes."""
     if not isinstance(x, Scalar):
@@ -69,7 +81,9 @@ def element_address(b: Builder, array: ArrayValue, indices: list[Value]) -> tupl
         dynamic.append((register(b, index), index, extent, stride))
     dynamic.sort(key=lambda item: b.homes.get(item[0], 0))
     for index_register, index, extent, stride in dynamic:
-        address = b.emit(f"index.{index.type.suffix}", index_register, register(b, extent), register(b, stride), address)
+        address = b.emit(
+            f"index.{index.type.suffix}", index_register, register(b, extent), register(b, stride), address
+        )
     return address, immediate
 
 
@@ -78,7 +92,7 @@ def moved(b: Builder, address: Register, offset: int) -> Register:
     return b.emit("add.b64", address, b.constant("b64", offset)) if offset else address
 
 
-# -- elements ----------------------------------------------------------------------------------------------------------
+# -- elements --------------------------------------------------------------------------------------------------------
 def load(b: Builder, array: ArrayValue, indices: list[Value]) -> Value:
     """The element at as many indices as the array has dimensions."""
     address, offset = element_address(b, array, indices)
@@ -95,12 +109,15 @@ def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, sourc
     """What lies at an address: a number, a record, or an array inside a record."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        strides, size = [], base.itemsize
+        strides: list[Scalar] = []
+        size = base.itemsize
         for extent in reversed(shape):
             strides.insert(0, Scalar(int64, None, size))
             size *= extent
         extents = tuple(Scalar(int64, None, extent) for extent in shape)
-        return ArrayValue(base, moved(b, address, offset), extents, tuple(strides), source.name, source.space, source.writable)
+        return ArrayValue(
+            base, moved(b, address, offset), extents, tuple(strides), source.name, source.space, source.writable
+        )
     if dtype.names is not None:
         return RecordValue(dtype, address, offset, source.name, source.space, source.writable)
     type_ = element_type(dtype, source.name)
@@ -111,7 +128,9 @@ def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, sourc
     return _read_number(b, type_, address, offset, source)
 
 
-def _read_number(b: Builder, type_: NumberType, address: Register, offset: int, source: ArrayValue | RecordValue) -> Scalar:
+def _read_number(
+    b: Builder, type_: NumberType, address: Register, offset: int, source: ArrayValue | RecordValue
+) -> Scalar:
     kind = "b8" if type_.kind == "b" else type_.register
     (result,) = b.effect(f"ld.b{type_.bits}", (address,), (kind,), offset, array=source.name, element=type_.name)
     if type_.kind == "b":
@@ -148,12 +167,15 @@ def field(b: Builder, record: RecordValue, name: str) -> tuple[np.dtype[Any], Re
     """(dtype, address, offset) of a field of a record."""
     fields = record.dtype.fields
     if fields is None or name not in fields:
-        raise KernelError(f"record `{record.name}` has no field `{name}`", remedy=f"its fields are {', '.join(record.dtype.names or ())}")
+        raise KernelError(
+            f"record `{record.name}` has no field `{name}`",
+            remedy=f"its fields are {', '.join(record.dtype.names or ())}",
+        )
     dtype, offset = fields[name][:2]
     return dtype, record.address, record.offset + offset
 
 
-# -- subscripts ----------------------------------------------------------------------------------------------------------
+# -- subscripts ------------------------------------------------------------------------------------------------------
 def indices_of(array: ArrayValue, index: Value) -> list[Value]:
     """The parts of a subscript, `...` spelled out."""
     items = list(index.items) if isinstance(index, TupleValue) else [index]
@@ -162,7 +184,9 @@ def indices_of(array: ArrayValue, index: Value) -> list[Value]:
         missing = array.ndim - (len(items) - 1)
         items[dots[0] : dots[0] + 1] = [SliceValue(None, None, None)] * missing
     if len(items) > array.ndim:
-        raise KernelError(f"array `{array.name}` has {array.ndim} dimensions, the index {len(items)}", remedy="drop indices")
+        raise KernelError(
+            f"array `{array.name}` has {array.ndim} dimensions, the index {len(items)}", remedy="drop indices"
+        )
     return items
 
 
@@ -213,7 +237,9 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
     distance = _minus(b, stop, start) if forward else _minus(b, start, stop)
     size = abs(int(step.literal))
     if size != 1:
-        distance = arithmetic.binary(b, "//", _plus(b, distance, Scalar(int64, None, size - 1)), Scalar(int64, None, size))  # type: ignore[assignment]
+        distance = arithmetic.binary(
+            b, "//", _plus(b, distance, Scalar(int64, None, size - 1)), Scalar(int64, None, size)
+        )  # type: ignore[assignment]
     empty = arithmetic.compare(b, "<", distance, ZERO)
     return start, choose(b, empty, ZERO, distance), step
 
@@ -233,7 +259,7 @@ def _clamp(b: Builder, raw: Scalar, extent: Scalar, low: Scalar, high: Scalar) -
     return choose(b, arithmetic.compare(b, ">", x, high), high, x)
 
 
-# -- attributes and methods ------------------------------------------------------------------------------------------------
+# -- attributes and methods ------------------------------------------------------------------------------------------
 def size_of(b: Builder, array: ArrayValue) -> Scalar:
     """Number of elements."""
     total = ONE
@@ -295,11 +321,17 @@ def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
     shape = array.shape
     if made.itemsize != array.dtype.itemsize:
         if not shape or array.strides[-1].literal != array.dtype.itemsize:
-            raise KernelError(f"`{array.name}.view({made})` changes the element size of an array that is not contiguous")
+            raise KernelError(
+                f"`{array.name}.view({made})` changes the element size of an array that is not contiguous"
+            )
         old, new = (Scalar(int64, None, d.itemsize) for d in (array.dtype, made))
         last = arithmetic.binary(b, "//", arithmetic.binary(b, "*", shape[-1], old), new)
         shape = (*shape[:-1], last)  # type: ignore[assignment]
-    strides = array.strides if made.itemsize == array.dtype.itemsize else (*array.strides[:-1], Scalar(int64, None, made.itemsize))
+    strides = (
+        array.strides
+        if made.itemsize == array.dtype.itemsize
+        else (*array.strides[:-1], Scalar(int64, None, made.itemsize))
+    )
     return ArrayValue(made, array.address, shape, strides, array.name, array.space, array.writable)
 
 
@@ -311,7 +343,15 @@ def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> Array
             known = known if n in unknown else arithmetic.binary(b, "*", known, extent)  # type: ignore[assignment]
         rest = arithmetic.binary(b, "//", size_of(b, array), known)
         shape = tuple(rest if n in unknown else extent for n, extent in enumerate(shape))  # type: ignore[misc]
-    return ArrayValue(array.dtype, array.address, shape, row_major(b, shape, array.dtype.itemsize), array.name, array.space, array.writable)
+    return ArrayValue(
+        array.dtype,
+        array.address,
+        shape,
+        row_major(b, shape, array.dtype.itemsize),
+        array.name,
+        array.space,
+        array.writable,
+    )
 
 
 def row_major(b: Builder, shape: tuple[Scalar, ...], itemsize: int) -> tuple[Scalar, ...]:
@@ -324,7 +364,7 @@ def row_major(b: Builder, shape: tuple[Scalar, ...], itemsize: int) -> tuple[Sca
     return tuple(strides)
 
 
-# -- allocation --------------------------------------------------------------------------------------------------------------
+# -- allocation ------------------------------------------------------------------------------------------------------
 def host_dtype(value: Value) -> np.dtype[Any]:
     """The NumPy dtype that `np.float32`, `numba.float32`, `float` or a record dtype names."""
     if isinstance(value, Static):
@@ -351,7 +391,8 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
         size = Scalar(int64, b.special("dynamic_bytes"))
         length = arithmetic.binary(b, "//", size, Scalar(int64, None, made.itemsize))
         return ArrayValue(made, b.special("dynamic"), (length,), (Scalar(int64, None, made.itemsize),), name, space)  # type: ignore[arg-type]
-    key = (call.walker.node_key(), space, extents, made.str, align)
+    calls = b.stack if space == "local" else ()
+    key = (call.walker.node_key(), calls, extents, made, align)
     allocation = call.walker.allocations.get(key)
     if allocation is None:
         allocation = call.walker.allocations[key] = _place(b, space, name, extents, made, align)
@@ -382,11 +423,8 @@ def _constant_shape(shape: Value, space: str) -> tuple[int, ...]:
 def _constant(value: Value, what: str) -> int:
     if isinstance(value, Scalar) and value.literal is not None and value.type.kind in "iu" and value.literal >= 0:
         return int(value.literal)
-    raise KernelError(f"{what} must be constant integers", remedy="write literals, or names defined outside the kernel; sizes known only at launch need `cuda.shared.array(0, dtype)`")
-
-
-def bool_type() -> NumberType:
-    return boolean
-
-
-assert constant is not None
+    raise KernelError(
+        f"{what} must be constant integers",
+        remedy="write literals or names defined outside the kernel; a size known only at launch needs "
+        "`cuda.shared.array(0, dtype)`",
+    )

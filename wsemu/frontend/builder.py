@@ -1,7 +1,9 @@
-"""Emission of a graph: pure operations are value-numbered and moved out of loops, the rest stays where it is written."""
+"""Emission of a graph: pure operations are value-numbered and moved out of loops, the rest stays where it stands."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wsemu.bytecode import OPERATIONS
@@ -17,13 +19,15 @@ class Scope:
     preheader: Block | None = None
     """of a loop: where what does not change inside may go"""
     entered: list[Key] = field(default_factory=list)
+    made: list[Register] = field(default_factory=list)
+    """registers of phis, loads and other effects"""
 
 
 class Builder:
     """Appends instructions to `block`.
 
-    A register's home is the depth of the scope in which it was defined; constants, parameters and special registers live
-    at depth 0.  An operation whose operands all live outside a loop is put before that loop.
+    A register's home is the depth of the scope in which it was defined; constants, parameters and special registers
+    live at depth 0.  An operation whose operands all live outside a loop is put before that loop.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -35,7 +39,7 @@ class Builder:
         self.span = 0
         self.stack: tuple[int, ...] = ()
 
-    # -- registers -----------------------------------------------------------------------------------------------------
+    # -- registers ----------------------------------------------------------------------------------------------------
     def constant(self, type_: str, value: int | float | bool) -> Register:
         return self.graph.constant(type_, value)
 
@@ -46,9 +50,10 @@ class Builder:
         """A register defined at the present depth."""
         register = self.graph.new(type_)
         self.homes[register] = len(self.scopes) - 1
+        self.scopes[-1].made.append(register)
         return register
 
-    # -- instructions ----------------------------------------------------------------------------------------------------
+    # -- instructions -------------------------------------------------------------------------------------------------
     def emit(self, operation: str, *operands: Register, immediate: int = 0) -> Register:
         """The result of a pure operation: the one that is there already, or a new one as far out as it can be."""
         key = (operation, operands, immediate)
@@ -91,20 +96,47 @@ class Builder:
         made = tuple(self.new(t) for t in results)
         self.block.instructions.append(
             Instruction(
-                operation, made, operands, immediate, auxiliary, span=self.span, stack=self.stack, array=array, element=element
+                operation,
+                made,
+                operands,
+                immediate,
+                auxiliary,
+                span=self.span,
+                stack=self.stack,
+                array=array,
+                element=element,
             )
         )
         return made
 
-    # -- control ---------------------------------------------------------------------------------------------------------
+    # -- control ------------------------------------------------------------------------------------------------------
     def push(self, preheader: Block | None = None) -> None:
         """Enter a branch arm, or a loop body whose preheader is given."""
         self.scopes.append(Scope(preheader))
 
     def pop(self) -> None:
-        """Leave the innermost scope: what was computed in it is not known after it."""
-        for key in self.scopes.pop().entered:
-            self.known.pop(key, None)
+        """Leave the innermost scope: what was computed in it is not known after it, but may be a part of what is."""
+        left = self.scopes.pop()
+        depth = len(self.scopes) - 1
+        for key in left.entered:
+            self.homes[self.known.pop(key)] = depth
+        for register in left.made:
+            self.homes[register] = depth
+
+    def unwind(self, depth: int) -> None:
+        """Leave scopes until `depth` of them are open."""
+        while len(self.scopes) > depth:
+            self.pop()
+
+    @contextlib.contextmanager
+    def elsewhere(self, block: Block) -> Iterator[None]:
+        """Emit at the end of another block; nothing of that is known here."""
+        kept = self.block, self.known, self.scopes
+        self.block, self.known, self.scopes = block, {}, [Scope() for _ in self.scopes]
+        try:
+            yield
+        finally:
+            self.block, self.known, self.scopes = kept
 
     def open(self) -> Block:
         """A new block, into which instructions now go."""

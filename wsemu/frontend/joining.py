@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from wsemu.errors import KernelError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Block, Phi, Register
 from wsemu.frontend.promotion import unify
-from wsemu.frontend.scalars import constant, describe, register
+from wsemu.frontend.scalars import constant, describe, part_type, register
 from wsemu.frontend.values import (
     ArrayValue,
+    Bound,
+    Closure,
     ComplexValue,
     NumberType,
     PatternValue,
@@ -40,15 +44,12 @@ class NoCommonType(Exception):
     """Two values cannot be one variable."""
 
 
-def convert_at(b: Builder, block: Block, make: Callable[[], Any]) -> Any:
-    """Emit into the end of another block, unknown to value numbering."""
-    kept, known, scopes = b.block, b.known, b.scopes
-    b.block, b.known = block, {}
-    b.scopes = [type(scopes[0])() for _ in scopes]
-    try:
-        return make()
-    finally:
-        b.block, b.known, b.scopes = kept, known, scopes
+def convert_at(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
+    """A number converted at the end of another block, unknown to value numbering."""
+    if value.type is type_:
+        return value
+    with b.elsewhere(block):
+        return arithmetic.cast(b, value, type_)
 
 
 def join(b: Builder, edges: list[Edge]) -> Environment:
@@ -69,26 +70,75 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
 
 def merged(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
     """One value for a variable; None where a path does not assign it (it is zero there)."""
-    there = [v for v in values if v is not None]
-    first = there[0]
-    if all(v is first or v == first for v in there):
+    first = next(v for v in values if v is not None)
+    if all(v is first for v in values):
         return first
     try:
-        return _merge(b, block, sources, [first if v is None and not isinstance(first, Scalar) else v for v in values])
+        return _merge(b, block, sources, [blank(b, first) if v is None else v for v in values])
     except NoCommonType:
-        other = next(v for v in there if v != first)
+        other = next(v for v in values if v is not None and not same_value(v, first))
         return Ambiguous(first, other)
 
 
+def same_value(a: Any, v: Any) -> bool:
+    """Whether two values are one: the same register, the same bits, the same host object."""
+    if a is v:
+        return True
+    if type(a) is not type(v):
+        return False
+    match a:
+        case Scalar():
+            alike = a.register == v.register and a.type is v.type and a.literal == v.literal
+            return alike and (a.type.kind != "f" or repr(a.literal) == repr(v.literal))  # -0.0 is not 0.0
+        case ComplexValue():
+            return same_value(a.real, v.real) and same_value(a.imag, v.imag)
+        case TupleValue():
+            return len(a.items) == len(v.items) and all(map(same_value, a.items, v.items))
+        case Static():
+            plain = (str, bytes, type(None), np.dtype)
+            return a.object is v.object or (isinstance(a.object, plain) and bool(a.object == v.object))
+        case Closure():
+            return a.node is v.node and a.scope[0] is v.scope[0]
+        case PatternValue():
+            return (
+                a.cls is v.cls
+                and a.fields.keys() == v.fields.keys()
+                and all(same_value(item, v.fields[name]) for name, item in a.fields.items())
+            )
+        case Bound():
+            return a.name == v.name and same_value(a.receiver, v.receiver)
+    return bool(a == v)
+
+
+def blank(b: Builder, value: Value) -> Value:
+    """What a variable of the form of `value` holds where nothing has been assigned to it: zeros."""
+    match value:
+        case Scalar():
+            return constant(value.type, 0)
+        case ComplexValue():
+            return ComplexValue(value.type, constant(value.real.type, 0), constant(value.imag.type, 0))
+        case TupleValue():
+            return TupleValue(tuple(blank(b, item) for item in value.items), value.names)
+        case PatternValue():
+            return PatternValue(value.cls, {name: blank(b, item) for name, item in value.fields.items()})
+        case ArrayValue():
+            shape, strides = (
+                tuple(constant(x.type, x.literal or 0) for x in part) for part in (value.shape, value.strides)
+            )
+            return replace(value, address=b.constant("b64", 0), shape=shape, strides=strides)
+        case RecordValue():
+            return replace(value, address=b.constant("b64", 0))
+    return value
+
+
 def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) -> Value:
-    there = [v for v in values if v is not None]
-    first = there[0]
-    if all(v == first for v in values):
-        return first  # type: ignore[no-any-return]
-    if all(isinstance(v, (Scalar, ComplexValue)) for v in there):
-        return _merge_numbers(b, block, sources, values, there)
+    first: Value = values[0]
+    if all(same_value(v, first) for v in values):
+        return first
+    if all(isinstance(v, (Scalar, ComplexValue)) for v in values):
+        return _merge_numbers(b, block, sources, values)
     kind = type(first)
-    if not all(isinstance(v, kind) for v in values):
+    if not all(type(v) is kind for v in values):
         raise NoCommonType
 
     def parts(get: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -97,47 +147,53 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
             raise NoCommonType
         return tuple(_merge(b, block, sources, list(items)) for items in zip(*columns, strict=True))
 
-    if isinstance(first, TupleValue):
-        return TupleValue(parts(lambda v: v.items), first.names)
-    if isinstance(first, PatternValue) and all(v.cls is first.cls for v in values):
-        return PatternValue(first.cls, dict(zip(first.fields, parts(lambda v: tuple(v.fields.values())), strict=True)))
-    if isinstance(first, ArrayValue) and len({(v.dtype, v.ndim) for v in values}) == 1:
-        address = phi(b, block, "b64", sources, [v.address for v in values])
-        name = first.name if all(v.name == first.name for v in values) else " or ".join(dict.fromkeys(v.name for v in values))
-        space = first.space if all(v.space == first.space for v in values) else "generic"
-        writable = all(v.writable for v in values)
-        shape, strides = parts(lambda v: v.shape), parts(lambda v: v.strides)
-        return ArrayValue(first.dtype, address, shape, strides, name, space, writable)
-    if isinstance(first, RecordValue) and len({(v.dtype, v.offset) for v in values}) == 1:
-        address = phi(b, block, "b64", sources, [v.address for v in values])
-        return RecordValue(first.dtype, address, first.offset, first.name, first.space, first.writable)
+    match first:
+        case TupleValue():
+            return TupleValue(parts(lambda v: v.items), first.names)
+        case PatternValue() if all(v.cls is first.cls and v.fields.keys() == first.fields.keys() for v in values):
+            names = tuple(first.fields)
+            return PatternValue(
+                first.cls, dict(zip(names, parts(lambda v: tuple(v.fields[n] for n in names)), strict=True))
+            )
+        case ArrayValue() if all(v.dtype == first.dtype and v.ndim == first.ndim for v in values):
+            address = phi(b, block, "b64", sources, [v.address for v in values])
+            shape, strides = parts(lambda v: v.shape), parts(lambda v: v.strides)
+            return replace(_described(values), address=address, shape=shape, strides=strides)
+        case RecordValue() if all(v.dtype == first.dtype and v.offset == first.offset for v in values):
+            address = phi(b, block, "b64", sources, [v.address for v in values])
+            return replace(_described(values), address=address)
     raise NoCommonType
 
 
-def _merge_numbers(b: Builder, block: Block, sources: list[Block], values: list[Any], there: list[Any]) -> Value:
-    type_: NumberType | None = there[0].type
-    for v in there[1:]:
-        type_ = unify(type_, v.type) if type_ is not None else None
-    if type_ is None:
+def _described(values: list[Any]) -> Any:
+    """The first of some arrays or records, with the name, space and access that fit all of them."""
+    first = values[0]
+    names = dict.fromkeys(part for v in values for part in v.name.split(" or "))
+    name = first.name if len(names) == 1 else " or ".join(sorted(names))
+    space = first.space if all(v.space == first.space for v in values) else "generic"
+    return replace(first, name=name, space=space, writable=all(v.writable for v in values))
+
+
+def _common(types: list[NumberType]) -> NumberType:
+    result: NumberType | None = types[0]
+    for type_ in types[1:]:
+        result = result and unify(result, type_)
+    if result is None:
         raise NoCommonType
-    numbers = []
-    for source, v in zip(sources, values, strict=True):
-        value = constant_zero(type_) if v is None else v
-        numbers.append(convert_at(b, source, lambda value=value: arithmetic.cast(b, value, type_)))
+    return result
+
+
+def _merge_numbers(b: Builder, block: Block, sources: list[Block], values: list[Any]) -> Value:
+    type_ = _common([v.type for v in values])
+    numbers = [convert_at(b, source, v, type_) for source, v in zip(sources, values, strict=True)]
     if type_.kind == "c":
         real = _scalar_phi(b, block, sources, [n.real for n in numbers])
         return ComplexValue(type_, real, _scalar_phi(b, block, sources, [n.imag for n in numbers]))
     return _scalar_phi(b, block, sources, numbers)
 
 
-def constant_zero(type_: NumberType) -> Scalar:
-    from wsemu.frontend.values import int64
-
-    return constant(int64 if type_.kind == "c" else type_, 0)
-
-
 def _scalar_phi(b: Builder, block: Block, sources: list[Block], numbers: list[Scalar]) -> Scalar:
-    if all(n == numbers[0] for n in numbers):
+    if all(same_value(n, numbers[0]) for n in numbers):
         return numbers[0]
     registers = [register(b, n) for n in numbers]
     return Scalar(numbers[0].type, phi(b, block, numbers[0].type.register, sources, registers))
@@ -152,7 +208,7 @@ def phi(b: Builder, block: Block, type_: str, sources: list[Block], registers: l
     return result
 
 
-# -- loop headers ----------------------------------------------------------------------------------------------------------
+# -- loop headers ----------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Carried:
     """A value that a loop carries: its phis, to be given their other ends at the back edges."""
@@ -161,8 +217,10 @@ class Carried:
     phis: list[tuple[Phi, NumberType | None]]
 
 
-def carry(b: Builder, block: Block, source: Block, value: Value, wanted: NumberType | None) -> Carried:
-    """Phis at a loop header for a variable that the body assigns; `wanted` is a wider type known from an earlier walk."""
+def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | None) -> Carried:
+    """Phis at a loop header for a variable that the body assigns; `seed` has the types an earlier walk asked for."""
+    if isinstance(seed, Ambiguous) or (seed is not None and widest(value, seed) is None):
+        return Carried(Ambiguous(value, seed), [])
     phis: list[tuple[Phi, NumberType | None]] = []
 
     def one(type_: str, register_: Register, number: NumberType | None) -> Register:
@@ -171,61 +229,100 @@ def carry(b: Builder, block: Block, source: Block, value: Value, wanted: NumberT
         phis.append((made, number))
         return made.result
 
-    def scalar(x: Scalar, type_: NumberType) -> Scalar:
-        number = convert_at(b, source, lambda: arithmetic.cast(b, x, type_))
-        return Scalar(type_, one(type_.register, register(b, number), type_))
+    def scalar(x: Scalar) -> Scalar:
+        return Scalar(x.type, one(x.type.register, register(b, x), x.type))
 
-    def walk(v: Value) -> Value:
+    def numbers(parts: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        return tuple(scalar(x) for x in parts)
+
+    def walk(v: Value, wanted: Value) -> Value:
         if isinstance(v, (Scalar, ComplexValue)):
-            type_ = v.type if wanted is None else unify(v.type, wanted) or v.type
-            if type_.kind == "c":
-                number = convert_at(b, source, lambda: arithmetic.cast(b, v, type_))
-                return ComplexValue(type_, scalar(number.real, number.real.type), scalar(number.imag, number.imag.type))
-            assert isinstance(v, Scalar)
-            return scalar(v, type_)
-        if isinstance(v, TupleValue):
-            return TupleValue(tuple(walk(item) for item in v.items), v.names)
-        if isinstance(v, PatternValue):
-            return PatternValue(v.cls, {name: walk(item) for name, item in v.fields.items()})
-        if isinstance(v, ArrayValue):
-            address = one("b64", v.address, None)
-            shape, strides = tuple(map(walk, v.shape)), tuple(map(walk, v.strides))
-            return ArrayValue(v.dtype, address, shape, strides, v.name, v.space, v.writable)  # type: ignore[arg-type]
+            assert isinstance(wanted, (Scalar, ComplexValue))
+            number = v if v.type is wanted.type else convert_at(b, source, v, _common([v.type, wanted.type]))
+            if isinstance(number, ComplexValue):
+                return ComplexValue(number.type, scalar(number.real), scalar(number.imag))
+            return scalar(number)
+        match v, wanted:
+            case TupleValue(), TupleValue():
+                return TupleValue(tuple(map(walk, v.items, wanted.items)), v.names)
+            case PatternValue(), PatternValue():
+                return PatternValue(v.cls, {name: walk(item, wanted.fields[name]) for name, item in v.fields.items()})
+            case ArrayValue(), ArrayValue():
+                address = one("b64", v.address, None)
+                return replace(
+                    _described([wanted, v]), address=address, shape=numbers(v.shape), strides=numbers(v.strides)
+                )
+            case RecordValue(), RecordValue():
+                return replace(_described([wanted, v]), address=one("b64", v.address, None))
         return v
 
-    return Carried(walk(value), phis)
+    return Carried(walk(value, value if seed is None else seed), phis)
 
 
 def leaves(v: Value) -> list[Any]:
-    """The numbers and addresses of a value, in the order in which `carry` makes phis; other values as they are."""
-    if isinstance(v, Scalar):
-        return [v]
-    if isinstance(v, ComplexValue):
-        return [v.real, v.imag]
-    if isinstance(v, TupleValue):
-        return [leaf for item in v.items for leaf in leaves(item)]
-    if isinstance(v, PatternValue):
-        return [leaf for item in v.fields.values() for leaf in leaves(item)]
-    if isinstance(v, ArrayValue):
-        return [v.address, *(leaf for item in (*v.shape, *v.strides) for leaf in leaves(item))]
+    """The numbers and addresses of a value, in the order in which `carry` makes phis."""
+    match v:
+        case Scalar():
+            return [v]
+        case ComplexValue():
+            return [v.real, v.imag]
+        case TupleValue():
+            return [leaf for item in v.items for leaf in leaves(item)]
+        case PatternValue():
+            return [leaf for item in v.fields.values() for leaf in leaves(item)]
+        case ArrayValue():
+            return [v.address, *v.shape, *v.strides]
+        case RecordValue():
+            return [v.address]
     return []
 
 
-def same_shape(a: Value, v: Value) -> bool:
-    """Whether a carried value and the one at the back edge have the same form, number types aside."""
-    if isinstance(a, Scalar):
-        return isinstance(v, Scalar)
-    if type(a) is not type(v):
-        return False
-    if isinstance(a, TupleValue) and isinstance(v, TupleValue):
-        return len(a.items) == len(v.items) and all(same_shape(x, y) for x, y in zip(a.items, v.items, strict=True))
-    if isinstance(a, PatternValue) and isinstance(v, PatternValue):
-        return a.cls is v.cls
-    if isinstance(a, ArrayValue) and isinstance(v, ArrayValue):
-        return a.dtype == v.dtype and a.ndim == v.ndim
-    if isinstance(a, (Static, Ambiguous)):
-        return a == v
-    return True
+def widest(a: Value, v: Value) -> Value | None:
+    """A value of the form and types that a variable needs to hold both; None if there is none."""
+    try:
+        return _widest(a, v)
+    except NoCommonType:
+        return None
+
+
+def _widest(a: Value, v: Value) -> Value:
+    match a, v:
+        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+            type_ = _common([a.type, v.type])
+            return a if type_ is a.type else v if type_ is v.type else constant_of(type_)
+        case TupleValue(), TupleValue() if len(a.items) == len(v.items):
+            return TupleValue(tuple(map(_widest, a.items, v.items)), a.names)
+        case PatternValue(), PatternValue() if a.cls is v.cls and a.fields.keys() == v.fields.keys():
+            return PatternValue(a.cls, {name: _widest(item, v.fields[name]) for name, item in a.fields.items()})
+        case ArrayValue(), ArrayValue() if a.dtype == v.dtype and a.ndim == v.ndim:
+            return _described([a, v])  # type: ignore[no-any-return]
+        case RecordValue(), RecordValue() if a.dtype == v.dtype and a.offset == v.offset:
+            return _described([a, v])  # type: ignore[no-any-return]
+    if same_value(a, v):
+        return a
+    raise NoCommonType
+
+
+def constant_of(type_: NumberType) -> Value:
+    """Zero of a type, real or complex."""
+    if type_.kind == "c":
+        part = constant(part_type(type_), 0)
+        return ComplexValue(type_, part, part)
+    return constant(type_, 0)
+
+
+def same_types(a: Value, v: Value) -> bool:
+    """Whether two values of one form have the same types."""
+    match a, v:
+        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+            return a.type is v.type
+        case TupleValue(), TupleValue():
+            return all(map(same_types, a.items, v.items))
+        case PatternValue(), PatternValue():
+            return all(same_types(item, v.fields[name]) for name, item in a.fields.items())
+        case ArrayValue() | RecordValue(), ArrayValue() | RecordValue():
+            return (a.name, a.space, a.writable) == (v.name, v.space, v.writable)
+    return same_value(a, v)
 
 
 def used(value: Value, name: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -63,6 +64,8 @@ class TupleType:
     names: tuple[str, ...] = ()
 
 
+DEPTH = 12_000
+"""frames of the interpreter that a compilation may use: recursive functions are walked in place"""
 ArgumentType = NumberType | ArrayType | TupleType | StaticType
 
 
@@ -79,7 +82,9 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     """The type of a host argument; UsageError names the argument that cannot be passed."""
     if isinstance(value, np.ndarray):
         if number_type(value.dtype) is None and value.dtype.names is None:
-            raise UsageError(f"argument `{name}` is an array of {value.dtype}: kernels hold numbers of up to 64 bits and records of them")
+            raise UsageError(
+                f"argument `{name}` is an array of {value.dtype}: kernels hold numbers of up to 64 bits, and records"
+            )
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
         return ArrayType(value.dtype, value.ndim, layout, bool(value.flags.writeable))
     if isinstance(value, bool):
@@ -110,15 +115,23 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
 
 
 def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True) -> Compiled:
-    """Compile a kernel for arguments of these types.  KernelError and UnsupportedError say what the source does wrong."""
+    """Compile a kernel for arguments of these types.  KernelError and UnsupportedError say what is wrong with it."""
     graph = Graph(function.__name__)
     builder = Builder(graph)
     walker = Walker(builder)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [_argument(builder, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))]
-    result = walker.run_kernel(function, values)
-    if not (isinstance(result, Static) and result.object is None):
-        raise KernelError(f"kernel `{function.__name__}` returns a value", remedy="store results in an array argument")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEPTH))
+    try:
+        walker.run_kernel(function, values)
+    except RecursionError as error:
+        too_deep = KernelError(
+            f"kernel `{function.__name__}` nests expressions or calls too deeply", remedy="split it up"
+        )
+        raise walker.locate(too_deep, walker.node) from error
+    finally:
+        sys.setrecursionlimit(limit)
     return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
 
 

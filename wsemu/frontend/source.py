@@ -60,7 +60,7 @@ def _parsed(text: str, first: int) -> ast.Module | None:
     except SyntaxError:
         return None
     shift = first - 1 - indented
-    return ast.increment_lineno(tree, shift) if shift else tree  # type: ignore[return-value]
+    return ast.increment_lineno(tree, shift) if shift else tree
 
 
 def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:

@@ -173,6 +173,7 @@ def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
     """The source lines of `sites` in their order, each with its marks; `...` where lines are left out."""
     empty: Line = [(f"{'':{gutter}} |", "frame")]
     before: Site | None = None
+    shown = ""
     for site in sites:
         if before is None or site.file != before.file:
             arrow = "-->" if before is None else ":::"
@@ -180,8 +181,18 @@ def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
             yield empty
         elif not before.line <= site.line <= before.line + 2:
             yield [("...", "frame")]
-        same_line = before is not None and (site.file, site.line) == (before.file, before.line)
-        yield from _excerpt(site, gutter, width, with_source=not same_line)
+        if before is None or (site.file, site.line) != (before.file, before.line):
+            shown = ""
+        room = max(width - gutter - 3, 20)
+        source = linecache.getline(site.file, site.line).rstrip("\n\r")
+        if source:
+            text, start, length = _window(source, site, room)
+            if text != shown:  # two sites of a line share it
+                yield [(f"{site.line:>{gutter}} | ", "frame"), (text, "")]
+            shown = text
+            yield from _marked(start, length, site, gutter, room)
+        elif site.text:
+            yield [(f"{site.line:>{gutter}} | ", "frame"), (clean(site.text), _style(site))]
         before = site
     if sites:
         yield empty
@@ -201,21 +212,6 @@ def display_path(file: str) -> str:
     path = os.path.realpath(file)
     here = os.path.realpath(os.getcwd())
     return os.path.relpath(path, here) if path.startswith(here + os.sep) else path
-
-
-def _excerpt(site: Site, gutter: int, width: int, *, with_source: bool) -> Iterator[Line]:
-    source = linecache.getline(site.file, site.line).rstrip("\n\r")
-    room = max(width - gutter - 3, 20)
-    mark, style = ("^", "primary") if site.primary else ("-", "secondary")
-    if not source:
-        for line in _wrapped(site.text, room, "") if site.text else []:
-            yield [(f"{site.line:>{gutter}} | ", "frame"), (line, style)]  # type: ignore[list-item]
-        return
-    text, start, length = _window(source, site, room)
-    if with_source:
-        yield [(f"{site.line:>{gutter}} | ", "frame"), (text, "")]
-    for line in _marked(start, mark * length, clean(site.text), room):
-        yield [(f"{'':{gutter}} | ", "frame"), (line, style)]  # type: ignore[list-item]
 
 
 def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
@@ -240,21 +236,23 @@ def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
     return text + "...", start, max(min(mark, room - start), 1)
 
 
-def _marked(start: int, marks: str, text: str, room: int) -> Iterator[str]:
+def _marked(start: int, length: int, site: Site, gutter: int, room: int) -> Iterator[Line]:
     """The marks with their label beside them, or under them where there is no room beside."""
-    if not text:
-        yield " " * start + marks
-        return
-    beside = start + len(marks) + 1
-    if beside + min(len(text), 24) > room:
-        yield " " * start + marks
+    marks = " " * start + ("^" if site.primary else "-") * length
+    text = clean(site.text)
+    beside = len(marks) + 1
+    if text and beside + min(len(text), 24) <= room:
+        first, *rest = textwrap.wrap(text, room - beside)
+        lines = [f"{marks} {first}", *(" " * beside + line for line in rest)]
+    else:
         indent = " " * min(start, max(room - 40, 0))
-        yield from textwrap.wrap(text, room, initial_indent=indent, subsequent_indent=indent)
-        return
-    lines = textwrap.wrap(text, max(room - beside, 24))
-    yield f"{' ' * start}{marks} {lines[0]}"
-    for line in lines[1:]:
-        yield " " * beside + line
+        lines = [marks, *textwrap.wrap(text, room, initial_indent=indent, subsequent_indent=indent)]
+    for line in lines:
+        yield [(f"{'':{gutter}} | ", "frame"), (line, _style(site))]
+
+
+def _style(site: Site) -> Style:
+    return "primary" if site.primary else "secondary"
 
 
 def _characters(source: str, column: int) -> int:
