@@ -322,11 +322,12 @@ def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
     if made.itemsize != array.dtype.itemsize:
         if not shape or array.strides[-1].literal != array.dtype.itemsize:
             raise KernelError(
-                f"`{array.name}.view({made})` changes the element size of an array that is not contiguous"
+                f"`{array.name}.view({made})` changes the element size of an array that is not contiguous",
+                remedy="view the whole array, and slice the view",
             )
         old, new = (Scalar(int64, None, d.itemsize) for d in (array.dtype, made))
-        last = arithmetic.binary(b, "//", arithmetic.binary(b, "*", shape[-1], old), new)
-        shape = (*shape[:-1], last)  # type: ignore[assignment]
+        last: Scalar = arithmetic.binary(b, "//", arithmetic.binary(b, "*", shape[-1], old), new)  # type: ignore[assignment]
+        shape = (*shape[:-1], last)
     strides = (
         array.strides
         if made.itemsize == array.dtype.itemsize

@@ -1,11 +1,13 @@
 """Expressions of the kernel dialect."""
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu.errors import KernelError
 from wsemu.frontend import arithmetic, arrays, joining
@@ -16,6 +18,7 @@ from wsemu.frontend.values import (
     ArrayValue,
     Closure,
     ComplexValue,
+    PatternValue,
     RangeValue,
     RecordValue,
     Scalar,
@@ -76,7 +79,10 @@ class Expressions:
             return self.bool_condition(node)
         value = self.evaluate(node)
         self.at(node)
-        return truth(self.b, value)
+        try:
+            return truth(self.b, value)
+        except KernelError as error:
+            raise self.locate(error, node) from None
 
     def bool_condition(self: Walker, node: ast.BoolOp) -> Scalar:
         is_and = isinstance(node.op, ast.And)
@@ -119,7 +125,8 @@ class Expressions:
     # -- leaves -------------------------------------------------------------------------------------------------------
     def get_Constant(self: Walker, node: ast.Constant) -> Value:
         if isinstance(node.value, (bool, int, float, complex)):
-            return self.host_number(node.value, "the literal")
+            self.node = node
+            return self.host_number(node.value, "this number")
         return Static(node.value)
 
     def get_Tuple(self: Walker, node: ast.Tuple) -> Value:
@@ -247,7 +254,12 @@ class Expressions:
     def index(self: Walker, node: ast.expr) -> Value:
         if isinstance(node, ast.Tuple):
             return TupleValue(tuple(self.index(element) for element in node.elts))
-        return self.evaluate(node)
+        value = self.evaluate(node)
+        if isinstance(value, Scalar) and value.type.kind == "f":
+            raise self.error(node, f"an index is a {value.type}", "convert it with `int(...)`")
+        if isinstance(value, (ArrayValue, PatternValue, Closure)):
+            raise self.error(node, f"an index is {describe(value)}", "index with integers or slices")
+        return value
 
     def get_Slice(self: Walker, node: ast.Slice) -> Value:
         parts = []
@@ -255,8 +267,8 @@ class Expressions:
             value = None if part is None else self.evaluate(part)
             if isinstance(value, Static) and value.object is None:
                 value = None
-            if value is not None and not isinstance(value, Scalar):
-                raise self.error(node, f"a slice bound is {describe(value)}", "use integers")
+            if value is not None and (not isinstance(value, Scalar) or value.type.kind == "f"):
+                raise self.error(part, f"a slice bound is {describe(value)}", "use integers")
             parts.append(value)
         return SliceValue(*parts)
 
@@ -272,18 +284,23 @@ class Expressions:
     def tuple_item(self: Walker, node: ast.expr, container: TupleValue, index: Value) -> Value:
         count = len(container.items)
         if isinstance(index, SliceValue):
-            bounds = [None if p is None else p.literal for p in (index.start, index.stop, index.step)]
+            parts = [p for p in (index.start, index.stop, index.step) if p is not None]
+            if any(p.literal is None or p.type.kind == "f" for p in parts):
+                raise self.error(node, "the bounds of a slice of a tuple must be constant integers", "write literals")
+            bounds: list[Any] = [None if p is None else p.literal for p in (index.start, index.stop, index.step)]
+            if bounds[2] == 0:
+                raise self.error(node, "a slice with a step of 0", "give a step other than 0")
             return TupleValue(container.items[slice(*bounds)])
         if not isinstance(index, Scalar) or index.type.kind == "f":
             raise self.error(node, f"a tuple is indexed with {describe(index)}", "index with an integer")
         if index.literal is not None:
             if not -count <= index.literal < count:
-                raise self.error(node, f"index {index.literal} lies outside a tuple of {count}")
+                raise self.error(node, f"index {index.literal} lies outside a tuple of {count}", "index from 0 on")
             return container.items[int(index.literal)]
         result = container.items[-1]
         for n in reversed(range(count - 1)):
             test = arithmetic.compare(self.b, "==", index, constant(int64, n))
-            result = self.select(test, lambda n=n: container.items[n], lambda r=result: r, simple=True)  # type: ignore[misc]
+            result = self.select(test, lambda n=n: container.items[n], lambda r=result: r, simple=True)
         return result
 
     def items_of(self: Walker, node: ast.AST, value: Value) -> tuple[Value, ...]:

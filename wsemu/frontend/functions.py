@@ -1,5 +1,7 @@
 """Calls: functions and methods are walked in place, pattern objects built, library functions handled by `library`."""
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
@@ -226,6 +228,8 @@ class Functions:
             self.frame.env = kept_env
         self.frames.append(frame)
         self.env = env
+        depth = len(self.b.scopes)
+        self.b.push()  # what comes after an early return is not known to the caller
         try:
             if isinstance(body, ast.Lambda):
                 self.suite([ast.copy_location(ast.Return(body.body), body.body)])
@@ -235,6 +239,7 @@ class Functions:
                 frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else NONE))
             return self.returned(frame)
         finally:
+            self.b.unwind(depth)
             self.frames.pop()
             self.env, self.b.stack, self.b.span, self.node = kept_env, kept_stack, kept_span, kept_node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,9 @@ class Ambiguous(Value):
 
     first: Value
     second: Value
+
+
+A = TypeVar("A", ArrayValue, RecordValue)
 
 
 class NoCommonType(Exception):
@@ -156,16 +159,18 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
                 first.cls, dict(zip(names, parts(lambda v: tuple(v.fields[n] for n in names)), strict=True))
             )
         case ArrayValue() if all(v.dtype == first.dtype and v.ndim == first.ndim for v in values):
+            array: ArrayValue = described(values)
             address = phi(b, block, "b64", sources, [v.address for v in values])
             shape, strides = parts(lambda v: v.shape), parts(lambda v: v.strides)
-            return replace(_described(values), address=address, shape=shape, strides=strides)
+            return replace(array, address=address, shape=shape, strides=strides)
         case RecordValue() if all(v.dtype == first.dtype and v.offset == first.offset for v in values):
             address = phi(b, block, "b64", sources, [v.address for v in values])
-            return replace(_described(values), address=address)
+            record: RecordValue = described(values)
+            return replace(record, address=address)
     raise NoCommonType
 
 
-def _described(values: list[Any]) -> Any:
+def described(values: list[A]) -> A:
     """The first of some arrays or records, with the name, space and access that fit all of them."""
     first = values[0]
     names = dict.fromkeys(part for v in values for part in v.name.split(" or "))
@@ -250,10 +255,10 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
             case ArrayValue(), ArrayValue():
                 address = one("b64", v.address, None)
                 return replace(
-                    _described([wanted, v]), address=address, shape=numbers(v.shape), strides=numbers(v.strides)
+                    described([v, wanted]), address=address, shape=numbers(v.shape), strides=numbers(v.strides)
                 )
             case RecordValue(), RecordValue():
-                return replace(_described([wanted, v]), address=one("b64", v.address, None))
+                return replace(described([v, wanted]), address=one("b64", v.address, None))
         return v
 
     return Carried(walk(value, value if seed is None else seed), phis)
@@ -295,9 +300,9 @@ def _widest(a: Value, v: Value) -> Value:
         case PatternValue(), PatternValue() if a.cls is v.cls and a.fields.keys() == v.fields.keys():
             return PatternValue(a.cls, {name: _widest(item, v.fields[name]) for name, item in a.fields.items()})
         case ArrayValue(), ArrayValue() if a.dtype == v.dtype and a.ndim == v.ndim:
-            return _described([a, v])  # type: ignore[no-any-return]
+            return described([a, v])
         case RecordValue(), RecordValue() if a.dtype == v.dtype and a.offset == v.offset:
-            return _described([a, v])  # type: ignore[no-any-return]
+            return described([a, v])
     if same_value(a, v):
         return a
     raise NoCommonType

@@ -4,6 +4,8 @@ A loop's body is walked with the types that variables have at its entry.  If the
 assign one that it reads before, what the walk emitted is dropped and the body is walked again with what is then known.
 """
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
@@ -86,6 +88,7 @@ class Loops:
             frame.loops.append(done)
             try:
                 exits = once()
+                break
             except Widen:
                 self.b.unwind(depth)
                 del graph.blocks[mark:]
@@ -93,12 +96,12 @@ class Loops:
                     del entries[length:]  # type: ignore[attr-defined]
                 self.b.block, self.env, self.reachable = start, dict(env), True
                 start.end, start.successors = "jump", ()
-                continue
-            frame.loops.pop()
-            break
+        frame.loops.pop()
         if orelse and exits:
             self.meet(exits)
+            self.b.push()  # a `break` goes around it
             self.suite(orelse)
+            self.b.pop()
             exits = [(self.b.block, self.env)] if self.reachable else []
         self.meet([*exits, *done.breaks])
 
@@ -223,19 +226,23 @@ class Loops:
         """A loop over a tuple: its body once for each item."""
         breaks: list[Edge] = []
         for item in items:
-            if not self.reachable:
-                break
             done = Loop(())
             self.frame.loops.append(done)
+            self.b.push()  # what comes after a `continue` or `break` is not known to the next round
             self.for_body(node, item)
+            self.b.pop()
             self.frame.loops.pop()
             edges = [*done.continues, *([(self.b.block, self.env)] if self.reachable else [])]
             breaks += done.breaks
             self.reachable = bool(edges)
+            if not edges:
+                break
             if done.continues:
                 self.env = joining.join(self.b, edges)
         if self.reachable and node.orelse:
+            self.b.push()
             self.suite(node.orelse)
+            self.b.pop()
         if breaks:
             self.meet([*breaks, *([(self.b.block, self.env)] if self.reachable else [])])
 

@@ -1,5 +1,7 @@
 """What names and attributes stand for in a kernel."""
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
@@ -34,7 +36,7 @@ BUILTINS = vars(builtins)
 
 
 @functools.lru_cache(maxsize=1024)
-def has_methods(cls: type) -> bool:
+def has_methods(cls: Any) -> bool:
     """A class with plain methods of its own, other than what named tuples and dataclasses generate."""
     return any(
         isinstance(member, FunctionType) and not name.startswith("_")
@@ -48,7 +50,8 @@ def has_methods(cls: type) -> bool:
 def is_pattern(obj: Any) -> bool:
     """Whether an object is one whose methods a kernel may call, itself as `self`."""
     others = (type, ModuleType, FunctionType, BuiltinFunctionType)
-    return not isinstance(obj, others) and not hasattr(obj, "py_func") and has_methods(type(obj))
+    kind: Any = type(obj)
+    return not isinstance(obj, others) and not hasattr(obj, "py_func") and has_methods(kind)
 
 
 class Names:
@@ -69,10 +72,10 @@ class Names:
                 return literal(0)
             raise self.error(node, f"`{name}` is used before it is assigned", "assign it first")
         maker, outer = frame.maker, frame.outer
-        while maker is not None:
+        while maker is not None:  # outwards
             if name in outer:
                 return joining.used(outer[name], name)
-            maker, outer = maker.maker, maker.outer
+            outer, maker = maker.outer, maker.maker
         return self.read_host_name(node, name)
 
     def read_host_name(self: Walker, node: ast.AST, name: str) -> Value:
@@ -113,7 +116,7 @@ class Names:
         if isinstance(value, (np.str_, np.bytes_, np.void)):
             return Static(value)
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-            raise self.error(self.node, f"`{name}` is {value}, which does not fit into 64 bits", "use a smaller number")
+            raise self.error(self.node, f"{name} is {value}, which does not fit into 64 bits", "use a smaller number")
         return literal(value)
 
     def constant_array(self: Walker, array: Any, name: str) -> Value:

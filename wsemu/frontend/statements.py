@@ -1,5 +1,7 @@
 """Statements of the kernel dialect, but for loops."""
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
@@ -53,7 +55,7 @@ class Statements:
 
     def suite(self: Walker, body: list[ast.stmt]) -> None:
         """Statements one after the other, as far as they can be reached."""
-        depth = len(self.b.scopes)
+        depth, loops = len(self.b.scopes), len(self.frame.loops)
         for statement in body:
             if not self.reachable:
                 return
@@ -61,6 +63,7 @@ class Statements:
                 self.statement(statement)
             except Unreachable:
                 self.b.unwind(depth)
+                del self.frame.loops[loops:]
                 self.reachable = False
 
     def statement(self: Walker, node: ast.stmt) -> None:
@@ -97,6 +100,8 @@ class Statements:
                     self.assign(other, TupleValue(tuple(named)))
                 return
         value = self.named(first, node.value)
+        if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
+            raise self.error(node.value, f"{describe(value)} cannot be stored into an array", "give a number")
         for target in node.targets:
             self.assign(target, value)
 
@@ -227,6 +232,7 @@ class Statements:
         """`record.field = value`, or a field of the object that an `__init__` fills in."""
         match record:
             case RecordValue():
+                self.at(target)
                 dtype, address, offset = arrays.field(self.b, record, target.attr)
                 self.at(target)
                 arrays.write(self.b, dtype, address, offset, record, value)

@@ -5,6 +5,8 @@ Each name stands for a value; assigning binds a new one, as Numba versions varia
 and `loops` have one method per kind of node; this class has the state that they share.
 """
 
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
 from __future__ import annotations
 
 import ast
@@ -52,7 +54,7 @@ class Walker(Expressions, Names, Functions, Statements, Loops):
         self.allocations: dict[Any, int] = {}
         self.seeds: dict[Any, Seeds] = {}
         """loop (the names it assigns, its place, the calls around it) -> what its variables need at its header"""
-        self.target = ""
+        self.target: str = ""
         """the variable that the array being made will be bound to"""
         self.node: ast.AST | None = None
         self.hidden = 0
