@@ -131,6 +131,10 @@ def _examine(
         raise UsageError(f"budget of {budget:,} warp instructions: give 1 or more")
     program, names, notes = compiled(kernel, arguments, fma)
     _check_shared(program, configuration)
+    if engine == "vm":
+        from wsemu import native
+
+        native.compiled()  # once per installation it takes seconds, which are not this launch's
     started = time.perf_counter()
     rows, memory, bound = bind(program, arguments, names)
     outcome = _run(engine, program, configuration, rows, memory.segments, budget, workers)

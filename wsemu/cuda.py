@@ -27,10 +27,10 @@ def _dim3(name: str, doc: str) -> Namespace:
     return Namespace(f"cuda.{name}", f"{doc} Parts .x, .y, .z, each int32.", members)
 
 
-threadIdx = _dim3("threadIdx", "Index of the thread in its CTA.")  # noqa: N816 - Numba's name
-blockIdx = _dim3("blockIdx", "Index of the CTA in the grid.")  # noqa: N816
-blockDim = _dim3("blockDim", "Threads of a CTA.")  # noqa: N816
-gridDim = _dim3("gridDim", "CTAs of the grid.")  # noqa: N816
+threadIdx = _dim3("threadIdx", "Index of the thread in its CTA.")
+blockIdx = _dim3("blockIdx", "Index of the CTA in the grid.")
+blockDim = _dim3("blockDim", "Threads of a CTA.")
+gridDim = _dim3("gridDim", "CTAs of the grid.")
 laneid = KernelValue("cuda.laneid", "Lane of the thread in its warp, 0 to 31; int32.")
 warpsize = KernelValue("cuda.warpsize", "Threads of a warp, 32; int32.")
 

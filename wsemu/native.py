@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SOURCES = ("bytecode", "operations", "layout", "machine", "memory", "named_barrier", "warp_operations", "codes", "vm")
 """modules whose text ends up in the compiled VM"""
+COMPILING = "wsemu: compiling the VM, once per installation (about 9 s)"
 MAGIC = b"wsemu object code 1\n"
 Part = tuple[str, str, bytes]
 """symbol, functions it needs from elsewhere, object code"""
@@ -99,7 +100,7 @@ def _object_code() -> dict[str, Part]:
         parts = _read(path)
         if parts is not None:
             return parts
-    print("wsemu: compiling the VM, once per installation (about 9 s)", file=sys.stderr, flush=True)
+    print(COMPILING, file=sys.stderr, flush=True)
     from wsemu import vm  # imports Numba
 
     parts = {name: vm.compile_part(name) for name in vm.PARTS}

@@ -1,7 +1,8 @@
 """Random kernels: the VM and the reference interpreter store the same bits, count the same and find the same.
 
-A kernel is made of assignments, divergent branches and loops with break and continue, shared and local memory, shuffles and
-votes, over integers of every width, floats and bools.  Its loops are bounded and its barriers are reached by all threads.
+A kernel is made of assignments, divergent branches and loops with break and continue, shared and local memory,
+shuffles and votes, over integers of every width, floats and bools.  Its loops are bounded and its barriers are reached
+by all threads.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Writer:
         self.lines: list[str] = []
         self.counters = 0
 
-    def pick(self, *choices: Any) -> Any:
-        return self.draw(st.sampled_from(choices))
+    def pick(self, *choices: str) -> str:
+        chosen: str = self.draw(st.sampled_from(choices))
+        return chosen
 
     def integer(self, depth: int = 2) -> str:
         if depth == 0:
@@ -43,7 +45,7 @@ class Writer:
                 return f"{self.pick('i1', 'i2', 'i4', 'i8', 'u1', 'u2', 'u4', 'u8')}[t]"
             return {
                 "variable": self.pick(*INTEGERS),
-                "literal": str(self.pick(0, 1, 2, 3, 5, 31, -1, -7, 1000)),
+                "literal": self.pick("0", "1", "2", "3", "5", "31", "-1", "-7", "1000"),
                 "thread": self.pick("t", "lane", "cuda.threadIdx.x"),
             }[leaf]
         x, y = self.integer(depth - 1), self.integer(depth - 1)
@@ -90,14 +92,14 @@ class Writer:
         if shape == "bool":
             return self.pick("b[t]", "not b[t]")
         if shape == "lane":
-            return f"lane {relation} {self.pick(0, 1, 7, 16, 31)}"
+            return f"lane {relation} {self.pick('0', '1', '7', '16', '31')}"
         return f"({self.condition(0)} {self.pick('and', 'or')} {self.condition(0)})"
 
     def put(self, indent: int, text: str) -> None:
         self.lines.append("    " * indent + text)
 
     def block(self, indent: int, depth: int, loop: bool) -> None:
-        for _ in range(self.pick(1, 2, 3)):
+        for _ in range(int(self.pick("1", "2", "3"))):
             self.statement(indent, depth, loop)
 
     def statement(self, indent: int, depth: int, loop: bool) -> None:
@@ -133,7 +135,7 @@ class Writer:
             self.put(indent, "cuda.syncthreads()")
         elif kind == "shuffle":
             mode = self.pick("shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync")
-            self.put(indent, f"n0 = cuda.{mode}(0xFFFFFFFF, {self.pick(*INTEGERS)}, {self.pick(0, 1, 5, 16)})")
+            self.put(indent, f"n0 = cuda.{mode}(0xFFFFFFFF, {self.pick(*INTEGERS)}, {self.pick('0', '1', '5', '16')})")
         else:
             self.put(indent, f"n1 = cuda.ballot_sync(0xFFFFFFFF, {self.condition()})")
 
@@ -141,7 +143,7 @@ class Writer:
         if kind == "if":
             self.put(indent, f"if {self.condition()}:")
             self.block(indent + 1, depth - 1, loop)
-            if self.pick(True, False):
+            if self.pick("else", "") == "else":
                 self.put(indent, "else:")
                 self.block(indent + 1, depth - 1, loop)
             return
@@ -229,7 +231,7 @@ def test_both_engines_agree(source: str, seed: int) -> None:
     results = []
     for engine in ("vm", "reference"):
         integers, reals = np.zeros((3, THREADS), np.int64), np.zeros((2, THREADS), np.float64)
-        report = wsemu.check(kernel, 1, THREADS, (*inputs(seed), integers, reals), engine=engine)  # type: ignore[arg-type]
+        report = wsemu.check(kernel, 1, THREADS, (*inputs(seed), integers, reals), engine=engine)
         counters = report.counters
         found = [(f.code, f.sites[0].line, f.count) for f in report.findings]
         counted = (counters.warp_instructions, counters.thread_operations, counters.instruction_mix)

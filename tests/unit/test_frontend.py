@@ -1,15 +1,17 @@
 """Every construct of the kernel dialect: both engines give what Python itself computes, thread by thread."""
 
+# ruff: noqa: B007, B905, F821, RUF005 - kernels use what Python has
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 import wsemu
 from wsemu import cuda
@@ -48,19 +50,21 @@ def simulated(function: Any, thread: int) -> Any:
     point = SimpleNamespace(x=thread, y=0, z=0)
     make = SimpleNamespace(array=lambda shape, dtype: np.zeros(shape, dtype))
     stand_in = SimpleNamespace(
-        threadIdx=point, blockIdx=SimpleNamespace(x=0), blockDim=SimpleNamespace(x=THREADS), gridDim=SimpleNamespace(x=1),
-        grid=lambda n: thread, local=make,
+        threadIdx=point, blockIdx=SimpleNamespace(x=0), blockDim=SimpleNamespace(x=THREADS),
+        gridDim=SimpleNamespace(x=1), grid=lambda n: thread, local=make,
     )  # fmt: skip
     names = dict(function.__globals__)
     names["cuda"] = stand_in
     for name, value in list(names.items()):
         if isinstance(value, wsemu.kernel.Kernel):
-            names[name] = FunctionType(value.py_func.__code__, names, name, value.py_func.__defaults__, value.py_func.__closure__)
+            names[name] = FunctionType(
+                value.py_func.__code__, names, name, value.py_func.__defaults__, value.py_func.__closure__
+            )
             names[name].__kwdefaults__ = value.py_func.__kwdefaults__
     return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
 
 
-def run(kernel: Any, arguments: tuple[Any, ...], engine: str, block: int = THREADS, **options: Any) -> tuple[Any, ...]:
+def run(kernel: Any, arguments: tuple[Any, ...], engine: Any, block: int = THREADS, **options: Any) -> tuple[Any, ...]:
     """The arrays after a launch that has to be verified."""
     copies = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
     report = wsemu.check(kernel, 1, block, copies, engine=engine, **options)
@@ -290,7 +294,7 @@ def assigned_in_body_only(y):
     total = 0
     for k in range(6):
         if k > 0:
-            total += last
+            total += last  # type: ignore[has-type]
         last = k + i
     y[i] = total + last
 
@@ -298,16 +302,14 @@ def assigned_in_body_only(y):
 @feature()
 def pass_and_docstring(y):
     """Does little."""
-    pass
     y[cuda.threadIdx.x] = 1
-    ...
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------
 @feature()
 def chained_comparison(y):
     i = cuda.threadIdx.x
-    a = 10 < i <= 20 != 15
+    a = 10 < i <= 20 != i
     b = 3 == i % 4 < 5
     y[i] = a + 2 * b
 
@@ -707,23 +709,23 @@ def tuple_argument(y, t, f):
     y[i] = t[0] * i + t[i % 2] + int(f * 4)
 
 
-# -- pattern objects -----------------------------------------------------------------------------------------------------
-class Span_(NamedTuple):
+# -- pattern objects ---------------------------------------------------------------------------------------------------
+class Window(NamedTuple):
     start: int
-    count: int
+    length: int
 
     def at(self, k):
-        return self.start + k % self.count
+        return self.start + k % self.length
 
 
-WINDOW = Span_(4, 9)
+WINDOW = Window(4, 9)
 
 
 @feature()
 def named_tuples(y):
     i = cuda.threadIdx.x
-    here = Span_(i, 3)
-    y[i] = WINDOW.at(i) * 100 + WINDOW.start + here.at(5) + here.count
+    here = Window(i, 3)
+    y[i] = WINDOW.at(i) * 100 + WINDOW.start + here.at(5) + here.length
 
 
 # -- the tests ---------------------------------------------------------------------------------------------------------
@@ -736,3 +738,193 @@ def test_equals_python(name: str, engine: str) -> None:
     for thread in range(THREADS):
         simulated(kernel.py_func, thread)(*expected)
     np.testing.assert_array_equal(got[0], expected[0])
+
+
+# -- what plain Python does not have -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Tile:
+    """A pattern object: fields, a property, methods."""
+
+    width: int
+    scale: float = 2.0
+
+    @property
+    def half(self):
+        return self.width // 2
+
+    def at(self, x, i):
+        return x[i % self.width] * self.scale + self.extra(i)
+
+    def extra(self, i):
+        return self.half
+
+
+class Base:
+    """A plain class whose fields `__init__` fills in."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def value(self):
+        return self.first * 10
+
+
+class Derived(Base):
+    def __init__(self, first, second):
+        super().__init__(first)
+        if first > 5:
+            self.second = second
+        else:
+            self.second = -second
+
+    def value(self):
+        return super().value() + self.second
+
+
+class Model(BaseModel):
+    """A pydantic pattern."""
+
+    model_config = ConfigDict(frozen=True)
+    count: int = 4
+
+    def of(self, v):
+        return v * self.count
+
+
+TILE = Tile(8)
+MODEL = Model(count=3)
+RECORD = np.dtype([("a", np.int32), ("b", np.float64, 3)], align=True)
+
+
+def uses(pattern, x, i):
+    return pattern.at(x, i)
+
+
+@cuda.jit
+def patterns(y, x):
+    i = cuda.threadIdx.x
+    here = Tile(i + 1, 3.0)
+    pair = (TILE, here)
+    v = TILE.at(x, i) + uses(here, x, i) + pair[1].half + MODEL.of(i)
+    for _ in range(3):
+        here = Tile(here.width + 1, 3.0)
+    y[i] = v + here.width + Derived(i, 7).value() + Derived(3, 7).value()
+
+
+@cuda.jit
+def records(y, r):
+    i = cuda.threadIdx.x
+    e = r[i]
+    e.b[1] = e["a"] + 0.5
+    r[i].a += 2
+    r[i]["b"][2] = i
+    y[i] = e.a + e["b"][1] + r[i].b[2]
+
+
+@cuda.jit
+def numbers(y, z, h, q, u):
+    i = cuda.threadIdx.x
+    w = z[i] * z[i] + np.complex64(1j)
+    z[i] = w
+    h[i] = h[i] * h[i] + np.float16(0.5)
+    q[i] = not q[i]
+    u[i] = u[i] * 100 + 250
+    y[i] = w.real + w.imag
+
+
+@cuda.jit
+def shared_memory(y, x):
+    tile = cuda.shared.array((2, 32), np.float32)
+    rest = cuda.shared.array(0, np.float32)
+    i = cuda.threadIdx.x
+    tile[i // 32, i % 32] = x[i]
+    rest[i] = x[i] * np.float32(2)
+    cuda.syncthreads()
+    a, b = tile[0], tile[1]
+    total = np.float32(0)
+    for _ in range(3):
+        total += a[i % 32]
+        a, b = b, a
+    y[i] = total + rest[63 - i]
+
+
+@cuda.jit
+def atomics_and_warps(y, x):
+    i = cuda.threadIdx.x
+    cuda.atomic.add(y, 0, x[i])
+    v = cuda.shfl_xor_sync(-1, i, 1)
+    if cuda.any_sync(-1, v > 60):
+        cuda.atomic.max(y, 1, float(v))
+    for k in range(i, 256, cuda.blockDim.x):
+        y[k % 62 + 2] = 1
+
+
+@cuda.jit
+def maybe_unassigned(y, a, b):
+    i = cuda.threadIdx.x
+    if i > 7:
+        c = a
+        n = 5
+    if i > 7:
+        y[i] = c[i] + n
+    s = -0.0 if i > 3 else 0.0
+    y[i] += math.copysign(1.0, s)
+
+
+def expected_patterns(y: Any, x: Any) -> None:
+    for i in range(THREADS):
+        v = x[i % 8] * 2.0 + 4 + x[i % (i + 1)] * 3.0 + (i + 1) // 2 + (i + 1) // 2 + i * 3
+        y[i] = v + i + 4 + i * 10 + (7 if i > 5 else -7) + 23
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pattern_objects(engine: str) -> None:
+    x = np.arange(64) * 0.5
+    want = np.zeros(64)
+    expected_patterns(want, x)
+    np.testing.assert_array_equal(run(patterns, (np.zeros(64), x), engine)[0], want)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records(engine: str) -> None:
+    r = np.zeros(64, RECORD)
+    r["a"] = np.arange(64) * 3
+    y, after = run(records, (np.zeros(64), r), engine)
+    i = np.arange(64)
+    np.testing.assert_array_equal(after["a"], 3 * i + 2)
+    np.testing.assert_array_equal(after["b"], np.stack((0 * i, 3 * i + 0.5, i), 1))
+    np.testing.assert_array_equal(y, 3 * i + 2 + 3 * i + 0.5 + i)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_narrow_and_complex_numbers(engine: str) -> None:
+    i = np.arange(64)
+    z = (i + 2j).astype(np.complex64)
+    h = (i / 8).astype(np.float16)
+    y, w, h2, q, u = run(numbers, (np.zeros(64), z, h, i % 3 == 0, i.astype(np.uint8)), engine)
+    np.testing.assert_array_equal(w, (z * z + np.complex64(1j)).astype(np.complex64))
+    np.testing.assert_array_equal(h2, h * h + np.float16(0.5))
+    np.testing.assert_array_equal(q, i % 3 != 0)
+    np.testing.assert_array_equal(u, (i * 100 + 250) % 256)
+    np.testing.assert_array_equal(y, w.real + w.imag)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_shared_memory(engine: str) -> None:
+    x = np.arange(64, dtype=np.float32)
+    y, _ = run(shared_memory, (np.zeros(64, np.float32), x), engine, dynamic_shared=256)
+    i = np.arange(64)
+    np.testing.assert_array_equal(y, 2 * (i % 32) + (i % 32 + 32) + 2 * (63 - i))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_atomics_and_warp_functions(engine: str) -> None:
+    y, _ = run(atomics_and_warps, (np.zeros(64), np.ones(64)), engine)
+    assert y.tolist() == [64, 63, *[1] * 62]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_variables_of_one_path(engine: str) -> None:
+    y, *_ = run(maybe_unassigned, (np.zeros(64), np.arange(64.0), np.zeros(64)), engine)
+    i = np.arange(64)
+    np.testing.assert_array_equal(y, np.where(i > 7, i + 5, 0) + np.where(i > 3, -1, 1))

@@ -68,7 +68,8 @@ class Arrays:
 def call(function: object, *arguments: Value, b: Any = None, **named: Value) -> Any:
     handler = library.find(function)
     assert handler is not None
-    return handler(library.Call(b or Emitted(), list(arguments), named, Arrays))
+    builder: Any = b or Emitted()
+    return handler(library.Call(builder, list(arguments), named, Arrays))
 
 
 def unknown(b: Emitted, name: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from wsemu.frontend.promotion import number_type, resolve, unify
 from wsemu.frontend.values import NUMBERS, float32, float64, int8, int32, int64, uint8, uint32, uint64
 
-COLUMNS = "bool int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()  # noqa: SIM905 - one line of the matrix
+COLUMNS = "bool int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()
 
 # operator; then a row for each left operand: its type, and the result for each right operand (-: does not compile)
 MATRIX = """

@@ -1,6 +1,7 @@
 """Every arithmetic operation of the table, as the VM runs it, against exact arithmetic on random and edge values.
 
-The oracle is `reference_operations.semantics` (Python integers, fractions, correctly rounded floats); it shares no code with
+The oracle is `reference_operations.semantics` (Python integers, fractions, correctly rounded floats); it shares no
+code with
 the VM.  Full and partial masks: lanes that are off keep their old value.
 """
 
@@ -23,9 +24,10 @@ OPERANDS = ("a", "b", "c", "imm")
 UINT = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
 FLOAT_EDGES = (
-    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 127.5, 128.0, 255.0, 256.5, 32767.5, 65504.0, 65520.0, 2.0**31, -(2.0**31),
-    2.0**32, 2.0**53, 2.0**63, -(2.0**63), 2.0**64, 1e-8, 5.96e-8, 2.0**-24, 2.0**-25, 2.0**-126, 2.0**-149, 1e-45, 3.4028234e38,
-    math.inf, -math.inf, math.nan, math.pi, 1 + 2.0**-11, 1 + 2.0**-11 + 2.0**-30, 2.0**-1074, 1.7976931348623157e308,
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 127.5, 128.0, 255.0, 256.5, 32767.5, 65504.0, 65520.0,
+    2.0**31, -(2.0**31), 2.0**32, 2.0**53, 2.0**63, -(2.0**63), 2.0**64, 1e-8, 5.96e-8, 2.0**-24, 2.0**-25,
+    2.0**-126, 2.0**-149, 1e-45, 3.4028234e38, math.inf, -math.inf, math.nan, math.pi, 1 + 2.0**-11,
+    1 + 2.0**-11 + 2.0**-30, 2.0**-1074, 1.7976931348623157e308,
 )  # fmt: skip
 # Python's gamma functions are not the C library's: relative, and absolute below 1
 GAMMA_TOLERANCE = 1e-14

@@ -18,6 +18,7 @@ from wsemu.frontend.graph import Register
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import choose, describe, part_type, register, scalar_cast
 from wsemu.frontend.values import (
+    NUMBERS,
     ArrayValue,
     Bound,
     ComplexValue,
@@ -31,12 +32,14 @@ from wsemu.frontend.values import (
     int64,
 )
 
+_ELEMENTS = {np.dtype(t.name): t for t in NUMBERS.values()}
+"""the common case of `number_type`"""
 ZERO, ONE = Scalar(int64, None, 0), Scalar(int64, None, 1)
 
 
 def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     """The number type of an element; KernelError for one that kernels cannot hold."""
-    found = number_type(dtype)
+    found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
         raise KernelError(
             f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"

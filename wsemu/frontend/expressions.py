@@ -125,7 +125,7 @@ class Expressions:
     # -- leaves -------------------------------------------------------------------------------------------------------
     def get_Constant(self: Walker, node: ast.Constant) -> Value:
         if isinstance(node.value, (bool, int, float, complex)):
-            self.node = node
+            self.at(node)
             return self.host_number(node.value, "this number")
         return Static(node.value)
 
@@ -218,15 +218,20 @@ class Expressions:
         return self.select(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse), simple)
 
     def get_Compare(self: Walker, node: ast.Compare) -> Value:
-        left = self.evaluate(node.left)
-        result: Scalar | None = None
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(right_node)
-            self.at(node)
-            one = self.compare_one(node, op, left, right)
-            result = one if result is None else both(self.b, result, one)
-            left = right
-        assert result is not None
+        return self.compare_from(node, 0, self.evaluate(node.left))
+
+    def compare_from(self: Walker, node: ast.Compare, at: int, left: Value) -> Scalar:
+        """The comparisons of a chain from number `at` on; a later operand is evaluated only if those before it hold."""
+        right = self.evaluate(node.comparators[at])
+        self.at(node)
+        one = self.compare_one(node, node.ops[at], left, right)
+        rest = node.comparators[at + 1 :]
+        if not rest or one.literal is False:
+            return one
+        if one.literal or all(map(is_simple, rest)):
+            return both(self.b, one, self.compare_from(node, at + 1, right))
+        result = self.either_way(one, lambda: self.compare_from(node, at + 1, right), lambda: constant(boolean, False))
+        assert isinstance(result, Scalar)
         return result
 
     def compare_one(self: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Scalar:

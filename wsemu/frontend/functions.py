@@ -193,9 +193,12 @@ class Functions:
         flags = function.__code__.co_flags
         if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             kind = "a generator" if flags & inspect.CO_GENERATOR else "an `async` function"
-            raise self.unsupported(
-                node, f"`{function.__name__}` is {kind}", "store values into an array, or return a tuple"
-            )
+            remedy = "store values into an array, or return a tuple"
+            error = self.unsupported(node, f"`{function.__name__}` is {kind}", remedy)
+            if error.span is None:
+                source = source_of(function)
+                error.span = source.span(source.node)
+            raise error
 
     def walk_closure(
         self: Walker, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST

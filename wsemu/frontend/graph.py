@@ -1,6 +1,7 @@
 """What a front end hands to the assembler: a control-flow graph over typed virtual registers.
 
-A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register that
+A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register
+that
 nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `assemble.py` adds those.
 """
 
@@ -20,8 +21,10 @@ class Instruction:
     """`operation` of `bytecode.OPERATIONS`; `results` has one register, or n for a load of a vector, none for a store.
 
     Memory: operands[0] is the address register, `immediate` a byte offset; a store names its values in operands[1:].
-    Shuffles and match.all: results[1], if there, is the predicate.  Barriers: operands (id,) or (id, count) or (id, count, predicate).
-    `index`: operands (index, extent, stride, base).  A guarded instruction keeps its old result where the guard is false.
+    Shuffles and match.all: results[1], if there, is the predicate.  Barriers: operands (id,) or (id, count) or (id,
+    count, predicate).
+    `index`: operands (index, extent, stride, base).  A guarded instruction keeps its old result where the guard is
+    false.
     """
 
     operation: str

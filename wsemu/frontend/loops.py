@@ -12,13 +12,14 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wsemu.frontend import arithmetic, arrays, joining
+from wsemu.frontend import arithmetic, joining
 from wsemu.frontend.frames import Loop, Widen
 from wsemu.frontend.graph import Block
 from wsemu.frontend.joining import Carried, Edge
 from wsemu.frontend.scalars import both, constant, either, register, scalar_cast
 from wsemu.frontend.syntax import assigned_names
 from wsemu.frontend.values import ArrayValue, RangeValue, Scalar, Value, int64
+from wsemu.frontend.walk_builtins import Stepped, stepped
 
 if TYPE_CHECKING:
     from wsemu.frontend.walker import Walker
@@ -61,12 +62,13 @@ class Loops:
         match iterable:
             case RangeValue():
                 self.counted(node, iterable, lambda i: self.for_body(node, i), names, node.orelse)
-            case ArrayValue() if iterable.ndim:
-                span = RangeValue(constant(int64, 0), iterable.shape[0], constant(int64, 1))
+            case ArrayValue() | Stepped():
+                items = stepped(self, node.iter, iterable)
+                span = RangeValue(constant(int64, 0), items.count, constant(int64, 1))
 
                 def body(i: Scalar) -> None:
                     self.at(node.iter)
-                    self.for_body(node, arrays.subscript(self.b, iterable, i))
+                    self.for_body(node, items.item(i))
 
                 self.counted(node, span, body, names, node.orelse)
             case _:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu import cuda
 from wsemu.bytecode import ConstantArray
 from wsemu.frontend import arrays, joining, library
 from wsemu.frontend.scalars import describe, literal
@@ -28,11 +29,19 @@ from wsemu.frontend.values import (
     Value,
     int64,
 )
+from wsemu.marker import KernelFunction, KernelValue, Namespace
 
 if TYPE_CHECKING:
     from wsemu.frontend.walker import Walker
 
 BUILTINS = vars(builtins)
+_QUALIFIED = {
+    id(getattr(cuda, name)): f"cuda.{name}"
+    for name in dir(cuda)
+    if name not in cuda.HOST and name not in cuda.VECTORS and name not in ("libdevice", "types")
+    if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
+}
+"""id of a marker -> how a kernel has to name it"""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -86,6 +95,7 @@ class Names:
             return known
         for place in (frame.cells, frame.globals, BUILTINS):
             if name in place:
+                self.refuse_bare(node, name, place[name])
                 value = self.host_value(place[name], name)
                 if isinstance(value, Static):
                     frame.constants[name] = value
@@ -93,6 +103,13 @@ class Names:
         raise self.error(
             node, f"unknown name `{name}`", "define it before the kernel is launched, or check the spelling"
         )
+
+    def refuse_bare(self: Walker, node: ast.AST, name: str, value: Any) -> None:
+        """Numba-CUDA knows `cuda.threadIdx`, but not a `threadIdx` imported by its own name."""
+        full = _QUALIFIED.get(id(library.canonical(value)))
+        if full is not None:
+            what = f"`{name}` is `{full}` under a name that Numba-CUDA lacks"
+            raise self.error(node, what, f"write `{full}`, with `cuda` imported")
 
     def host_value(self: Walker, value: Any, name: str) -> Value:
         """A host object that a kernel names: numbers and arrays become constants."""

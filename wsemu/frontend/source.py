@@ -17,15 +17,20 @@ from wsemu.errors import KernelError, UnsupportedError
 class Source:
     """One function: its tree and the file it stands in."""
 
-    __slots__ = ("file", "node")
+    __slots__ = ("_spans", "file", "node")
 
     def __init__(self, file: str, node: ast.FunctionDef | ast.Lambda) -> None:
         self.file = file
         self.node = node
+        self._spans: dict[ast.AST, Span] = {}
 
     def span(self, node: ast.AST) -> Span:
-        at: Any = node
-        return Span(self.file, at.lineno, at.col_offset, at.end_lineno or at.lineno, at.end_col_offset or at.col_offset)
+        found = self._spans.get(node)
+        if found is None:
+            at: Any = node
+            end = (at.end_lineno or at.lineno, at.end_col_offset or at.col_offset)
+            found = self._spans[node] = Span(self.file, at.lineno, at.col_offset, *end)
+        return found
 
 
 @functools.lru_cache(maxsize=2048)

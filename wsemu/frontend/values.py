@@ -1,6 +1,7 @@
 """Types and values of a kernel while the front end walks through its source.
 
-A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an array, or
+A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an
+array, or
 something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
 """
 
@@ -60,7 +61,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Value):
-    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand, or None)."""
+    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand, or
+    None)."""
 
     type: NumberType
     register: Register | None
@@ -90,7 +92,8 @@ class TupleValue(Value):
 class ArrayValue(Value):
     """A view: element (i, j, ...) lies at `address + i * strides[0] + j * strides[1] + ...` bytes.
 
-    `space` is global, shared, local or constant; `name` the source name, for messages.  `writable` is False for constants.
+    `space` is global, shared, local or constant; `name` the source name, for messages.  `writable` is False for
+    constants.
     """
 
     dtype: np.dtype[Any]

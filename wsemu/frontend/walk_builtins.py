@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend import arithmetic
+from wsemu.frontend import arithmetic, arrays, library
 from wsemu.frontend.promotion import same, select
 from wsemu.frontend.scalars import constant, describe, literal, scalar_cast
 from wsemu.frontend.values import (
+    ArrayValue,
     ComplexValue,
     PatternValue,
     RangeValue,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
 """number of arguments -> the types in which Numba counts"""
+_LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
 _HOST_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "b": bool, "c": complex}
 
 
@@ -59,10 +62,50 @@ def _range(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
     return RangeValue(start, stop, step)
 
 
+@dataclass(frozen=True, slots=True)
+class Stepped(Value):
+    """What a `for` loop runs over, `count` items long: `item` gives number i."""
+
+    count: Scalar
+    item: Callable[[Scalar], Value]
+
+
+def stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
+    """An array, a range or a tuple as something that a loop counts through."""
+    match value:
+        case Stepped():
+            return value
+        case ArrayValue() if value.ndim:
+            return Stepped(value.shape[0], lambda i: arrays.subscript(w.b, value, i))
+        case RangeValue():
+            count = _LENGTH(w.library_call("len", [value], {}))
+            assert isinstance(count, Scalar)
+            return Stepped(count, lambda i: _number_of_range(w, value, i))
+    items = TupleValue(w.items_of(node, value))
+    return Stepped(constant(int64, len(items.items)), lambda i: w.tuple_item(node, items, i))
+
+
+def _number_of_range(w: Walker, span: RangeValue, i: Scalar) -> Value:
+    distance = arithmetic.binary(w.b, "*", i, span.step)
+    return arithmetic.cast(w.b, arithmetic.binary(w.b, "+", span.start, distance), span.start.type)
+
+
+def _in_pieces(value: Value) -> bool:
+    """Whether a loop over it has to count: its length is known at run time only."""
+    if isinstance(value, ArrayValue):
+        return not value.ndim or value.shape[0].literal is None
+    if isinstance(value, RangeValue):
+        return any(part.literal is None for part in (value.start, value.stop, value.step))
+    return isinstance(value, Stepped)
+
+
 def _enumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     start = kwargs.pop("start", literal(0))
     _counted(w, node, "enumerate", args, kwargs, 1, 2)
     start = args[1] if len(args) > 1 else start
+    if _in_pieces(args[0]):
+        whole = stepped(w, node, args[0])
+        return Stepped(whole.count, lambda i: TupleValue((arithmetic.binary(w.b, "+", start, i), whole.item(i))))
     items = w.items_of(node, args[0])
     numbers = (arithmetic.binary(w.b, "+", start, literal(n)) for n in range(len(items)))
     return TupleValue(tuple(TupleValue((n, item)) for n, item in zip(numbers, items, strict=True)))
@@ -70,6 +113,12 @@ def _enumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, V
 
 def _zip(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     _counted(w, node, "zip", args, {k: v for k, v in kwargs.items() if k != "strict"}, *range(1, max(len(args), 1) + 1))
+    if any(map(_in_pieces, args)):
+        parts = [stepped(w, node, value) for value in args]
+        counts: list[Value] = [part.count for part in parts]
+        count = _SMALLEST(w.library_call("min", counts, {})) if len(counts) > 1 else counts[0]
+        assert isinstance(count, Scalar)
+        return Stepped(count, lambda i: TupleValue(tuple(part.item(i) for part in parts)))
     columns = [w.items_of(node, a) for a in args]
     return TupleValue(tuple(TupleValue(items) for items in zip(*columns, strict=False)))
 
