@@ -104,7 +104,7 @@ def explain(places: Places) -> list[Finding]:
     deadlock = Finding(
         code="deadlock",
         message=f"{len(waiting)} of {len(waiting)} live warps wait on named barriers that cannot complete",
-        sites=_unique(sites),
+        sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=_help(places, groups, edges, cycle),
     )

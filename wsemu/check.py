@@ -206,7 +206,7 @@ def _report(
     failed = any(finding.severity == "error" for finding in findings)
     reasons = _incomplete(program, outcome, places, budget)
     said = [*notes, *reasons]
-    if failed and any(array.segment for array in places.arrays):
+    if failed and _wrote_arrays(program, outcome):
         said.append("the arrays hold what was stored until then: do not use them")
     return Report(
         kernel=program.name,
@@ -221,6 +221,16 @@ def _report(
         proof=PROOF,
         seconds=seconds,
     )
+
+
+def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
+    """Whether any store or atomic was made that may have gone to an argument."""
+    for pc, executions in enumerate(outcome.executions):
+        kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
+        access = outcome.accesses.get(pc)  # the reference does not count sectors
+        if executions and (kind == "atomic" or (kind == "store" and (access is None or access.sectors))):
+            return True
+    return False
 
 
 def _explain(raw: RawFinding, places: Places) -> Finding:

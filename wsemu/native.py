@@ -24,7 +24,18 @@ import llvmlite.binding as llvm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SOURCES = ("bytecode", "operations", "layout", "machine", "memory", "named_barrier", "warp_operations", "codes", "vm")
+SOURCES = (
+    "bytecode",
+    "operations",
+    "layout",
+    "machine",
+    "memory",
+    "named_barrier",
+    "warp_operations",
+    "codes",
+    "vm",
+    "native",
+)
 """modules whose text ends up in the compiled VM"""
 COMPILING = "wsemu: compiling the VM, once per installation (about 9 s)"
 MAGIC = b"wsemu object code 1\n"

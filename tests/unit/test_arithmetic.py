@@ -312,13 +312,13 @@ def test_power_with_any_exponent_is_that_of_the_known_one(base: int) -> None:
         emitted = a.binary(b, "**", b.unknown(type_, base), b.unknown(int32, exponent))
         assert isinstance(emitted, Scalar)
         # the library's pow is for exponents beyond 65536: any number will do here
-        emitted = _with_library(b, type_, base, exponent)
+        emitted = _with_library(type_, base, exponent)
         known = a.binary(recorder(), "**", constant(type_, base), lit(exponent))
         assert isinstance(known, Scalar)
         assert same(emitted, known.literal), (type_, base, exponent)
 
 
-def _with_library(b: Recorder, type_: Any, base: float, exponent: int) -> Any:
+def _with_library(type_: Any, base: float, exponent: int) -> Any:
     class WithPow(Recorder):
         def emit(self, operation: str, *operands: int, immediate: int = 0) -> int:
             register = super().emit(operation, *operands, immediate=immediate)

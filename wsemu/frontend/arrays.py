@@ -175,6 +175,11 @@ def field(b: Builder, record: RecordValue, name: str) -> tuple[np.dtype[Any], Re
             remedy=f"its fields are {', '.join(record.dtype.names or ())}",
         )
     dtype, offset = fields[name][:2]
+    if offset % dtype.base.alignment:  # as in Numba-CUDA
+        raise KernelError(
+            f"field `{name}` of record `{record.name}` is a {dtype.base} at byte {offset}, which is not aligned",
+            remedy="make the dtype with `np.dtype(..., align=True)`",
+        )
     return dtype, record.address, record.offset + offset
 
 

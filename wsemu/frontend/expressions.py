@@ -212,7 +212,7 @@ class Expressions:
 
     def get_IfExp(self: Walker, node: ast.IfExp) -> Value:
         test = self.condition(node.test)
-        if test.literal is not None:
+        if test.literal is not None and not self.is_assumed(node.test):
             return self.evaluate(node.body if test.literal else node.orelse)
         simple = is_simple(node.body) and is_simple(node.orelse)
         return self.select(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse), simple)

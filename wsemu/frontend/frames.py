@@ -52,5 +52,7 @@ class Frame:
     """names read in a loop before the assignment further down in its body was walked"""
     env: Environment = dataclasses.field(default_factory=dict)
     """its variables while a function that it calls is walked"""
+    known: frozenset[str] = frozenset()
+    """parameters whose numbers happen to be known: Numba types a function without them"""
     constants: dict[str, Value] = dataclasses.field(default_factory=dict)
     """host objects that it names"""

@@ -186,6 +186,7 @@ class Functions:
         assigned = frozenset((*code.co_varnames, *code.co_cellvars))
         frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
         env = self.bind_arguments(source.node.args, args, kwargs, function.__name__, self.host_defaults(function), node)
+        frame.known = frozenset(name for name, value in env.items() if is_known(value))
         return self.enter(frame, env, source.node, node)
 
     def check_function(self: Walker, function: FunctionType, node: ast.AST | None) -> None:
@@ -365,6 +366,13 @@ class Functions:
         if not isinstance(function, FunctionType):  # object's own, which does nothing
             return receiver
         return self.walk_function(function, [receiver, *args], kwargs, node, builds=function.__code__.co_varnames[0])
+
+
+def is_known(value: Value) -> bool:
+    """Whether a value is, or has in it, a number known at compile time."""
+    if isinstance(value, TupleValue):
+        return any(map(is_known, value.items))
+    return isinstance(value, Scalar) and value.literal is not None
 
 
 def _plain(function: Any) -> Any:

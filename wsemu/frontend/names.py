@@ -16,7 +16,9 @@ import numpy as np
 from wsemu import cuda
 from wsemu.bytecode import ConstantArray
 from wsemu.frontend import arrays, joining, library
+from wsemu.frontend.frames import Frame
 from wsemu.frontend.scalars import describe, literal
+from wsemu.frontend.syntax import derived_names, names_in
 from wsemu.frontend.values import (
     ArrayValue,
     Bound,
@@ -68,6 +70,18 @@ class Names:
 
     def get_Name(self: Walker, node: ast.Name) -> Value:
         return self.read_name(node, node.id)
+
+    def is_assumed(self: Walker, node: ast.expr) -> bool:
+        """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
+
+        A branch on it is typed with both its arms, though only one of them can run.
+        """
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.known and names_in(node) & derived_names(frame.source.node, frame.known):
+                return True
+            frame = frame.maker
+        return False
 
     def read_name(self: Walker, node: ast.AST, name: str) -> Value:
         """The variable, the variable of an enclosing function, or the host object of this name."""

@@ -267,7 +267,7 @@ class Statements:
     # -- branches -----------------------------------------------------------------------------------------------------
     def do_If(self: Walker, node: ast.If) -> None:
         condition = self.condition(node.test)
-        if condition.literal is not None:
+        if condition.literal is not None and not self.is_assumed(node.test):
             self.suite(node.body if condition.literal else node.orelse)
             return
         self.branch(

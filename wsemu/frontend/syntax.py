@@ -51,6 +51,32 @@ def _collect(node: ast.AST, found: list[str]) -> None:
 
 
 @functools.lru_cache(maxsize=FACTS)
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Every name in a piece of source."""
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+@functools.lru_cache(maxsize=FACTS)
+def derived_names(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
+    """`names`, and the variables of a function that are computed from them."""
+    found = set(names)
+    pairs = []
+    for part in ast.walk(function):
+        match part:
+            case ast.Assign(targets=targets, value=value):
+                pairs += [(target, value) for target in targets]
+            case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                pairs.append((target, value))
+            case ast.For(target=target, iter=iterable):
+                pairs.append((target, iterable))
+    while True:
+        more = {name for target, value in pairs if names_in(value) & found for name in names_in(target)}
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+@functools.lru_cache(maxsize=FACTS)
 def calls_of(node: ast.AST, name: str) -> int:
     """How many calls of a function by this bare name stand in a piece of source."""
     return sum(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(node))
