@@ -225,10 +225,9 @@ def _report(
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
     """Whether any store or atomic was made that may have gone to an argument."""
-    for pc, executions in enumerate(outcome.executions):
+    for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
-        access = outcome.accesses.get(pc)  # the reference does not count sectors
-        if executions and (kind == "atomic" or (kind == "store" and (access is None or access.sectors))):
+        if kind == "atomic" or (kind == "store" and access.sectors):
             return True
     return False
 

@@ -199,6 +199,9 @@ class _Layout:
         self._blocks = blocks
         self._offset = offset
         self._forward = {index: self._through(index, sections) for index in blocks}
+        self._ends = self._returns(sections)
+        self._leaving: dict[int, bool] = {}
+        """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
         self._successors = self._threaded()
         self._order = list(self._successors)
         self._meets = immediate_post_dominators(self._successors)
@@ -234,9 +237,34 @@ class _Layout:
             index = stack.pop()
             if index not in following:
                 targets = tuple(self._forward[successor] for successor in self._blocks[index].successors)
-                following[index] = targets[:1] if len(targets) == 2 and targets[0] == targets[1] else targets
+                if len(targets) == 2:
+                    targets = self._stays(index, targets)
+                following[index] = targets
                 stack.extend(targets)
         return {index: following[index] for index in self._blocks if index in following}
+
+    def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
+        """Blocks of an early return: one way leads there, and the thread ends.  The end of the kernel is no such block:
+        there the lanes of a branch meet."""
+        ways = [successor for block in self._blocks.values() for successor in block.successors]
+        return {
+            index
+            for index, block in self._blocks.items()
+            if block.end == "exit" and not block.successors and not sections[index] and ways.count(index) == 1
+        }
+
+    def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:
+        """A branch's successors without the one that only ends the thread: its lanes leave at once, by a guarded exit.
+
+        As on the hardware, they are then gone for the barriers that the others come to.
+        """
+        taken, other = targets
+        if taken == other:
+            return targets[:1]
+        if (taken in self._ends) != (other in self._ends):
+            self._leaving[index] = other in self._ends
+            return (taken if other in self._ends else other,)
+        return targets
 
     def _emit(self, index: int, following: int, section: list[Fields], places: list[Place]) -> None:
         """Append one block; `following` is the block laid out after it."""
@@ -252,6 +280,9 @@ class _Layout:
             trap = block.end == "trap"
             self._append([_TRAP if trap else _EXIT, 0, 0, 0, 0, 0, block.trap if trap else 0, 0], place)
         elif len(successors) == 1:
+            if index in self._leaving:
+                guard = 2 * self._offset[block.predicate] + self._leaving[index]
+                self._append([_EXIT, guard, 0, 0, 0, 0, 0, 0], place)
             self._jump(successors[0], following, place)
         else:
             self._branch(block, successors, following, place)

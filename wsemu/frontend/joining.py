@@ -63,11 +63,12 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
             b.jump(source, block)
     if len(edges) == 1:
         return dict(edges[0][1])
-    names = dict.fromkeys(name for _, env in edges for name in env)
-    result = {}
+    sources, environments = [source for source, _ in edges], [env for _, env in edges]
+    result = dict(environments[0])  # most variables are the same on every path
+    names = {name: None for env in environments[1:] for name, value in env.items() if result.get(name) is not value}
+    names.update({name: None for name in result if any(name not in env for env in environments)})
     for name in names:
-        values = [env.get(name) for _, env in edges]
-        result[name] = merged(b, block, [source for source, _ in edges], values)
+        result[name] = merged(b, block, sources, [env.get(name) for env in environments])
     return result
 
 

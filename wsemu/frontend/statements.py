@@ -153,7 +153,10 @@ class Statements:
         frame = self.frame
         if len(self.frames) == 1 and value is not NONE and not (isinstance(value, Static) and value.object is None):
             raise self.error(node.value or node, "a kernel returns a value", "store results in an array argument")
-        frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else value))
+        if len(self.frames) == 1:  # a kernel's return is the end of the thread, here and now
+            self.b.finish(self.b.block, "exit")
+        else:
+            frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else value))
         self.reachable = False
 
     def do_Assert(self: Walker, node: ast.Assert) -> None:

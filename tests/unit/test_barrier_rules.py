@@ -1,0 +1,318 @@
+"""Named barriers: the rules B1 to B13 of docs/semantics.md, each on both engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, ptx
+
+ENGINES = ("vm", "reference")
+
+
+@pytest.fixture(params=ENGINES)
+def run(request: pytest.FixtureRequest) -> Any:
+    """Check a kernel of one CTA on one engine."""
+
+    def check(kernel: Any, block: int, *arguments: Any, **options: Any) -> Any:
+        return wsemu.check(kernel, 1, block, arguments, engine=request.param, **options)
+
+    return check
+
+
+def codes(report: Any) -> list[str]:
+    return [finding.code for finding in report.findings]
+
+
+def numbers(n: int) -> Any:
+    return np.zeros(n, np.int64)
+
+
+@cuda.jit
+def sync_by(out, barrier, count):
+    ptx.bar_sync(barrier, count)
+    out[cuda.threadIdx.x] = 1
+
+
+@pytest.mark.parametrize("barrier", [0, 7, 15])
+def test_b1_ids_0_to_15_are_good(run, barrier):
+    out = numbers(64)
+    assert run(sync_by, 64, out, barrier, 64).verdict == "verified"
+    assert out.all()
+
+
+@pytest.mark.parametrize("barrier", [16, 20, -1])
+def test_b1_another_id_is_invalid(run, barrier):
+    report = run(sync_by, 64, numbers(64), barrier, 64)
+    assert report.verdict == "failed"
+    assert codes(report)[0] == "invalid-barrier"
+    assert str(barrier) in report.findings[0].message
+
+
+@pytest.mark.parametrize("count", [48, 100, 0, -32])
+def test_b2_a_count_is_a_multiple_of_32(run, count):
+    report = run(sync_by, 64, numbers(64), 1, count)
+    assert codes(report)[0] == "invalid-barrier"
+    assert "multiple of 32" in report.findings[0].message
+
+
+@cuda.jit
+def elected_lane(out):
+    t = cuda.threadIdx.x
+    if t < 32:
+        if t != 5:
+            return
+        ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        out[t] = 1
+
+
+def test_b3_an_operation_counts_its_whole_warp(run):
+    out = numbers(64)
+    assert run(elected_lane, 64, out).verdict == "verified"
+    assert out[32:].all()
+
+
+def test_b3_a_partial_warp_counts_32(run):
+    out = numbers(100)
+    assert run(sync_by, 100, out, 1, 128).verdict == "verified"
+    assert out.all()
+
+
+@cuda.jit
+def arrive_then_store(out):
+    t = cuda.threadIdx.x
+    if t < 32:
+        ptx.bar_arrive(1, 64)
+        out[t] = 7
+        ptx.bar_arrive(2, 64)
+    else:
+        ptx.bar_sync(2, 64)
+        ptx.bar_sync(1, 64)
+        out[t] = out[t - 32]
+
+
+def test_b4_arrive_does_not_wait(run):
+    out = numbers(64)
+    assert run(arrive_then_store, 64, out).verdict == "verified"
+    assert (out == 7).all()
+
+
+@cuda.jit
+def many_generations(out, n):
+    for _ in range(n):
+        ptx.bar_sync(3, 64)
+    out[cuda.threadIdx.x] = n
+
+
+def test_b4_completion_resets_the_barrier(run):
+    out = numbers(64)
+    assert run(many_generations, 64, out, 10).verdict == "verified"
+    assert (out == 10).all()
+
+
+@cuda.jit
+def two_counts():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_sync(1, 64)
+    else:
+        ptx.bar_sync(1, 96)
+
+
+def test_b5_one_count_per_generation(run):
+    report = run(two_counts, 96)
+    assert codes(report)[0] == "count-mismatch"
+    lines = {site.line for site in report.findings[0].sites}
+    assert len(lines) == 2
+
+
+@cuda.jit
+def arrives_twice(out):
+    t = cuda.threadIdx.x
+    if t < 32:
+        ptx.bar_arrive(1, 96)
+        ptx.bar_arrive(1, 96)
+    else:
+        ptx.bar_sync(1, 96)
+        out[t] = 1
+
+
+def test_b6_a_warp_may_arrive_twice(run):
+    out = numbers(64)
+    run(arrives_twice, 64, out)
+    assert out[32:].all()
+
+
+@cuda.jit
+def exits_then_whole(out):
+    t = cuda.threadIdx.x
+    if t >= 64:
+        return
+    cuda.syncthreads()
+    out[t] = 1
+
+
+def test_b7_without_a_count_exited_warps_do_not_count(run):
+    out = numbers(64)
+    assert run(exits_then_whole, 128, out).verdict == "verified"
+    assert out.all()
+
+
+@cuda.jit
+def exits_late(out):
+    t = cuda.threadIdx.x
+    if t < 32:
+        cuda.syncthreads()
+        out[t] = 1
+    else:
+        for k in range(5):
+            out[t] = k
+
+
+def test_b7_a_warp_that_exits_later_releases_those_that_wait(run):
+    out = numbers(64)
+    assert run(exits_late, 64, out).verdict == "verified"
+    assert (out[:32] == 1).all()
+
+
+@cuda.jit
+def exits_with_count():
+    if cuda.threadIdx.x >= 32:
+        return
+    ptx.bar_sync(1, 64)
+
+
+def test_b8_with_a_count_exited_warps_still_count(run):
+    report = run(exits_with_count, 64)
+    assert codes(report) == ["deadlock"]
+    assert "1 of 1 live warps" in report.findings[0].message
+    assert any("waits for warps that have exited (warp 1)" in note for note in report.findings[0].notes)
+
+
+@cuda.jit
+def three_of_two():
+    ptx.bar_sync(1, 64)
+
+
+def test_b9_surplus_arrivals_open_the_next_generation(run):
+    report = run(three_of_two, 96)
+    assert set(codes(report)) == {"deadlock", "oversubscribed"}
+    assert "generation 1 has 32 of 64" in report.findings[0].sites[0].text
+
+
+@cuda.jit
+def only_arrivals():
+    ptx.bar_arrive(1, 64)
+
+
+def test_b10_arrivals_alone_complete_a_generation(run):
+    report = run(only_arrivals, 64)
+    assert codes(report) == ["all-arrive"]
+    assert report.verdict == "failed"
+
+
+@cuda.jit
+def one_arrival():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 64)
+
+
+def test_b11_arrivals_left_over_are_a_warning(run):
+    report = run(one_arrival, 64)
+    assert codes(report) == ["dangling-arrive"]
+    assert report.verdict == "verified"
+    assert report.findings[0].severity == "warning"
+
+
+@cuda.jit
+def half_a_warp(out):
+    t = cuda.threadIdx.x
+    if t % 32 < 16:
+        cuda.syncthreads()
+    out[t] = 1
+
+
+def test_b12_aligned_forms_need_a_converged_warp(run):
+    report = run(half_a_warp, 32, numbers(32))
+    assert "barrier-divergence" in codes(report)
+    assert "lanes 0-15" in report.findings[0].sites[0].text
+
+
+@cuda.jit
+def unaligned_at_two_places(out):
+    t = cuda.threadIdx.x
+    if t % 2 == 0:
+        ptx.barrier_sync(1, 64)
+        out[t] = 1
+    else:
+        ptx.barrier_sync(1, 64)
+        out[t] = 2
+
+
+def test_b12_the_unaligned_form_completes_from_two_places(run):
+    out = numbers(64)
+    assert run(unaligned_at_two_places, 64, out).verdict == "verified"
+    assert (out == [1, 2] * 32).all()
+
+
+@cuda.jit
+def pass_on(x, y):
+    tile = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    if t < 32:
+        ptx.bar_sync(1, 64)
+        y[t] = tile[31 - t]
+    else:
+        tile[t - 32] = x[t - 32]
+        ptx.bar_arrive(1, 64)
+
+
+def test_b13_what_precedes_an_arrive_is_seen_after_the_sync(run):
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    assert run(pass_on, 64, x, y).verdict == "verified"
+    assert (y == x[::-1]).all()
+
+
+@cuda.jit
+def reductions(out):
+    t = cuda.threadIdx.x
+    out[0, t] = cuda.syncthreads_count(t % 3)
+    out[1, t] = cuda.syncthreads_and(int(t < 64))
+    out[2, t] = cuda.syncthreads_or(int(t == 40))
+    out[3, t] = ptx.bar_red_popc(2, 64, t < 10)
+    out[4, t] = ptx.bar_red_and(3, 64, t < 63)
+    out[5, t] = ptx.bar_red_or(4, 64, t > 100)
+
+
+def test_reductions_over_the_threads_of_a_barrier(run):
+    out = np.zeros((6, 64), np.int64)
+    assert run(reductions, 64, out).verdict == "verified"
+    assert [set(row.tolist()) for row in out] == [{42}, {1}, {1}, {10}, {0}, {0}]
+
+
+@cuda.jit
+def asks_for_more(out):
+    ptx.bar_sync(1, 160)
+    out[cuda.threadIdx.x] = 1
+
+
+def test_a_count_beyond_the_cta_can_never_be_met(run):
+    report = run(asks_for_more, 128, numbers(128))
+    assert "oversubscribed" in codes(report)
+    assert "160" in next(f.message for f in report.findings if f.code == "oversubscribed")
+
+
+@cuda.jit
+def id_from_data(ids):
+    ptx.bar_sync(ids[cuda.threadIdx.x], 64)
+
+
+def test_ids_at_run_time(run):
+    assert run(id_from_data, 64, np.full(64, 5)).verdict == "verified"
+    report = run(id_from_data, 64, np.arange(64) % 2)
+    assert codes(report)[0] == "invalid-barrier"
+    assert "differs between the lanes" in report.findings[0].message
