@@ -1,0 +1,160 @@
+"""Bad input gets a message that names the thing, the place and the remedy; what is refused leaves the arrays alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, ptx
+from wsemu.errors import KernelError, UnsupportedError, UsageError
+
+
+@cuda.jit
+def fill(y, n):
+    i = cuda.grid(1)
+    if i < n:
+        y[i] = 1
+
+
+@cuda.jit
+def float_index(y):
+    y[cuda.threadIdx.x / 2] = 1
+
+
+@cuda.jit
+def unknown_function(y):
+    y[0] = sorted(y)
+
+
+@cuda.jit
+def unknown_name(y):
+    y[0] = nothing_of_that_name  # noqa: F821
+
+
+@cuda.jit
+def endless(y):
+    while True:
+        y[0] += 1
+
+
+@cuda.jit
+def barrier_from_data(ids):
+    ptx.bar_sync(ids[0], 32)
+
+
+@cuda.jit
+def huge_shared():
+    tile = cuda.shared.array(1 << 29, np.float32)
+    tile[0] = 1
+
+
+@cuda.jit
+def past_the_end(y):
+    y[cuda.threadIdx.x + 1] = 1
+
+
+ARRAY = np.zeros(32)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "args", "words"),
+    [
+        (1, 1025, (ARRAY, 1), ("block of 1,025 threads", "at most 1,024", "sm_90")),
+        (1, (32, 33), (ARRAY, 1), ("1,056 threads", "at most 1,024")),
+        (1, (1, 1, 65), (ARRAY, 1), ("block.z is 65", "at most 64")),
+        ((1, 70000), 32, (ARRAY, 1), ("grid.y is 70,000", "at most 65,535")),
+        (0, 32, (ARRAY, 1), ("grid 0 is empty",)),
+        (1.5, 32, (ARRAY, 1), ("grid", "float")),
+        (1, "32", (ARRAY, 1), ("block", "str")),
+        (1, 32, (ARRAY,), ("`fill` got 1 arguments of 2", "missing `n`")),
+        (1, 32, (ARRAY, 1, 2), ("`fill` takes 2 arguments (y, n), not 3",)),
+        (1, 32, ([0.0] * 32, 1), ("argument `y` is a list", "np.asarray")),
+        (1, 32, ("text", 1), ("argument `y` is a str",)),
+        (1, 32, (None, 1), ("argument `y` is None",)),
+        (1, 32, (np.array(["a"]), 1), ("argument `y` is an array of <U1",)),
+        (1, 32, ARRAY[0], ("args is",)),
+    ],
+)
+def test_a_launch_that_is_refused_says_why(grid, block, args, words):
+    before = ARRAY.copy()
+    with pytest.raises(UsageError) as refused:
+        wsemu.check(fill, grid, block, args)
+    for word in words:
+        assert word in str(refused.value)
+    assert (before == ARRAY).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"arch": "sm_1"}, "unknown arch 'sm_1'"),
+        ({"engine": "gpu"}, "no engine 'gpu'"),
+        ({"budget": 0}, "budget of 0"),
+        ({"dynamic_shared": 1 << 20}, "at most 232,448 on sm_90"),
+        ({"dynamic_shared": -1}, "give 0 or more"),
+    ],
+)
+def test_an_option_that_is_refused_says_why(options, word):
+    with pytest.raises(UsageError, match=word):
+        wsemu.check(fill, 1, 32, (np.zeros(32), 1), **options)
+
+
+def test_what_is_no_kernel_is_refused():
+    with pytest.raises(UsageError, match="is no kernel"):
+        wsemu.check(3, 1, 32, ())  # type: ignore[arg-type, unused-ignore]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (float_index, ("float64", "int(")),
+        (unknown_function, ("sorted",)),
+        (unknown_name, ("nothing_of_that_name",)),
+    ],
+)
+def test_a_kernel_that_does_not_compile_says_where(kernel, words):
+    y = np.zeros(4)
+    with pytest.raises(KernelError) as refused:
+        wsemu.check(kernel, 1, 1, (y,))
+    text = str(refused.value)
+    assert all(word in text for word in words)
+    assert f"test_bad_input.py:{refused.value.span.line}:" in text  # type: ignore[union-attr, unused-ignore]
+    assert not y.any()
+
+
+def test_unsupported_is_an_error_of_its_own():
+    assert issubclass(UnsupportedError, KernelError)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_endless_loop_ends_at_the_step_budget(engine):
+    report = wsemu.check(endless, 1, 1, (np.zeros(1),), budget=1000, engine=engine)
+    assert report.verdict == "incomplete"
+    assert "step budget of 1,000 warp instructions used up" in report.notes[0]
+
+
+def test_a_barrier_id_from_data_is_checked():
+    report = wsemu.check(barrier_from_data, 1, 32, (np.array([99]),))
+    assert report.verdict == "failed"
+    assert report.findings[0].message == "barrier id 99 is not one of 0-15"
+
+
+def test_too_much_shared_memory_is_refused():
+    with pytest.raises(UsageError, match=r"2,147,483,648 bytes of shared memory \(`tile`\): at most 49,152 on sm_90"):
+        wsemu.check(huge_shared, 1, 32, ())
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_access_outside_is_left_out_and_said(engine):
+    y = np.zeros(8)
+    report = wsemu.check(past_the_end, 1, 8, (y,), engine=engine)
+    finding = report.findings[0]
+    assert (report.verdict, finding.code) == ("failed", "out-of-bounds")
+    assert finding.message == "index 8 lies outside `y`"
+    assert y.tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_failed_launch_says_that_arrays_were_written():
+    report = wsemu.check(past_the_end, 1, 8, (np.zeros(8),))
+    assert any("do not use them" in note for note in report.notes)
