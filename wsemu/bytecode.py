@@ -230,12 +230,13 @@ for _bits in (32, 64):
             ATOMICS[f"atom.{_what}.{_s}{_bits}"] = (f"{_what}.{_s}", f"b{_bits}")
     for _what in ("inc", "dec"):
         ATOMICS[f"atom.{_what}.u{_bits}"] = (_what, f"b{_bits}")
-    for _what in ("add", "min", "max"):
+    for _what in ("add", "min", "max", "nanmin", "nanmax"):
         ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
 for _name, (_what, _type) in ATOMICS.items():
     _define(
         _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),
-        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max ignore nan",
+        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max compare, so that nan on either "
+        "side leaves memory alone; nanmin/nanmax replace a nan in memory",
         "atomic", "atomic",
     )  # fmt: skip
 N_ATOMIC = len(OPERATIONS)
@@ -327,7 +328,7 @@ def access_shape(name: str) -> tuple[bool, int]:
     return store, size * n
 
 
-TURN = 512
+TURN = 128
 """warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
 _CHANGES_FLOW = tuple(OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 

@@ -734,7 +734,11 @@ def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
     if what == "dec":
         wrap = b.or_(b.icmp_unsigned("==", old, same(old, 0)), b.icmp_unsigned(">", old, operand))
         return b.select(wrap, operand, b.sub(old, same(old, 1)))
-    return number_min_max("<" if what == "min.f" else ">")(b, old, operand)
+    relation = ">" if what.endswith("min.f") else "<"  # min.f, nanmin.f; max.f, nanmax.f
+    if not what.startswith("nan"):
+        return b.select(b.fcmp_ordered(relation, old, operand), operand, old)
+    number = b.fcmp_ordered("ord", operand, operand)
+    return b.select(b.and_(number, b.fcmp_unordered(relation, old, operand)), operand, old)
 
 
 ATOMIC_RMW = {

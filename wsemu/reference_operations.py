@@ -454,6 +454,19 @@ semantics = {name: semantics[name] for name, operation in OPERATIONS.items() if 
 
 
 # -- atomics ------------------------------------------------------------------------------------------------------
+def _float_min_max(what: str, type_: str) -> Meaning:
+    """Atomic min and max compare; those with `nan` in their name also replace a nan in memory, but never by a nan."""
+    replaces_nan = what.startswith("nan")
+
+    def meaning(old: Bits, operand: Bits) -> Bits:
+        x, y = to_float(old, type_), to_float(operand, type_)
+        if math.isnan(x):
+            return operand if replaces_nan and not math.isnan(y) else old
+        return operand if (y < x if what.endswith("min") else y > x) else old
+
+    return meaning
+
+
 def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
     """(old, operand, new value of cas) -> what is written back."""
     n = 8 * SIZE[type_]
@@ -463,7 +476,7 @@ def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
     elif what in ("add", "and", "or", "xor"):
         operation = semantics[f"{what}.b{n}"]
     elif kind == "f":
-        operation = semantics[f"{base}.{type_}"]
+        operation = semantics[f"add.{type_}"] if base == "add" else _float_min_max(base, type_)
     else:
         operations: dict[str, Meaning] = {
             "exch": lambda old, operand: operand,

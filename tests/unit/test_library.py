@@ -210,20 +210,21 @@ def test_arguments_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "operation", "auxiliary"),
+    ("name", "dtype", "operation"),
     [
-        ("add", "i4", "atom.add.b32", 0), ("add", "f8", "atom.add.f64", 0), ("sub", "f4", "atom.add.f32", 0),
-        ("max", "f4", "atom.max.f32", 1), ("nanmax", "f4", "atom.max.f32", 0), ("min", "u4", "atom.min.u32", 0),
-        ("and_", "i8", "atom.and.b64", 0), ("exch", "u8", "atom.exch.b64", 0), ("inc", "u4", "atom.inc.u32", 0),
+        ("add", "i4", "atom.add.b32"), ("add", "f8", "atom.add.f64"), ("sub", "f4", "atom.add.f32"),
+        ("max", "f4", "atom.max.f32"), ("nanmax", "f4", "atom.nanmax.f32"), ("min", "u4", "atom.min.u32"),
+        ("nanmin", "i4", "atom.min.s32"), ("and_", "i8", "atom.and.b64"), ("exch", "u8", "atom.exch.b64"),
+        ("inc", "u4", "atom.inc.u32"),
     ],
 )  # fmt: skip
-def test_atomics(name: str, dtype: str, operation: str, auxiliary: int) -> None:
+def test_atomics(name: str, dtype: str, operation: str) -> None:
     b: Any = Emitted()
     value = call(getattr(cuda.atomic, name), array(dtype), literal(2), literal(3), b=b)
     assert b.operations[-1] == operation
     assert value.type.name == np.dtype(dtype).name
     details = b.details[0]
-    assert (details["immediate"], details["auxiliary"], details["array"]) == (16, auxiliary, "x")
+    assert (details["immediate"], details["array"]) == (16, "x")
 
 
 def test_atomics_refuse_other_types() -> None:

@@ -515,7 +515,10 @@ def test_rounding_agrees_with_numpy() -> None:
 @pytest.mark.parametrize(("what", "old", "operand", "new"), [
     ("inc.u32", 5, 5, 0), ("inc.u32", 4, 5, 5), ("dec.u32", 0, 5, 5), ("dec.u32", 9, 5, 5), ("dec.u32", 3, 5, 2),
     ("min.s32", FULL, 1, FULL), ("min.u32", FULL, 1, 1), ("exch.b64", 1, 2, 2),
-    ("max.f32", F32["nan"], F32["1"], F32["1"]),
+    ("max.f32", F32["1"], F32["-1"], F32["1"]), ("max.f32", F32["nan"], F32["1"], F32["nan"]),
+    ("min.f32", F32["1"], F32["nan"], F32["1"]), ("nanmax.f32", F32["nan"], F32["1"], F32["1"]),
+    ("nanmin.f32", F32["1"], F32["nan"], F32["1"]), ("max.f32", F32["-0"], F32["0"], F32["-0"]),
+    ("nanmin.f32", F32["0"], F32["-0"], F32["0"]), ("add.f32", F32["1"], F32["-1"], F32["0"]),
 ])  # fmt: skip
 def test_atomics_combine(what: str, old: int, operand: int, new: int) -> None:
     assert atomics[f"atom.{what}"](old, operand, 0) == new

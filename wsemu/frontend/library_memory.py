@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _INTEGERS = (int32, uint32, int64, uint64)
 _NUMBERS = (*_INTEGERS, float32, float64)
-UNCHANGED_BY_NAN = 1
-"""auxiliary of a float atom.min or atom.max that leaves memory alone if either operand is nan"""
 
 
 # -- arrays of the kernel --------------------------------------------------------------------------------------------
@@ -80,9 +78,7 @@ def _element(
     return target, type_
 
 
-def _atomic(
-    call: Any, operation: str, target: ArrayValue, index: list[Value], *values: Scalar, auxiliary: int = 0
-) -> Value:
+def _atomic(call: Any, operation: str, target: ArrayValue, index: list[Value], *values: Scalar) -> Value:
     """Emit one atomic operation; its result is the old element."""
     if len(index) != target.ndim:
         raise call.error(
@@ -93,13 +89,13 @@ def _atomic(
     type_ = values[0].type
     operands = (address, *(register(call.b, x) for x in values))
     (old,) = call.b.effect(
-        operation, operands, results=(type_.register,), immediate=offset, auxiliary=auxiliary, array=target.name,
+        operation, operands, results=(type_.register,), immediate=offset, array=target.name,
         element=str(target.dtype),
     )  # fmt: skip
     return result(type_, old)
 
 
-def _enter_atomic(function: KernelFunction, what: str, allowed: tuple[NumberType, ...], auxiliary: int = 0) -> None:
+def _enter_atomic(function: KernelFunction, what: str, allowed: tuple[NumberType, ...]) -> None:
     @means(function)
     def atomic(call: Any, ary: Value, idx: Value, val: Value) -> Value:
         target, type_ = _element(call, function, ary, allowed)
@@ -108,17 +104,16 @@ def _enter_atomic(function: KernelFunction, what: str, allowed: tuple[NumberType
         if what == "sub":
             operation = "add"
             value = compute(call.b, f"neg.{type_.register}", type_, value)
+        if type_.kind != "f":
+            operation = operation.removeprefix("nan")
         by_sign = operation in ("min", "max", "inc", "dec") or type_.kind == "f"
         suffix = type_.suffix if by_sign else f"b{type_.bits}"
-        flag = auxiliary if type_.kind == "f" else 0
         index = indices_of(call, idx, f"`{function.name}`")
-        return _atomic(call, f"atom.{operation}.{suffix}", target, index, value, auxiliary=flag)
+        return _atomic(call, f"atom.{operation}.{suffix}", target, index, value)
 
 
-for _name, _what in {"add": "add", "sub": "sub", "nanmax": "max", "nanmin": "min"}.items():
-    _enter_atomic(getattr(cuda.atomic, _name), _what, _NUMBERS)
-for _name in ("max", "min"):
-    _enter_atomic(getattr(cuda.atomic, _name), _name, _NUMBERS, UNCHANGED_BY_NAN)
+for _name in ("add", "sub", "max", "min", "nanmax", "nanmin"):
+    _enter_atomic(getattr(cuda.atomic, _name), _name, _NUMBERS)
 for _name, _what in {"and_": "and", "or_": "or", "xor": "xor", "exch": "exch"}.items():
     _enter_atomic(getattr(cuda.atomic, _name), _what, _INTEGERS)
 for _name in ("inc", "dec"):
