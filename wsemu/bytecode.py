@@ -235,8 +235,8 @@ for _bits in (32, 64):
 for _name, (_what, _type) in ATOMICS.items():
     _define(
         _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),
-        "read, combine with b, write back; lanes in order; inc/dec wrap at b; float min/max compare, so that nan on either "
-        "side leaves memory alone; nanmin/nanmax replace a nan in memory",
+        "read, combine with b, write back; lanes in order; inc/dec wrap at b; a nan on either side of a float min/max "
+        "leaves memory alone; nanmin/nanmax replace a nan in memory",
         "atomic", "atomic",
     )  # fmt: skip
 N_ATOMIC = len(OPERATIONS)

@@ -16,6 +16,7 @@ from wsemu.bytecode import (
     SHARED,
     SIZE,
 )
+from wsemu.reference_costs import charge
 from wsemu.reference_operations import atomics, unsigned
 from wsemu.reference_state import Segment, lanes_of
 
@@ -104,6 +105,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, False)
     _check_written(run, places, element * count)
+    charge(run, places, element * count, "load")
     for lane in lanes_of(lanes):
         for k in range(count):
             value = 0
@@ -116,7 +118,9 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
-    for lane, (segment, _, offset) in _places(run, fields, lanes, element * count, True).items():
+    places = _places(run, fields, lanes, element * count, True)
+    charge(run, places, element * count, "store")
+    for lane, (segment, _, offset) in places.items():
         for k in range(count):
             value = run.read(fields[2] + k * ROW, "b", lane)
             _put(segment, offset + k * element, value, element)
@@ -127,6 +131,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     size = SIZE[type_]
     places = _places(run, fields, lanes, size, True)
     _check_written(run, places, size)
+    charge(run, places, size, "atomic")
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))

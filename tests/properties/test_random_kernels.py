@@ -234,7 +234,7 @@ def test_both_engines_agree(source: str, seed: int) -> None:
         report = wsemu.check(kernel, 1, THREADS, (*inputs(seed), integers, reals), engine=engine)
         counters = report.counters
         found = [(f.code, f.sites[0].line, f.count) for f in report.findings]
-        counted = (counters.warp_instructions, counters.thread_operations, counters.instruction_mix)
+        counted = counters.model_dump()
         results.append((integers, reals, report.verdict, found, counted))
     (i1, r1, *rest1), (i2, r2, *rest2) = results
     assert same(i1, i2), source
