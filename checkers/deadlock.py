@@ -212,6 +212,8 @@ def _surplus(
         if state.generation == 0 or edges[group] or late != state.participants or not state.expected:
             continue
         users = sorted({*state.participants, *state.previous})
+        if len(users) * 32 <= state.expected:
+            continue
         message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
         text = (
             f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"

@@ -141,12 +141,19 @@ def _read_number(
     return Scalar(type_, result)
 
 
+def why_not_writable(target: ArrayValue | RecordValue) -> str:
+    """`constant` for a host array that the kernel names, `read-only` for an argument."""
+    return "constant" if target.space == "constant" else "read-only"
+
+
 def write(
     b: Builder, dtype: np.dtype[Any], address: Register, offset: int, target: ArrayValue | RecordValue, value: Value
 ) -> None:
     """Store a value at an address as `dtype`."""
     if not target.writable:
-        raise KernelError(f"`{target.name}` is constant", remedy="pass the array as an argument to write to it")
+        raise KernelError(
+            f"`{target.name}` is {why_not_writable(target)}", remedy="pass a writable array as an argument"
+        )
     if dtype.names is not None or dtype.subdtype is not None:
         raise KernelError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
     type_ = element_type(dtype, target.name)

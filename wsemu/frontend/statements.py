@@ -224,7 +224,8 @@ class Statements:
         if not isinstance(container, ArrayValue):
             raise self.error(node, f"{describe(container)} has no elements to assign", "use an array")
         if not container.writable:
-            raise self.error(node, f"`{container.name}` is constant", "pass the array as an argument to write to it")
+            why = arrays.why_not_writable(container)
+            raise self.error(node, f"`{container.name}` is {why}", "pass a writable array as an argument")
         items = arrays.indices_of(container, index)
         if len(items) == container.ndim and not any(isinstance(item, SliceValue) for item in items):
             arrays.store(self.b, container, items, value)
