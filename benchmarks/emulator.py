@@ -1,16 +1,14 @@
-"""Speed of the emulator, in one run on one core, beside a plain Numba loop and Numba's CUDA simulator on the same
-kernels.
+"""Speed of the emulator, in one run on one core, without and with its checks: beside a plain Numba loop and, by
+`peers.py`, beside other tools on the same kernels.
 
     python benchmarks/emulator.py
 
 Times are the best of several; `engine` is the time inside the VM, `launch` the whole call of `wsemu.check`, both per
-memory access
-of a thread.  Ratios hold within this run only.
+memory access of a thread.  Ratios hold within this run only.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,12 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
+import peers
 
 import wsemu
 from wsemu import execution
@@ -47,70 +46,102 @@ def best(run: Callable[[], Any], repeats: int = 5) -> float:
 
 
 class Engine:
-    """Measures what is spent inside the VM while something runs."""
+    """Measures what is spent inside the VM while something runs, and what shadow memory it takes."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.shadow_bytes = 0
         self._run = execution.Machine.run
 
     def __enter__(self) -> Engine:
-        def timed(machine: execution.Machine, *arguments: Any) -> int:
+        def timed(machine: execution.Machine, *arguments: Any, **options: Any) -> int:
             start = time.perf_counter()
-            status = self._run(machine, *arguments)
+            status = self._run(machine, *arguments, **options)
             self.seconds += time.perf_counter() - start
+            self.shadow_bytes = machine.planes.nbytes if machine.planes else 0
             return status
 
-        execution.Machine.run = timed  # type: ignore[method-assign]
+        execution.Machine.run = timed  # type: ignore[assignment, method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
         execution.Machine.run = self._run  # type: ignore[method-assign]
 
 
-def measure(kernel: Any, grid: int, block: int, args: tuple[Any, ...], repeats: int) -> tuple[float, float, Any]:
-    """(engine seconds, launch seconds, report), each the best of the repeats."""
+class Measured(NamedTuple):
+    """Seconds of a launch, each the best of the repeats."""
+
+    engine: float
+    launch: float
+    report: Any
+
+
+def measure(
+    kernel: Any, grid: int, block: int, args: tuple[Any, ...], repeats: int, checkers: tuple[str, ...] | None = ()
+) -> Measured:
+    """Without checks, unless `checkers` has some: None stands for all."""
     engine, launch = [], []
-    report = wsemu.check(kernel, grid, block, args, workers=1)
+    report = wsemu.check(kernel, grid, block, args, workers=1, checkers=checkers)
     for _ in range(repeats):
         with Engine() as timer:
             start = time.perf_counter()
-            report = wsemu.check(kernel, grid, block, args, workers=1)
+            report = wsemu.check(kernel, grid, block, args, workers=1, checkers=checkers)
             launch.append(time.perf_counter() - start)
         engine.append(timer.seconds)
-    return min(engine), min(launch), report
+    return Measured(min(engine), min(launch), report)
 
 
-def row(name: str, size: int, grid: int, engine: float, launch: float, report: Any) -> None:
-    counters = report.counters
-    accesses = counters.accesses
+def row(name: str, size: int, grid: int, block: int, kernel: Any, args: tuple[Any, ...], repeats: int) -> None:
+    plain, checked = (measure(kernel, grid, block, args, repeats, checkers) for checkers in ((), None))
+    counters = checked.report.counters
+
+    def ns(seconds: float) -> str:
+        return f"{1e9 * seconds / counters.accesses:>8.2f}"
+
     print(
-        f"{name:8} {size:>9,} {grid:>6,} {accesses:>12,} "
-        f"{1e9 * engine / accesses:>8.2f} {1e9 * launch / accesses:>8.2f} "
-        f"{counters.thread_operations / engine / 1e6:>10,.0f}  {report.verdict}"
+        f"{name:10} {size:>9,} {grid:>6,} {counters.accesses:>12,} "
+        f"{ns(plain.engine)} {ns(checked.engine)} {ns(plain.launch)} {ns(checked.launch)} "
+        f"{checked.engine / plain.engine:>6.2f} {counters.thread_operations / plain.engine / 1e6:>10,.0f}"
+        f"  {checked.report.verdict}"
     )
 
 
-def saxpy(n: int, grid: int, repeats: int) -> None:
-    x, y = np.random.default_rng(1).random(n, np.float32), np.ones(n, np.float32)
-    row("saxpy", n, grid, *measure(kernels.saxpy, grid, BLOCK, (A, x, y, n), repeats))
+def saxpy(name: str, n: int, grid: int, repeats: int, dtype: type[np.floating[Any]] = np.float32) -> None:
+    x, y = np.random.default_rng(1).random(n).astype(dtype), np.ones(n, dtype)
+    row(name, n, grid, BLOCK, kernels.saxpy, (dtype(A), x, y, n), repeats)
 
 
-def sgemv(n: int, repeats: int) -> None:
+def saxpy_vectors(n: int, grid: int, repeats: int) -> None:
+    x, y = np.random.default_rng(1).random(4 * n, np.float32), np.ones(4 * n, np.float32)
+    row("saxpy 16 B", n, grid, BLOCK, kernels.saxpy_vectors, (A, x, y, n), repeats)
+
+
+def product(name: str, kernel: Any, block: int, n: int, repeats: int) -> None:
     rng = np.random.default_rng(2)
     a, x, y = rng.random((n, n), np.float32), rng.random(n, np.float32), np.zeros(n, np.float32)
-    row("sgemv", n, n // 128, *measure(kernels.sgemv, n // 128, 128, (a, x, y, n), repeats))
+    row(name, n, n // 128, block, kernel, (a, x, y, n), repeats)
 
 
 def tables() -> None:
-    print(f"{'kernel':8} {'size':>9} {'CTAs':>6} {'accesses':>12} {'engine':>8} {'launch':>8} {'Mthread-op':>10}")
-    print(f"{'':8} {'':>9} {'':>6} {'':>12} {'ns/acc':>8} {'ns/acc':>8} {'per s':>10}")
+    heads = (
+        ("kernel", "size", "CTAs", "accesses", "engine", "engine", "launch", "launch", "", "Mthread-op"),
+        ("", "", "", "", "ns/acc", "checked", "ns/acc", "checked", "ratio", "per s"),
+    )
+    for a, b, c, d, *rest, ratio, last in heads:
+        print(f"{a:10} {b:>9} {c:>6} {d:>12}", *(f"{text:>8}" for text in rest), f"{ratio:>6} {last:>10}")
     for power in range(12, 23, 2):
         n = 1 << power
         for grid in (1, 16, 256, 4096):
             if grid * BLOCK <= n:
-                saxpy(n, grid, 7 if power < 18 else 3)
+                saxpy("saxpy", n, grid, 7 if power < 18 else 3)
+    for power in (12, 16, 20):
+        saxpy("saxpy 8 B", 1 << power, 16, 5 if power < 18 else 3, np.float64)
+    for power in (12, 16, 20):
+        saxpy_vectors(1 << power, 16, 5 if power < 18 else 3)
     for n in (128, 256, 512, 1024, 2048, 4096):
-        sgemv(n, 5 if n < 1024 else 2)
+        product("sgemv", kernels.sgemv, 128, n, 5 if n < 1024 else 2)
+    for n in (128, 512, 2048):
+        product("staged", kernels.staged, 256, n, 5 if n < 1024 else 2)
 
 
 def against_loop() -> None:
@@ -126,49 +157,12 @@ def against_loop() -> None:
     x, y = np.random.default_rng(1).random(n, np.float32), np.ones(n, np.float32)
     loop(A, x, y)
     plain = best(lambda: loop(A, x, y))
-    engine, _, _ = measure(kernels.saxpy, 4096, BLOCK, (A, x, y, n), 3)
+    args = (A, x, y, n)
+    engine, checked = (measure(kernels.saxpy, 4096, BLOCK, args, 3, checkers).engine for checkers in ((), None))
     print(
-        f"\nsaxpy 2^20: plain Numba loop {1e3 * plain:.2f} ms, emulator {1e3 * engine:.2f} ms: "
-        f"{engine / plain:.0f} times the loop"
+        f"\nsaxpy 2^20: plain Numba loop {1e3 * plain:.2f} ms, emulator {1e3 * engine:.2f} ms: {engine / plain:.0f} "
+        f"times the loop; with all checks {1e3 * checked:.2f} ms: {checked / plain:.0f} times"
     )
-
-
-SIMULATOR = """
-import os, sys, time, json, warnings
-warnings.simplefilter("ignore")
-os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-os.environ["WSEMU_BENCHMARK"] = "numba"
-sys.path.insert(0, sys.argv[1])
-import numpy as np, kernels as k
-n, m = 1024, 128
-x, y = np.ones(n, np.float32), np.ones(n, np.float32)
-a, v, w = np.ones((m, m), np.float32), np.ones(m, np.float32), np.zeros(m, np.float32)
-out = {}
-for name, launch in (("saxpy", lambda: k.saxpy[4, 256](np.float32(2.5), x, y, n)), ("sgemv", lambda: k.sgemv[1,
-128](a, v, w, m))):
-    start = time.perf_counter(); launch(); out[name] = time.perf_counter() - start
-print(json.dumps(out))
-"""
-
-
-def against_simulator() -> None:
-    """Numba's own CUDA simulator, in a process of its own, on sizes it can bear."""
-    done = subprocess.run(
-        [sys.executable, "-c", SIMULATOR, str(Path(__file__).parent)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        print(f"\nNumba's simulator does not run here: {done.stderr.strip().splitlines()[-1]}")
-        return
-    theirs = json.loads(done.stdout)
-    n, m = 1 << 20, 1024
-    x, y = np.ones(n, np.float32), np.ones(n, np.float32)
-    a, v, w = np.ones((m, m), np.float32), np.ones(m, np.float32), np.zeros(m, np.float32)
-    engine, _, _ = measure(kernels.saxpy, 4096, BLOCK, (A, x, y, n), 3)
-    print(f"\nNumba's simulator, per element: saxpy {1e6 * theirs['saxpy'] / 1024:.1f} us", end="; ")
-    print(f"emulator {1e9 * engine / n:.1f} ns: {theirs['saxpy'] / 1024 / (engine / n):,.0f} times faster")
-    engine, _, _ = measure(kernels.sgemv, m // 128, 128, (a, v, w, m), 3)
-    print(f"sgemv {1e6 * theirs['sgemv'] / 128**2:.1f} us; emulator {1e9 * engine / m**2:.1f} ns: ", end="")
-    print(f"{theirs['sgemv'] / 128**2 / (engine / m**2):,.0f} times faster")
 
 
 def small() -> None:
@@ -211,26 +205,51 @@ def process() -> None:
 MEMORY = """
 import sys; sys.path.insert(0, sys.argv[1])
 import numpy as np, wsemu, kernels
-n = 1 << 20
-x, y = np.ones(n, np.float32), np.ones(n, np.float32)
-wsemu.check(kernels.saxpy, 4096, 256, (np.float32(2.5), x, y, n), workers=1)
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+checkers = None if sys.argv[2] == "all" else []
+def peak():
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+def launch(n):
+    x, y = np.ones(n, np.float32), np.ones(n, np.float32)
+    before = peak()
+    wsemu.check(kernels.saxpy, n // 256, 256, (np.float32(2.5), x, y, n), workers=1, checkers=checkers)
+    return before
+launch(256)
+before = launch(int(sys.argv[3]))
+print(peak(), peak() - before)
 """
 
 
 def memory() -> None:
+    """Of processes of their own, and of shadow memory by its own account."""
     if not Path("/proc/self/status").exists():
         print("peak memory: not measured on this system")
         return
-    command = [sys.executable, "-c", MEMORY, str(Path(__file__).parent)]
-    peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    print(f"a million threads (saxpy, 8 MB of arrays), a process of its own: {peak / 1024:.0f} MB at most")
+
+    def kilobytes(checkers: str, n: int) -> tuple[int, int]:
+        """Peak of a process, and by how much the launch raised it."""
+        command = [sys.executable, "-c", MEMORY, str(Path(__file__).parent), checkers, str(n)]
+        peak, growth = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        return int(peak), int(growth)
+
+    print("a million threads (saxpy, 8 MB of arrays), a process of its own: ", end="")
+    plain, checked = (kilobytes(checkers, 1 << 20)[0] for checkers in ("none", "all"))
+    print(f"{plain / 1024:.0f} MB at most without checks, {checked / 1024:.0f} MB with all")
+    n = 1 << 22
+    growth, checked_growth = (kilobytes(checkers, n)[1] for checkers in ("none", "all"))
+    x, y = np.ones(n, np.float32), np.ones(n, np.float32)
+    with Engine() as engine:
+        wsemu.check(kernels.saxpy, n // BLOCK, BLOCK, (A, x, y, n), workers=1)
+    print(
+        f"shadow memory, bytes per 4-byte word of the array written (saxpy 2^22): {engine.shadow_bytes / n:.1f}; "
+        f"all that checks add to a process's peak: {(checked_growth - growth) * 1024 / n:.1f}"
+    )
 
 
 if __name__ == "__main__":
     tables()
     against_loop()
-    against_simulator()
     small()
     process()
     memory()
+    print()
+    peers.table()

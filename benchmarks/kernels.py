@@ -1,4 +1,5 @@
-"""Kernels that the benchmarks run on several machines: the emulator, Numba's CUDA simulator.
+"""Kernels that the benchmarks run on several machines: the emulator, Numba's CUDA simulator; `peers/*.cl` has them in
+OpenCL.
 
 The machine is whatever `cuda` is: WSEMU_BENCHMARK=numba takes Numba's.
 """
@@ -12,7 +13,12 @@ from numpy import float32
 if os.environ.get("WSEMU_BENCHMARK") == "numba":
     from numba import cuda
 else:
-    from wsemu import cuda  # type: ignore[assignment]
+    from wsemu import cuda, ptx  # type: ignore[assignment]
+
+
+@cuda.jit
+def empty(a, x, y, n):  # type: ignore[no-untyped-def]
+    """What a launch costs by itself."""
 
 
 @cuda.jit
@@ -21,6 +27,18 @@ def saxpy(a, x, y, n):  # type: ignore[no-untyped-def]
     step = cuda.gridDim.x * cuda.blockDim.x
     while i < n:
         y[i] = a * x[i] + y[i]
+        i += step
+
+
+@cuda.jit
+def saxpy_vectors(a, x, y, n):  # type: ignore[no-untyped-def]
+    """The same over n groups of four elements, each one access; on wsemu alone: Numba has no name for these."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    step = cuda.gridDim.x * cuda.blockDim.x
+    while i < n:
+        x0, x1, x2, x3 = ptx.ld_v4(x, 4 * i)
+        y0, y1, y2, y3 = ptx.ld_v4(y, 4 * i)
+        ptx.st_v4(y, 4 * i, (a * x0 + y0, a * x1 + y1, a * x2 + y2, a * x3 + y3))
         i += step
 
 
@@ -42,6 +60,34 @@ def sgemv(a, x, y, n):  # type: ignore[no-untyped-def]
             result += tile[j, thread] * part[j]
         cuda.syncthreads()
     y[row] = result
+
+
+@cuda.jit
+def staged(a, x, y, n):  # type: ignore[no-untyped-def]
+    """The product of `sgemv` by two roles: 128 threads fill a stage of 8 columns while 128 others use the one before.
+
+    Both roles meet at the barrier of the whole CTA, since not every machine here has named barriers.
+    """
+    tile = cuda.shared.array((2, 8, 128), float32)
+    part = cuda.shared.array((2, 8), float32)
+    produces = cuda.threadIdx.x < 128
+    thread = cuda.threadIdx.x % 128
+    row = cuda.blockIdx.x * 128 + thread
+    result = float32(0)
+    for column in range(0, n + 8, 8):
+        stage = column // 8 % 2
+        if produces:
+            if column < n:
+                if thread < 8:
+                    part[stage, thread] = x[column + thread]
+                for j in range(8):
+                    tile[stage, j, thread] = a[column + j, row]
+        elif column > 0:
+            for j in range(8):
+                result += tile[1 - stage, j, thread] * part[1 - stage, j]
+        cuda.syncthreads()
+    if not produces:
+        y[row] = result
 
 
 @cuda.jit

@@ -2,10 +2,9 @@
 `invalid-barrier`, `dangling-arrive`.
 
 Detects: operations of one generation that name different counts (B5); a generation completed by arrivals alone (B10);
-a count
-that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a warp
-(B12);
-ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends (B11).
+a count that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a
+warp (B12); ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends
+(B11).
 Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
 Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
 `named_barrier.py` and `warp_operations.py`.
@@ -48,7 +47,7 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
     return _finding(
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} in a generation that was opened with count {d['expected']}",
-        f"warp {raw.warp} gives {d['count']}",
+        f"{places.who(raw.cta, raw.warp)} gives {d['count']}",
         _first_operation(raw, places, f"warp {raw.other_warp} opened it with {d['expected']}"),
         ["the hardware raises an illegal instruction; the launch was stopped here"],
         "give every operation of this barrier the same count: all threads that arrive plus all that sync",
@@ -60,7 +59,7 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
     return _finding(
         raw, places,
         f"barrier {d['barrier']} generation {d['generation']} completes by arrivals alone and releases nobody",
-        f"warp {raw.warp} arrives last, {d['arrived']} of {d['arrived']}",
+        f"{places.who(raw.cta, raw.warp)} arrives last, {d['arrived']} of {d['arrived']}",
         _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
         ["a warp that syncs later waits for a generation that nobody fills"],
         "let the consumer `bar_sync`, and count its threads too",
@@ -69,11 +68,12 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
 
 def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
+    warps = -(-d["threads"] // 32)
     return _finding(
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} can never be met by a CTA of {d['threads']} threads",
         f"asks for {d['count']} threads",
-        [], [f"the CTA has {d['threads'] // 32} warps, each counts 32"],
+        [], [f"the CTA has {warps} warp{'s' * (warps > 1)}, each counts 32"],
         f"give the count of the threads that take part, at most {d['threads']}, or launch a larger block",
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
         2: ("barrier id or count differs between the lanes of a warp", "use one id and one count for the whole warp"),
     }[d["kind"]]
     note = "the hardware takes such an id silently" if d["kind"] == 0 else "the hardware raises an illegal instruction"
-    label = f"executed by warp {raw.warp}"
+    label = f"executed by {places.who(raw.cta, raw.warp)}"
     return _finding(raw, places, message, label, [], [f"{note}; the launch was stopped here"], help_)
 
 
@@ -101,14 +101,15 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
         )
         return _finding(
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
-            f"executed by {lanes_text(raw.lanes)} of warp {raw.warp}: {named}", [],
+            f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
             "move the operation out of the branch, or compute the mask with `ballot_sync` before it",
         )  # fmt: skip
     return _finding(
         raw, places,
         f"aligned barrier {d['barrier']} reached by a part of a warp",
-        f"executed by {lanes_text(raw.lanes)} of warp {raw.warp}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
+        f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}; "
+        f"{lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
         [], ["undefined in PTX; the hardware counts the whole warp, here too"],
         "move the barrier out of the branch, branch by whole warps, or use `ptx.barrier_sync`",
     )  # fmt: skip
@@ -120,7 +121,7 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
     return _finding(
         raw, places,
         f"barrier {d['barrier']} is left with {d['arrived']} of {expected} arrivals when the CTA ends",
-        f"warp {raw.warp} opened generation {d['generation']}, which nothing completes",
+        f"{places.who(raw.cta, raw.warp)} opened generation {d['generation']}, which nothing completes",
         [], ["harmless on the hardware"], "leave out the last arrive, or let the other side sync once more",
     )  # fmt: skip
 

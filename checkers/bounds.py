@@ -1,10 +1,8 @@
 """`out-of-bounds` and `misaligned`.
 
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
-every
-array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's end
-as Numba
-lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
+every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
+end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 Does not detect: pointer arithmetic that lands inside another part of the same array.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `operations.index_address`,
 `operations.lane_pattern` and `memory.careful_lane`.
@@ -14,59 +12,133 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.finding import Finding
 from wsemu.places import Places, lanes_text
 
 if TYPE_CHECKING:
     from wsemu.outcome import RawFinding
 
+_LONGEST = 60
+"""characters of a guard"""
+
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an access that had no place in memory, or a place it should not have."""
+    detail = raw.detail
     if raw.code == "misaligned":
         return _misaligned(raw, places)
-    name, verb = places.array_name(raw.pc), places.verb(raw.pc)
-    detail = raw.detail
-    label = f"{verb} by warp {raw.warp}, {lanes_text(raw.lanes)}"
-    help_ = f"guard the access: `if i < {name.strip('`')}.shape[0]:`"
-    notes = []
     if detail["readonly"]:
-        message = f"store to {name}, which is read-only"
-        help_ = "pass a writable array, or store to another one"
-        notes.append("the store was left out")
-    elif detail["wrapped"]:
-        element = places.element(detail["address"], raw.pc)
-        message = f"negative index into {name} wraps to `{element}`"
-        help_ = "guard the index with `if i >= 0:`, or write a literal negative index if the wrap is meant"
-        notes.append("the access was made there, as Numba's code does")
-    elif "index" in detail:
-        message = f"index {detail['index']} lies outside {name}"
-        extent = _extent(raw, places)
-        label += f": index {detail['index']}" + (f" of {extent}" if extent else "")
-        notes.append(f"the {verb} was left out" + (" and gave 0" if verb == "load" else ""))
+        message = f"store to {places.array_name(raw.pc)}, which is read-only"
+        return _finding(
+            raw, places, message, "the store was left out", "pass a writable array, or store to another one"
+        )
+    if detail["wrapped"]:
+        return _wrapped(raw, places)
+    if "index" in detail:
+        return _outside_dimension(raw, places)
+    return _outside(raw, places)
+
+
+def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:
+    verb, by = places.verb(raw.pc), f"by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
+    site = places.site(
+        raw.pc, f"{verb} {by}{': ' * bool(index)}{index}", cta=raw.cta, warp=raw.warp,
+        index=str(raw.detail.get("index", "")) or None,
+    )  # fmt: skip
+    sites = [site, *places.callers(raw.pc)]
+    return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
+
+
+def _left_out(raw: RawFinding, places: Places) -> str:
+    verb = places.verb(raw.pc)
+    return f"the {verb} was left out" + (" and gave 0" if verb == "load" else "")
+
+
+def _wrapped(raw: RawFinding, places: Places) -> Finding:
+    element = places.element(raw.detail["address"], raw.pc)
+    parts = [part for part in _indices(raw, places)[1] if not _literal(part)]
+    guard = f"`if {parts[0]} >= 0:`" if len(parts) == 1 and len(parts[0]) <= _LONGEST else "`if i >= 0:`"
+    return _finding(
+        raw, places, f"negative index into {places.array_name(raw.pc)} wraps to `{element}`",
+        "the access was made there, as Numba's code does",
+        f"guard the index with {guard}, or write a literal negative index if the wrap is meant",
+    )  # fmt: skip
+
+
+def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
+    """An index beyond the extent of its axis; which axis follows from the shape, and else stays open."""
+    value, shape = raw.detail["index"], _shape(raw, places)
+    axis = _axis(raw, places, shape)
+    text = f"index {value}"
+    if len(shape) == 1:
+        text += f" of {shape[0]} elements"
+    elif shape:
+        text += f" on axis {axis}" * (axis is not None) + f" of shape {shape}"
+    message = f"index {value} lies outside {places.array_name(raw.pc)}"
+    help_ = _guard(raw, places, axis, shape)
+    return _finding(raw, places, message, _left_out(raw, places), help_, text)
+
+
+def _axis(raw: RawFinding, places: Places, shape: tuple[int, ...]) -> int | None:
+    """The axis at fault: the only one on which the index does not fit, as far as literals do not rule it out."""
+    value, parts = raw.detail["index"], _indices(raw, places)[1]
+    found = [axis for axis, extent in enumerate(shape) if not -extent <= value < extent]
+    if len(parts) == len(shape):
+        found = [axis for axis in found if not _literal(parts[axis]) or int(parts[axis]) == value]
+    return found[0] if len(found) == 1 else None
+
+
+def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, ...]) -> str:
+    """What keeps the index inside: a guard in the words of the source."""
+    base, parts = _indices(raw, places)
+    if not shape or len(parts) != len(shape):
+        return "check the index against the array's shape"
+    if axis is not None and _literal(parts[axis]):
+        return f"use an index below {shape[axis]}, or make the array larger"
+    axes = [n for n, part in enumerate(parts) if axis in (n, None) and not _literal(part)]
+    if raw.detail["index"] < 0:
+        guard = " and ".join(f"{parts[n]} >= 0" for n in axes)
     else:
-        message = f"{verb} of {detail['size']} bytes outside {name}"
-        notes.append(f"the {verb} was left out" + (" and gave 0" if verb == "load" else ""))
-    site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp, index=str(detail.get("index", "")) or None)
-    return Finding(
-        code=raw.code, message=message, sites=[site, *places.callers(raw.pc)], notes=notes, help=help_, count=raw.count
-    )
+        guard = " and ".join(f"{parts[n]} < {base}.shape[{n}]" for n in axes)
+    if not guard or len(guard) > _LONGEST:
+        return "guard the access, or check the index against the array's shape"
+    return f"guard the access: `if {guard}:`"
 
 
-def _extent(raw: RawFinding, places: Places) -> str:
-    """The shape of the array that the access names, for the label."""
+def _outside(raw: RawFinding, places: Places) -> Finding:
+    """An address outside the array: a vector that begins inside and ends beyond, or a pointer."""
+    verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
+    base, parts = _indices(raw, places)
+    element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
+    help_ = "check the address against the array's end"
+    if len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
+        help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
+    message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
+    return _finding(raw, places, message, _left_out(raw, places), help_)
+
+
+def _indices(raw: RawFinding, places: Places) -> tuple[str, list[str]]:
+    return places.source(raw.pc).indices(places.span(raw.pc))
+
+
+def _literal(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _shape(raw: RawFinding, places: Places) -> tuple[int, ...]:
+    """The shape of the array that the access names; () where it is not known."""
     name = places.program.array_of[raw.pc]
     arrays: list[Any] = [*places.arrays, *places.program.shared, *places.program.locals]
-    for array in arrays:
-        if array.name == name:
-            return f"shape {tuple(array.shape)}" if len(array.shape) != 1 else f"{array.shape[0]} elements"
-    return ""
+    return next((tuple(int(n) for n in array.shape) for array in arrays if array.name == name), ())
 
 
 def _misaligned(raw: RawFinding, places: Places) -> Finding:
     size = raw.detail["size"]
     element = places.element(raw.detail["address"], raw.pc)
-    label = f"{places.verb(raw.pc)} of {size} bytes at `{element}` by warp {raw.warp}, {lanes_text(raw.lanes)}"
+    who = f"{places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
+    label = f"{places.verb(raw.pc)} of {size} bytes at `{element}` by {who}"
     return Finding(
         code=raw.code,
         message=f"access of {size} bytes to {places.array_name(raw.pc)} at an address that is no multiple of {size}",

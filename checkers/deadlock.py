@@ -1,13 +1,10 @@
 """`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
 
 Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where,
-how many
-threads each generation has and lacks, which warps could still deliver them and what those wait for, and the cycle if
-there
-is one.  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
+how many threads each generation has and lacks, which warps could still deliver them and what those wait for, and the
+cycle if there is one.  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
 Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
-arrive is
-read off the control flow, so a branch that a warp would not take counts as possible.
+arrive is read off the control flow, so a branch that a warp would not take counts as possible.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
 section 4.
 """
@@ -103,7 +100,8 @@ def explain(places: Places) -> list[Finding]:
         notes.append(f"{warps_text(exited)} {_plural('have', exited)} exited")
     deadlock = Finding(
         code="deadlock",
-        message=f"{len(waiting)} of {len(waiting)} live warps wait on named barriers that cannot complete",
+        message=f"{len(waiting)} of {len(waiting)} live warps{places.in_cta(outcome.cta)} wait on named barriers that "
+        "cannot complete",
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=_help(places, groups, edges, cycle),
@@ -146,14 +144,16 @@ def _count(places: Places, state: BarrierState) -> int:
 
 def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
     count, verb = _count(places, state), _plural("wait", group.warps)
-    text = f"{group} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived} of {count}"
-    return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0])
+    role = places.role([group.pc])
+    who = f"{group} ({role})" if role else str(group)
+    text = f"{who} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived} of {count}"
+    return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0], role=role)
 
 
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
     sites = []
     for supplier, pc in suppliers.items():
-        there = f"line {places.line(supplier.pc)}, where {supplier} {_plural('wait', supplier.warps)}"
+        there = f"{places.near(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
         text = f"would release {group}, but follows {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
     return sites
@@ -192,7 +192,7 @@ def _help(places: Places, groups: list[Group], edges: dict[Group, dict[Group, in
     if cycle:
         supplier, pc = next(iter(edges[cycle[0]].items()))
         name = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.")
-        there = f"line {places.line(pc)} before line {places.line(supplier.pc)}"
+        there = f"{places.near(pc, supplier.pc)} before {places.near(supplier.pc, pc)}"
         return f"move the {name} on {there}, or let one side start without waiting"
     starved = next((g for g in groups if not edges[g]), groups[0])
     return (
@@ -215,6 +215,7 @@ def _surplus(
         if len(users) * 32 <= state.expected:
             continue
         message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
+        message += places.in_cta(places.outcome.cta).replace(" of ", " in ", 1)
         text = (
             f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.bytecode import FIRST_ARRAY, SEGMENT_SHIFT, Program
+from wsemu.bytecode import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, Program
 from wsemu.places import BoundArray
 
 if TYPE_CHECKING:
@@ -29,20 +29,17 @@ class Memory:
         self.segments: list[tuple[Bytes, bool]] = []
         self._place: dict[int, tuple[int, int]] = {}
         bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
-        group: list[int] = []
-        low = high = 0
+        groups: list[tuple[list[int], int, int]] = []
         for start, end, n in bounds:
-            if group and start < high:
-                group.append(n)
-                high = max(high, end)
-                continue
-            self._close(arrays, group, low, high)
-            group, low, high = [n], start, end
-        self._close(arrays, group, low, high)
+            if groups and start < groups[-1][2]:
+                group, low, high = groups[-1]
+                groups[-1] = ([*group, n], low, max(high, end))
+            else:
+                groups.append(([n], start, end))
+        for group, low, high in sorted(groups, key=lambda g: min(g[0])):  # numbered alike wherever arrays lie
+            self._add(arrays, group, low, high)
 
-    def _close(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
-        if not group:
-            return
+    def _add(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
         segment = FIRST_ARRAY + len(self.segments)
         for n in group:
             first = arrays[n].__array_interface__["data"][0]
@@ -101,6 +98,30 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
             )
         )
     return rows, memory, bound
+
+
+def address_rows(program: Program, rows: Rows) -> dict[int, int]:
+    """Register row of an array's address -> its segment."""
+    wanted = [p.row for p in program.parameters if p.part == "address"]
+    wanted += [constant.row for constant in program.constant_arrays]
+    return {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+
+
+def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
+    """The segments that the program's stores name, as far as names tell: None where one of them is no argument.
+
+    A guess (a device function's parameter may have the name of another argument of the kernel): `execution.Launch`
+    starts anew when it proves wrong.
+    """
+    named = {array.name: array.segment for array in bound}
+    own = {array.name for array in (*program.shared, *program.locals)}
+    found = set()
+    for name, op in zip(program.array_of, program.code[:, 0].tolist(), strict=True):
+        if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and name not in own:
+            if name not in named:
+                return None
+            found.add(named[name])
+    return frozenset(found)
 
 
 def _scalar(value: Any, axis: int) -> int | float | bool:

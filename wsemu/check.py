@@ -1,32 +1,32 @@
 """Composition: a kernel, a launch shape and arguments in; a `Report` out.
 
-compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  explain (checkers)  ->  Report
+compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  judge (verdict, checkers)  ->  Report
 """
 
 from __future__ import annotations
 
 import time
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu import settings
-from wsemu.bytecode import NAMES, OPERATIONS, Program
+from wsemu.bytecode import Program
+from wsemu.codes import checkers_named, finding_codes
 from wsemu.errors import CheckFailed, UsageError
-from wsemu.finding import Counters, Finding, Report
 from wsemu.kernel import LaunchConfiguration, configure
 from wsemu.limits import limits
-from wsemu.places import Places
+from wsemu.places import BoundArray, Places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from wsemu.outcome import Outcome, RawFinding
+    from wsemu.finding import Report
+    from wsemu.outcome import Outcome, Trace
+    from wsemu.settings import Settings
 
 observers: list[Callable[[Report], None]] = []
 """called with the report of every launch; while there are any, a failed launch does not raise"""
-
-PROOF = "deadlock-free in this schedule; races are not checked yet"
-"""what a `verified` launch was shown to be"""
 
 
 class Compiled(NamedTuple):
@@ -83,33 +83,45 @@ def check(
     budget: int | None = None,
     engine: settings.Engine | None = None,
     workers: int | None = None,
+    checkers: Iterable[str] | None = None,
+    lockstep: bool | None = None,
+    fail_on: Iterable[str] | None = None,
+    uninitialized: Iterable[str] = (),
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used in
     place.
 
     `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
-    that hold;
-    `fma` contracts a * b + c as the compiler does; `budget` is in warp instructions; `engine` is "vm" or the slow
-    "reference";
-    `workers` threads share the CTAs.  UsageError and KernelError say what is wrong with the call or the source.
+    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
+    instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
+    `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
+    lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
+    `uninitialized` the names of array arguments whose contents count as not yet written.
+    UsageError and KernelError say what is wrong with the call or the source.
     """
-    chosen = settings.current()
+    given: dict[str, Any] = {
+        "fma": fma,
+        "budget": budget,
+        "engine": engine,
+        "lockstep": lockstep,
+        "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
+        "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
+    }
+    chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
-    return _examine(
-        kernel,
-        configuration,
-        args,
-        chosen.fma if fma is None else fma,
-        chosen.budget if budget is None else budget,
-        chosen.engine if engine is None else engine,
-        workers,
-    )
+    return _examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+
+
+def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
+    """Names as a tuple; a bare string is taken for a mistake."""
+    if isinstance(given, str):
+        raise UsageError(f'{parameter}="{given}" is a string: give a list, `{parameter}=["{given}"]`')
+    return tuple(given)
 
 
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
     """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
-    chosen = settings.current()
-    report = _examine(kernel, configuration, arguments, chosen.fma, chosen.budget, chosen.engine, None)
+    report = _examine(kernel, configuration, arguments, settings.current(), None, ())
     if report.verdict == "failed" and not observers:
         raise CheckFailed(report)
 
@@ -118,57 +130,83 @@ def _examine(
     kernel: Any,
     configuration: LaunchConfiguration,
     arguments: Sequence[Any],
-    fma: bool,
-    budget: int,
-    engine: str,
+    chosen: Settings,
     workers: int | None,
+    uninitialized: tuple[str, ...],
 ) -> Report:
-    from wsemu.binding import bind
+    from wsemu.binding import address_rows, bind
+    from wsemu.verdict import judge
 
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    if budget < 1:
-        raise UsageError(f"budget of {budget:,} warp instructions: give 1 or more")
-    program, names, notes = compiled(kernel, arguments, fma)
+    if chosen.budget < 1:
+        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    program, names, notes = compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
-    if engine == "vm":
+    if chosen.engine == "vm":
         from wsemu import native
 
         native.compiled()  # once per installation it takes seconds, which are not this launch's
     started = time.perf_counter()
     rows, memory, bound = bind(program, arguments, names)
-    outcome = _run(engine, program, configuration, rows, memory.segments, budget, workers)
-    places = Places(program, configuration.grid, configuration.block, outcome, bound)
-    report = _report(program, configuration, outcome, places, notes, budget, time.perf_counter() - started)
+    blank = _segments(uninitialized, bound)
+    outcome, trace = _run(program, configuration, rows, memory.segments, bound, chosen, workers, blank)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound, address_rows(program, rows))
+    report = judge(configuration, places, notes, trace, chosen, started)
     for observer in observers:
         observer(report)
     return report
 
 
+def _segments(names: tuple[str, ...], bound: list[BoundArray]) -> frozenset[int]:
+    """The segments of the arrays with these names."""
+    known = {array.name: array.segment for array in bound}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {', '.join(known) or 'none'}")
+    return frozenset(known[name] for name in names)
+
+
 def _run(
-    engine: str,
     program: Program,
     configuration: LaunchConfiguration,
     rows: Any,
     segments: Any,
-    budget: int,
+    bound: list[BoundArray],
+    chosen: Settings,
     workers: int | None,
-) -> Outcome:
-    if engine == "vm":
-        from wsemu import execution
+    uninitialized: frozenset[int],
+) -> tuple[Outcome, Callable[[frozenset[int]], Trace]]:
+    """The outcome, and how to get a trace of the same run with the executions of some instructions."""
+    found: dict[str, Any] = {
+        "races": bool(chosen.checkers & {"race", "intra-warp"}),
+        "recycling": "recycling" in chosen.checkers,
+        "initialised": "initialised" in chosen.checkers,
+        "lockstep": chosen.lockstep,
+        "uninitialized": uninitialized,
+    }
+    sizes: dict[str, Any] = {
+        "dynamic_shared": configuration.dynamic_shared,
+        "budget": chosen.budget,
+        "arch": configuration.arch,
+    }
+    if chosen.engine == "vm":
+        from wsemu.binding import stored_segments
+        from wsemu.execution import Launch, Watch
 
-        return execution.run(
-            program, configuration.grid, configuration.block, rows, segments,
-            dynamic_shared=configuration.dynamic_shared, budget=budget, workers=workers,
-        )  # fmt: skip
-    if engine == "reference":
+        watch = Watch(stored=stored_segments(program, bound), **found)
+        options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
+        run = Launch(program, configuration.grid, configuration.block, rows, segments, **options)
+        return run.run(), run.trace
+    if chosen.engine == "reference":
         from wsemu import reference
+        from wsemu.outcome import Trace, TraceRequest
 
-        return reference.run(
-            program, configuration.grid, configuration.block, rows, segments,
-            dynamic_shared=configuration.dynamic_shared, budget=budget,
-        )  # fmt: skip
-    raise UsageError(f'no engine {engine!r}: "vm" or "reference"')
+        everything = TraceRequest(frozenset(range(len(program.code))))
+        options = {**sizes, **found, "trace": everything}
+        outcome = reference.run(program, configuration.grid, configuration.block, rows, segments, **options)
+        return outcome, lambda _: outcome.trace or Trace()
+    raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
 
 
 def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
@@ -186,102 +224,3 @@ def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
             f"{static:,} bytes of static and {dynamic:,} of dynamic shared memory: at most "
             f"{limit.shared:,} together on {configuration.arch}"
         )
-
-
-def _report(
-    program: Program,
-    configuration: LaunchConfiguration,
-    outcome: Outcome,
-    places: Places,
-    notes: tuple[str, ...],
-    budget: int,
-    seconds: float,
-) -> Report:
-    findings = [_explain(raw, places) for raw in outcome.findings]
-    if outcome.status == "deadlock":
-        from wsemu.checkers import deadlock
-
-        findings += deadlock.explain(places)
-    findings.sort(key=lambda finding: finding.severity != "error")
-    failed = any(finding.severity == "error" for finding in findings)
-    reasons = _incomplete(program, outcome, places, budget)
-    said = [*notes, *reasons]
-    if failed and _wrote_arrays(program, outcome):
-        said.append("the arrays hold what was stored until then: do not use them")
-    return Report(
-        kernel=program.name,
-        grid=configuration.grid,
-        block=configuration.block,
-        verdict="failed" if failed else "incomplete" if reasons else "verified",
-        arch=configuration.arch,
-        dynamic_shared=configuration.dynamic_shared,
-        findings=findings,
-        counters=count(program, outcome),
-        notes=said,
-        proof=PROOF,
-        seconds=seconds,
-    )
-
-
-def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
-    """Whether any store or atomic was made that may have gone to an argument."""
-    for pc, access in outcome.accesses.items():
-        kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
-        if kind == "atomic" or (kind == "store" and access.sectors):
-            return True
-    return False
-
-
-def _explain(raw: RawFinding, places: Places) -> Finding:
-    from wsemu.checkers import barrier_misuse, bounds, initialised
-
-    room: dict[str, Any] = {"out-of-bounds": bounds, "misaligned": bounds, "uninitialized-read": initialised}
-    explain: Callable[[RawFinding, Places], Finding] = room.get(raw.code, barrier_misuse).explain
-    return explain(raw, places)
-
-
-def _incomplete(program: Program, outcome: Outcome, places: Places, budget: int) -> list[str]:
-    """Why nothing can be said for sure, one line each."""
-    where = ""
-    if outcome.fault_pc >= 0:
-        span = places.span(outcome.fault_pc)
-        where = f" at {span.file}:{span.line}"
-    if outcome.status == "budget":
-        return [f"step budget of {budget:,} warp instructions used up: an endless loop, or raise it with `budget=`"]
-    if outcome.status == "trap":
-        return [program.traps[int(program.code[outcome.fault_pc, 6])] + where]
-    if outcome.status == "parking":
-        return [f"lanes of a warp wait at an unaligned barrier inside nested branches{where}: not modelled"]
-    if outcome.status == "stack":
-        return [f"branches diverge more than 64 levels deep{where}: not modelled"]
-    return []
-
-
-def count(program: Program, outcome: Outcome) -> Counters:
-    """A report's counters from an outcome."""
-    mix: dict[str, int] = {}
-    costs = {
-        "shared_load_wavefronts": 0,
-        "shared_store_wavefronts": 0,
-        "global_load_sectors": 0,
-        "global_store_sectors": 0,
-    }
-    operations = [OPERATIONS[NAMES[op]] for op in program.code[:, 0].tolist()]
-    barriers = 0
-    for operation, n in zip(operations, outcome.executions, strict=False):
-        if n:
-            mix[operation.group] = mix.get(operation.group, 0) + n
-            barriers += n if operation.kind == "barrier" else 0
-    for pc, access in outcome.accesses.items():
-        kind = operations[pc].kind
-        if kind != "atomic":
-            costs[f"shared_{kind}_wavefronts"] += access.wavefronts
-            costs[f"global_{kind}_sectors"] += access.sectors
-    return Counters(
-        warp_instructions=outcome.warp_instructions,
-        thread_operations=outcome.thread_operations,
-        accesses=sum(access.lanes for access in outcome.accesses.values()),
-        barrier_operations=barriers,
-        instruction_mix=dict(sorted(mix.items())),
-        **costs,
-    )

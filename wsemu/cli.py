@@ -62,14 +62,39 @@ def check(
         int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")
     ] = None,
     engine: Annotated[Engine, typer.Option(help="`reference` is slow and simple.")] = Engine.vm,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CHECKER", help="Look for this alone (repeatable); a finding code will do."),
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
+    ] = None,
+    lockstep: Annotated[
+        bool, typer.Option("--lockstep", help="The lanes of a warp run together, as before sm_70.")
+    ] = False,
+    fail_on: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")
+    ] = None,
 ) -> None:
     """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program."""
     from wsemu import program, settings
+    from wsemu.codes import checkers_named, finding_codes
+    from wsemu.errors import UsageError
 
     defaults = settings.Settings()
-    chosen = settings.Settings(
-        arch=arch, fma=fma, budget=defaults.budget if budget is None else budget, engine=engine.value
-    )
+    try:
+        looking = checkers_named(only) if only else defaults.checkers
+        chosen = settings.Settings(
+            arch=arch,
+            fma=fma,
+            budget=defaults.budget if budget is None else budget,
+            engine=engine.value,
+            lockstep=lockstep,
+            checkers=looking - checkers_named(skip or ()),
+            fail_on=finding_codes(fail_on or ()),
+        )
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
     raise typer.Exit(program.run(file, arguments or [], chosen))
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from wsemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 CODES: dict[str, tuple[str, str]] = {
     "deadlock": ("error", "no warp can go on, and not all have finished"),
     "race": ("error", "conflicting accesses of two warps that nothing orders"),
@@ -27,3 +34,46 @@ CODES: dict[str, tuple[str, str]] = {
 }
 CODE_NAMES = tuple(CODES)
 CODE_NUMBERS = {code: number for number, code in enumerate(CODE_NAMES)}
+
+CHECKERS: dict[str, tuple[str, ...]] = {
+    "deadlock": ("deadlock",),
+    "race": ("race",),
+    "intra-warp": ("intra-warp-race",),
+    "recycling": ("barrier-recycling",),
+    "barrier-misuse": (
+        "count-mismatch",
+        "oversubscribed",
+        "all-arrive",
+        "barrier-divergence",
+        "invalid-barrier",
+        "dangling-arrive",
+    ),
+    "bounds": ("out-of-bounds", "misaligned"),
+    "initialised": ("uninitialized-read",),
+    "transfer": ("transfer-missed", "transfer-duplicated", "transfer-spilled"),
+    "bank-conflict": ("bank-conflict",),
+    "coalescing": ("uncoalesced",),
+}
+"""checker (its module has this name, with underscores) -> the codes it reports"""
+CHECKER_OF = {code: checker for checker, codes in CHECKERS.items() for code in codes}
+SCHEDULES = ("deadlock", "race", "recycling", "barrier-misuse")
+"""the checkers whose silence proves something for every schedule"""
+
+
+def checkers_named(names: Iterable[str]) -> frozenset[str]:
+    """The checkers that these names or finding codes mean; UsageError for another name."""
+    chosen = set()
+    for name in names:
+        checker = CHECKER_OF.get(name, name.replace("_", "-"))
+        if checker not in CHECKERS:
+            raise UsageError(f"no checker {name!r}: one of {', '.join(CHECKERS)}, or a finding code")
+        chosen.add(checker)
+    return frozenset(chosen)
+
+
+def finding_codes(names: Iterable[str]) -> frozenset[str]:
+    """Finding codes as given; UsageError for one that there is not."""
+    chosen = frozenset(names)
+    for name in sorted(chosen - set(CODES)):
+        raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
+    return chosen

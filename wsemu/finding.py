@@ -102,6 +102,10 @@ class Finding(_Data):
     holds_in: HoldsIn | None = None
     count: int = 1
     """how many times the same cause was seen"""
+    schedule: list[str] = []
+    """steps of an order of execution that shows it, one a line; earlier steps that do not matter are left out"""
+    schedule_steps: int = 0
+    """steps of the whole schedule up to there; 0 where that is not known"""
 
     @field_validator("code")
     @classmethod

@@ -10,7 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
-from wsemu.layout import ACCESS, BARRIER, ENTRY, FLOW, INSTRUCTION, MACHINE, RAW, SEGMENT, WARP
+from wsemu.layout import ACCESS, BARRIER, ENTRY, EVENT, FLOW, INSTRUCTION, MACHINE, MEMO, PATTERN, RAW, SEGMENT, WARP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,7 @@ def _viewer(dtype: np.dtype[Any]) -> Any:
 machine_at, warp_at, barrier_at = _viewer(MACHINE), _viewer(WARP), _viewer(BARRIER)
 segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer(INSTRUCTION)
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
+event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 
 
 def _caller(n: int) -> Any:
@@ -57,11 +58,14 @@ def _caller(n: int) -> Any:
             2: lambda t, address, a, b: typed(address, a, b),
             4: lambda t, address, a, b, c, d: typed(address, a, b, c, d),
             5: lambda t, address, a, b, c, d, e: typed(address, a, b, c, d, e),
+            7: lambda t, address, a, b, c, d, e, f, g: typed(address, a, b, c, d, e, f, g),
+            8: lambda t, address, a, b, c, d, e, f, g, h: typed(address, a, b, c, d, e, f, g, h),
+            9: lambda t, address, a, b, c, d, e, f, g, h, i: typed(address, a, b, c, d, e, f, g, h, i),
         }[n]
     )
 
 
-call2, call4, call5 = _caller(2), _caller(4), _caller(5)
+call2, call4, call5, call7, call8, call9 = (_caller(n) for n in (2, 4, 5, 7, 8, 9))
 
 
 @intrinsic

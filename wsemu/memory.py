@@ -1,8 +1,7 @@
-"""Global, shared and local memory in compiled code: which accesses are good, what they cost, what was never written.
+"""Global, shared and local memory in compiled code: which accesses are good, what was never written.
 
 An access is judged as a whole (`operations.lane_pattern`); only when that fails are its lanes looked at one by one
 (`careful_lane`), each reported and, if it has no place in memory, left out: a load then gives 0, a store does nothing.
-Costs follow the measured model of Hopper (32 banks of 4 bytes; sectors of 32 bytes): see `checkers/`.
 """
 
 from __future__ import annotations
@@ -13,18 +12,7 @@ from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGM
 from wsemu.codes import CODE_NUMBERS
 from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, WRAPPED
 from wsemu.machine import compiled, machine_at, raw_at, record_finding, segment_at
-from wsemu.operations import (
-    AFFINE,
-    SAME,
-    UNIT,
-    load_i64,
-    load_u8,
-    lowest_bit,
-    set_bytes,
-    store_i64,
-    store_u8,
-    unset_bytes,
-)
+from wsemu.operations import UNIT, load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
 
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
     CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
@@ -50,6 +38,7 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
         r.other_pc = other_pc
         r.other_warp = other_warp
         r.count = 1
+        r.serial = 0
         r.detail[0] = x0
         r.detail[1] = x1
         r.detail[2] = x2
@@ -149,6 +138,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
                 report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
                 if not writes:
                     return
+                reads = False
             if unset:
                 set_bytes(place)
                 new += unset
@@ -185,109 +175,3 @@ def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initia
             (UNINITIALIZED, pc, warp, lanes, -1, -1),
             ((number << SEGMENT_SHIFT) | first, 0, size, number, 0),
         )
-
-
-# -- what an access costs
-# -----------------------------------------------------------------------------------------------------
-TABLE = 128
-"""slots of the distinct-value table in scratch; each holds stamp << 44 | value"""
-
-
-@compiled
-def is_new(m, value):
-    """Enter a value below 2^44 into the table of the present stamp; False if it was there."""
-    key = (m.stamp << 44) | value
-    h = (value * 0x9E3779B1 >> 8) & (TABLE - 1)
-    while True:
-        place = m.scratch + 8 * h
-        old = load_i64(place)
-        if old == key:
-            return False
-        if old >> 44 != m.stamp:
-            store_i64(place, key)
-            return True
-        h = (h + 1) & (TABLE - 1)
-
-
-@compiled
-def new_stamp(m):
-    m.stamp += 1
-    if m.stamp >= 1 << 18:
-        for q in range(TABLE):
-            store_i64(m.scratch + 8 * q, 0)
-        m.stamp = 1
-
-
-@compiled
-def pairs_share(registers, a, mask, distance):
-    """Every active lane l: lane l ^ distance is inactive or has the same address."""
-    for lane in range(LANES):
-        other = lane ^ distance
-        both = (mask >> lane) & (mask >> other) & 1
-        if both and load_i64(registers + a + 8 * lane) != load_i64(registers + a + 8 * other):
-            return False
-    return True
-
-
-@compiled
-def bank_wavefronts(m, registers, a, bias, mask, size, store):
-    """Wavefronts of one shared access: per pass the most distinct words in one bank, summed over passes."""
-    passes = 1 if size <= 4 else size >> 2
-    if (
-        not store
-        and size > 4
-        and (pairs_share(registers, a, mask, np.int64(1)) or pairs_share(registers, a, mask, np.int64(2)))
-    ):
-        passes >>= 1
-    lanes = LANES // passes
-    words = (size + 3) >> 2
-    banks = m.scratch + 8 * TABLE
-    total = np.int64(0)
-    for group in range(passes):
-        for q in range(32):
-            store_i64(banks + 8 * q, 0)
-        new_stamp(m)
-        worst = np.int64(0)
-        for lane in range(group * lanes, (group + 1) * lanes):
-            if (mask >> lane) & 1:
-                word = (load_i64(registers + a + 8 * lane) + bias) >> 2
-                for q in range(words):
-                    if is_new(m, word + q):
-                        place = banks + 8 * ((word + q) & 31)
-                        n = load_i64(place) + 1
-                        store_i64(place, n)
-                        worst = max(worst, n)
-        total += worst
-    return total
-
-
-@compiled
-def shared_cost(m, registers, a, bias, mask, pattern, size, store):
-    if pattern == SAME and (size <= 4 or (size == 8 and not store)):
-        return np.int64(1)
-    if pattern == AFFINE and size == 4:
-        stride = (load_i64(registers + a + 8) - load_i64(registers + a)) >> 2
-        return min(np.int64(32), stride & -stride)
-    return bank_wavefronts(m, registers, a, bias, mask, size, store)
-
-
-@compiled
-def sector_cost(m, registers, a, bias, mask, pattern, size):
-    """Distinct 32-byte sectors of one global access; arrays count as placed at sector boundaries."""
-    if pattern == SAME:
-        return np.int64(1)
-    if pattern == AFFINE:
-        first = load_i64(registers + a) + bias
-        last = load_i64(registers + a + 8 * (LANES - 1)) + bias
-        if abs(last - first) >= 32 * (LANES - 1):
-            return np.int64(LANES)
-        return abs((last >> 5) - (first >> 5)) + 1
-    new_stamp(m)
-    n = np.int64(0)
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        if is_new(m, (load_i64(registers + a + 8 * lane) + bias) >> 5):
-            n += 1
-    return n

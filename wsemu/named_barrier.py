@@ -7,7 +7,7 @@ B2  a count is a positive multiple of 32       B9  surplus arrivals open the nex
 B3  an operation counts its whole warp         B10 arrivals alone complete a generation, releasing nobody
 B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
 B5  one count per generation                   B12 aligned forms need a converged warp
-B6  a warp may take part twice                 B13 (order of memory) belongs to happens_before.py
+B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
 B7  no count: the CTA's live warps
 """
 
@@ -16,10 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.bytecode import LANES, OPCODE
+from wsemu.cells import join
+from wsemu.clocks import COMPLETED, EXITED, end_generation, give, take
 from wsemu.codes import CODE_NUMBERS
-from wsemu.layout import BARRIERS
-from wsemu.machine import barrier_at, compiled, entry_at, instruction_at, record_finding, warp_at
-from wsemu.operations import load_u32, lowest_bit, popcount, store_u32
+from wsemu.layout import BARRIERS, MIDWAY
+from wsemu.machine import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
+from wsemu.operations import load_i64, load_u32, lowest_bit, popcount, store_u32
 
 ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBED = (
     CODE_NUMBERS[c]
@@ -115,12 +117,31 @@ def take_result(b, registers, instruction, mask):
 
 
 @compiled
+def unhold(warp):
+    """Lanes that waited while others of their warp went on run again: at once, or when those are through."""
+    if warp.mask:
+        entry = entry_at(warp.stack, warp.depth)
+        warp.depth += 1
+        entry.join = MIDWAY
+        entry.resume = warp.wait_pc + 1
+        entry.mask = warp.held
+    else:
+        warp.pc = warp.wait_pc + 1
+        warp.mask = warp.held
+    warp.held = 0
+
+
+@compiled
 def release(m, number, b):
     for u in range(m.warp_count):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
             continue
         warp.waits = -1
+        if m.clocks:
+            take(m, u, number)
+        if warp.held:
+            unhold(warp)
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
@@ -143,7 +164,14 @@ def complete_if_met(m, number, pc, warp):
             (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp),
             (number, b.generation, b.arrived, 0, 0),
         )
+    if m.clocks:
+        if b.expected == 0:
+            join(b.clock, m.exited)  # B7: an exit takes part in what no longer waits for it
+        if m.trace:
+            call7(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
     release(m, number, b)
+    if m.clocks:
+        end_generation(m, number)
     b.last_warps = b.warps
     b.warps = 0
     b.arrived = 0
@@ -155,6 +183,11 @@ def complete_if_met(m, number, pc, warp):
 @compiled
 def warp_left(m, warp, pc):
     """A warp has exited: barriers without a count no longer wait for it (B7)."""
+    if m.clocks:
+        clock = warp_at(m.warps, warp).clock
+        join(m.exited, clock)
+        if m.trace:
+            call7(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
         if b.arrived and b.expected == 0 and m.live_warps:
@@ -180,6 +213,8 @@ def take_part(m, w, pc, op, number, count, wait_mask):
                 (number, b.generation, opened, given, b.arrived),
             )
             return STOPS
+    if m.clocks:
+        give(m, w, pc, number, op != ARRIVE)
     b.arrived += LANES  # B3
     if w < 64:
         b.warps |= np.int64(1) << w

@@ -8,11 +8,13 @@ version, the CPU.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 from importlib.metadata import version
@@ -30,14 +32,20 @@ SOURCES = (
     "layout",
     "machine",
     "memory",
+    "costs",
     "named_barrier",
+    "cells",
+    "clocks",
+    "shadow",
     "warp_operations",
     "codes",
     "vm",
     "native",
 )
 """modules whose text ends up in the compiled VM"""
-COMPILING = "wsemu: compiling the VM, once per installation (about 9 s)"
+COMPILING = "wsemu: compiling the VM, once per installation (about 8 s)"
+SECOND = ("access_entry", "shadow_entry", "run")
+"""the parts that a second process compiles"""
 MAGIC = b"wsemu object code 1\n"
 Part = tuple[str, str, bytes]
 """symbol, functions it needs from elsewhere, object code"""
@@ -68,12 +76,16 @@ def folders() -> list[Path]:
 def _read(path: Path) -> dict[str, Part] | None:
     """The parts in a cache file; None if it is not there, torn or not ours."""
     try:
-        data = path.read_bytes()
+        return _unpacked(path.read_bytes()) or None
     except OSError:
         return None
+
+
+def _unpacked(data: bytes) -> dict[str, Part]:
+    """The parts that `_packed` made bytes of; none if it did not."""
     body, digest = data[:-32], data[-32:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        return None
+        return {}
     parts, at = {}, len(MAGIC)
     while at < len(body):
         fields = []
@@ -85,19 +97,23 @@ def _read(path: Path) -> dict[str, Part] | None:
     return parts
 
 
-def _write(path: Path, parts: dict[str, Part]) -> bool:
-    """Put a cache file in place as a whole; False where that is not allowed."""
+def _packed(parts: dict[str, Part]) -> bytes:
     fields = (
         field
         for name, (symbol, needed, code) in parts.items()
         for field in (name.encode(), symbol.encode(), needed.encode(), code)
     )
     body = MAGIC + b"".join(struct.pack("<Q", len(f)) + f for f in fields)
+    return body + hashlib.sha256(body).digest()
+
+
+def _write(path: Path, parts: dict[str, Part]) -> bool:
+    """Put a cache file in place as a whole; False where that is not allowed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            file.write(body + hashlib.sha256(body).digest())
+            file.write(_packed(parts))
         os.replace(temporary, path)
     except OSError:
         return False
@@ -112,15 +128,33 @@ def _object_code() -> dict[str, Part]:
         if parts is not None:
             return parts
     print(COMPILING, file=sys.stderr, flush=True)
-    from wsemu import vm  # imports Numba
-
-    parts = {name: vm.compile_part(name) for name in vm.PARTS}
+    parts = _compile()
     if not any(_write(path, parts) for path in paths):
         print(
             "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written",
             file=sys.stderr,
         )
     return parts
+
+
+def _compile() -> dict[str, Part]:
+    """All parts; where there are two cores, some of them in a second process meanwhile."""
+    helper = None
+    if (os.cpu_count() or 1) > 1 and sys.executable:
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        with contextlib.suppress(OSError):
+            helper = subprocess.Popen(
+                [sys.executable, "-P", "-m", "wsemu.native", _key()],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+    from wsemu import vm  # imports Numba
+
+    parts = {name: vm.compile_part(name) for name in vm.PARTS if name not in SECOND}
+    made = _unpacked(helper.communicate()[0]) if helper else {}
+    return parts | {name: made.get(name) or vm.compile_part(name) for name in SECOND}
 
 
 _engines: list[llvm.ExecutionEngine] = []
@@ -162,3 +196,10 @@ def _resolve(names: list[str]) -> None:
 
 def _target() -> llvm.TargetMachine:
     return llvm.Target.from_default_triple().create_target_machine(jit=True)
+
+
+if __name__ == "__main__":
+    from wsemu import vm
+
+    if sys.argv[1:] == [_key()]:  # the same sources and compiler as the process that asks
+        sys.stdout.buffer.write(_packed({name: vm.compile_part(name) for name in SECOND}))

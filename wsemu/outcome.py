@@ -4,7 +4,14 @@ engines."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
+
+EventKind = Literal[
+    "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
+]
+"""`complete`: a barrier's generation ends and releases its syncs; the warp is the one that completed it, place is the
+barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
+`exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "parking", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -18,6 +25,16 @@ class RawFinding:
 
     `detail` by code: out-of-bounds and misaligned: address, size, segment (and `wrapped` or `readonly`);
     uninitialized-read: address, size, segment; barrier codes: barrier, generation, arrived, expected, count, kind.
+
+    A race is told from its later access: pc, warp and `lanes` (all that conflict with the instruction `other_pc` in
+    this access) are of the later one, other_pc and other_warp of the earlier one.  `detail`: address (of the first byte
+    of the lowest such lane's access that conflicts), kind and other_kind (`READ`, `WRITE`, `ATOMIC`), size in bytes a
+    lane, interval and other_interval, other_cta.  `count` is the number of warp accesses that met this other
+    instruction.
+    intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
+    of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
+    barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
+    c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
     """
 
     code: str
@@ -29,6 +46,10 @@ class RawFinding:
     other_warp: int = -1
     detail: dict[str, int] = field(default_factory=dict)
     count: int = 1
+
+
+READ, WRITE, ATOMIC = range(3)
+"""`kind` of an access"""
 
 
 @dataclass(slots=True)
@@ -57,14 +78,77 @@ class BarrierState:
     """warps that took part in the generation before"""
 
 
+class Pattern(NamedTuple):
+    """The worst execution of an access among those that cost more than their ideal, the first one if there are several;
+    CTAs count in ascending order."""
+
+    cost: int
+    """shared wavefronts or global sectors"""
+    cta: int
+    segment: int
+    """the highest, where lanes access several arrays"""
+    lanes: int
+    """that made the access, as a mask"""
+    offsets: tuple[int, ...]
+    """of the 32 lanes, bytes from the start of the segment; 0 for a lane that made none"""
+
+
 @dataclass(slots=True)
 class AccessCount:
-    """What one load or store did: executions by warps, accesses by lanes, shared wavefronts, global sectors."""
+    """What one load or store did.
+
+    An ideal is what each execution costs without a bank conflict, and the sectors that as many bytes need at least.
+    """
 
     executions: int = 0
+    """by warps"""
     lanes: int = 0
+    """accesses of threads"""
     wavefronts: int = 0
+    """of shared memory"""
+    ideal_wavefronts: int = 0
     sectors: int = 0
+    """of global memory, 32 bytes each"""
+    ideal_sectors: int = 0
+    worst_wavefronts: Pattern | None = None
+    worst_sectors: Pattern | None = None
+
+
+class Event(NamedTuple):
+    """One operation of a traced run; a trace has them in the order of the run.
+
+    `interval` is the one of the warp that the operation ends, or for an access the one it is made in: a warp's
+    intervals count from 1 in each CTA; each arrive, sync (when it is released), fence and warp-wide operation begins
+    the next one.
+    """
+
+    kind: EventKind
+    cta: int
+    warp: int
+    interval: int
+    pc: int
+    place: int = -1
+    """the barrier of arrive, sync and complete; the lanes that take part, of `warp`; the address (of its lowest lane)
+    of `atomic` and `access`"""
+    generation: int = -1
+    """of arrive, sync and complete"""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a launch did to order its memory accesses, from a second run that is equal to the first."""
+
+    events: list[Event] = field(default_factory=list)
+    complete: bool = True
+    """False when there were more events than a trace holds: the last ones are missing"""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """What a trace should hold besides the operations that order accesses."""
+
+    accesses: frozenset[int] = frozenset()
+    """instructions whose executions are wanted, as events of kind `access`"""
 
 
 @dataclass(slots=True)
@@ -79,6 +163,8 @@ class Outcome:
     """per instruction, by warps"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)
     """pc -> what it cost"""
+    arch: str = "sm_90"
+    """whose cost model holds"""
     cta: int = -1
     """the CTA in which the run stopped, by linear index"""
     fault_pc: int = -1
@@ -87,3 +173,5 @@ class Outcome:
     """of that CTA"""
     barriers: list[BarrierState] = field(default_factory=list)
     """those with an open generation"""
+    trace: Trace | None = None
+    """where one was asked for"""

@@ -9,15 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import FIRST_ARRAY, LOCAL, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, Program, SharedArray, Span
+from wsemu.bytecode import (
+    FIRST_ARRAY,
+    LOCAL,
+    NAMES,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+    Program,
+    SharedArray,
+    Span,
+    access_shape,
+)
 from wsemu.finding import Site
+from wsemu.source_view import Loop, SourceView, view
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.outcome import Outcome
 
 
 PATTERNS = os.path.realpath(Path(__file__).with_name("patterns")) + os.sep
 """the folder of the transfer patterns"""
+_ROLES = {
+    "wait_for_dma_start": "DMA",
+    "finish_async_dma": "DMA",
+    "start_async_dma": "compute",
+    "wait_for_dma_finish": "compute",
+}
+"""what a warp is for that executes this method of a transfer pattern"""
+_LONGEST = 40
+"""characters of an index expression that is shown as it stands in the source"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +64,8 @@ class Places:
     block: tuple[int, int, int]
     outcome: Outcome
     arrays: list[BoundArray] = field(default_factory=list)
+    segment_of: dict[int, int] = field(default_factory=dict)
+    """register row of an array's address -> its segment"""
 
     def span(self, pc: int) -> Span:
         """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
@@ -68,6 +93,28 @@ class Places:
             **fields,
         )
 
+    def who(self, cta: int, warp: int, role: str = "") -> str:
+        """`warp 1`, with its role where that is known and its CTA where there is more than one."""
+        text = f"warp {warp} ({role})" if role else f"warp {warp}"
+        return text + self.in_cta(cta)
+
+    def in_cta(self, cta: int) -> str:
+        """` of CTA (3, 0, 0)`, or nothing in a launch of one CTA."""
+        return "" if self.grid == (1, 1, 1) else f" of CTA {self.cta(cta)}"
+
+    def role(self, pcs: Iterable[int]) -> str:
+        """What a warp that executed these instructions is for, as far as its calls of transfer patterns tell."""
+        found = {role for pc in pcs for role in self._roles(pc)}
+        return found.pop() if len(found) == 1 else ""
+
+    def _roles(self, pc: int) -> Iterable[str]:
+        for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
+            span = self.program.spans[number]
+            if span.file.startswith(PATTERNS):
+                name = view(span.file).function(span)
+                if name in _ROLES:
+                    yield _ROLES[name]
+
     def callers(self, pc: int) -> list[Site]:
         """The calls through which an instruction was inlined, outermost first, beyond its own place."""
         shown = self.span(pc)
@@ -78,6 +125,46 @@ class Places:
 
     def line(self, pc: int) -> int:
         return self.span(pc).line
+
+    def where(self, pc: int) -> str:
+        """`file.py:12`, for notes."""
+        span = self.span(pc)
+        return f"{os.path.basename(span.file)}:{span.line}"
+
+    def source(self, pc: int) -> SourceView:
+        """The file in which an instruction was written, as `span` has it."""
+        return view(self.span(pc).file)
+
+    def near(self, pc: int, other: int) -> str:
+        """`line 24`, with the file where that is not the file of the instruction `other`."""
+        span, beside = self.span(pc), self.span(other)
+        return f"line {span.line}" if span.file == beside.file else f"{os.path.basename(span.file)}:{span.line}"
+
+    def after(self, pc: int, other: int) -> str:
+        """`after line 24`: behind the statement in which an instruction was written."""
+        statement, text = self.source(pc).statement(self.span(pc)), self.near(pc, other)
+        end = (statement and statement.end_lineno) or self.line(pc)
+        return f"after {text.removesuffix(str(self.line(pc)))}{end}"
+
+    def loops(self, pc: int) -> list[Loop] | None:
+        """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
+        found: list[Loop] = []
+        for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
+            span = self.program.spans[number]
+            loops = view(span.file).loops(span)
+            if loops is None:
+                return None
+            found += loops
+        return found
+
+    def size(self, pc: int) -> int:
+        """Bytes a lane of a load, store or atomic."""
+        return access_shape(NAMES[int(self.program.code[pc, 0])])[1]
+
+    def accessed(self, pc: int, address: int) -> str:
+        """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
+        text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
+        return text if 0 < len(text) <= _LONGEST else self.element(address, pc)
 
     def array_name(self, pc: int) -> str:
         name = self.program.array_of[pc]

@@ -2,8 +2,8 @@
 
 It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in
 *groups* that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join,
-where they wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes and arithmetic
-have a file each.
+where they wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and
+the search for races have a file each.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.bytecode import LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
+from wsemu.bytecode import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
 from wsemu.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
 from wsemu.reference_barriers import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference_operations import from_float, unsigned
+from wsemu.reference_races import Options, Watch
 from wsemu.reference_state import Group, Segment, Warp
 from wsemu.reference_warp import WarpRun
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.bytecode import Program
+    from wsemu.outcome import TraceRequest
 
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
@@ -43,19 +45,35 @@ def run(
     *,
     dynamic_shared: int = 0,
     budget: int = 1_000_000_000,
+    arch: str = "sm_90",
+    races: bool = True,
+    lockstep: bool = False,
+    recycling: bool = True,
+    initialised: bool = True,
+    uninitialized: frozenset[int] = frozenset(),
+    trace: TraceRequest | None = None,
 ) -> Outcome:
     """Run a launch, CTA after CTA; arrays in `segments` (bytes, writable?) are changed in place.
 
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
-    after which the run ends.
+    after which the run ends, `arch` the cost model.
+
+    `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
+    reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
+    segment numbers `uninitialized`.  `trace` asks for the events of the run.
     """
-    launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget)
+    options = Options(races, lockstep, recycling, initialised, uninitialized, trace)
+    launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
+    outcome = launch.outcome
+    outcome.arch = arch
     for cta in range(grid[0] * grid[1] * grid[2]):
         status = Cta(launch, cta).run()
         if status != "done":
-            launch.outcome.status = status
+            outcome.status = status
             break
-    return launch.outcome
+    outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
+    outcome.trace = launch.watch.trace
+    return outcome
 
 
 class Launch:
@@ -70,6 +88,7 @@ class Launch:
         segments: Sequence[tuple[Bytes, bool]],
         dynamic_shared: int,
         budget: int,
+        options: Options,
     ) -> None:
         self.program = program
         self.grid, self.block = grid, block
@@ -79,11 +98,17 @@ class Launch:
         self.dynamic_shared = dynamic_shared
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
         self.budget = budget
-        self.arrays = [Segment(memoryview(data.data).cast("B"), writable) for data, writable in segments]
+        self.initialised = options.initialised
+        blank = options.uninitialized if options.initialised else frozenset()
+        self.arrays = [
+            Segment(memoryview(data.data).cast("B"), writable, bytearray(len(data)) if number in blank else None)
+            for number, (data, writable) in enumerate(segments, FIRST_ARRAY)
+        ]
         self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
         self._findings: dict[tuple[str, int, int], RawFinding] = {}
+        self.watch = Watch(program, options, self.report)
 
     def report(self, finding: RawFinding) -> None:
         """Enter a finding, or count it when its code was already seen at these places."""
@@ -94,6 +119,10 @@ class Launch:
             self.outcome.findings.append(finding)
         else:
             known.count += finding.count
+
+    def unwritten(self, size: int) -> bytearray | None:
+        """What marks the bytes of a stretch of memory that nobody has written yet, if that is looked for."""
+        return bytearray(size) if self.initialised else None
 
     def name_of(self, pc: int) -> str:
         """Operation of the instruction at pc."""
@@ -138,7 +167,8 @@ class Cta:
         self.launch = launch
         self.number = number
         size = launch.dynamic_offset + launch.dynamic_shared
-        self.shared = Segment(bytearray(size), written=bytearray(size))
+        launch.watch.start_cta()
+        self.shared = Segment(bytearray(size), written=launch.unwritten(size))
         self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
 
@@ -147,7 +177,8 @@ class Cta:
         first = number * LANES
         alive = (1 << min(LANES, launch.threads - first)) - 1
         size = launch.program.local_bytes * LANES
-        warp = Warp(number, alive, {}, {0: -1}, Segment(bytearray(size), written=bytearray(size)))
+        warp = Warp(number, alive, {}, {0: -1}, Segment(bytearray(size), written=launch.unwritten(size)))
+        launch.watch.order.remain((self.number, number), alive)
         for row, (type_, value) in launch.fixed.items():
             if type_ == "p":
                 warp.predicates[row] = -1 if value else 0

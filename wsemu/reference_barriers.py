@@ -39,6 +39,8 @@ class Participant:
     warp: int
     pc: int
     waits: bool
+    interval: int
+    """of its warp, that it ends"""
     votes: int | None = None
     voters: int = 0
 
@@ -52,13 +54,18 @@ class Barrier:
     arrived: int = 0
     expected: int = 0
     participants: list[Participant] = field(default_factory=list)
-    previous: list[int] = field(default_factory=list)
-    """warps that took part in the generation before"""
+    before: list[Participant] = field(default_factory=list)
+    """of the generation before"""
 
     @property
     def warps(self) -> list[int]:
         """Warps that take part in the open generation."""
         return sorted({participant.warp for participant in self.participants})
+
+    @property
+    def previous(self) -> list[int]:
+        """Warps that took part in the generation before."""
+        return sorted({participant.warp for participant in self.before})
 
 
 def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, group: Group) -> None:
@@ -81,7 +88,11 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, group: Group
         raise StopError("fault", pc, warp.number)
     if not barrier.arrived:
         barrier.expected = count
-    participant = Participant(warp.number, pc, name != "bar.arrive")
+    waits = name != "bar.arrive"
+    watch = cta.launch.watch
+    watch.joins(cta.number, warp.number, pc, barrier)
+    participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)))
+    watch.happen("sync" if waits else "arrive", cta.number, warp.number, pc, number, barrier.generation)
     if name.startswith("bar.red"):
         participant.votes = warp.predicates.get(fields[5], 0) & lanes
         participant.voters = lanes
@@ -141,13 +152,14 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
                 {"barrier": barrier.number, "generation": barrier.generation, "arrived": barrier.arrived},
             )
         )  # fmt: skip
+    cta.launch.watch.happen("complete", cta.number, warp.number, pc, barrier.number, barrier.generation)
     votes = [p for p in barrier.participants if p.votes is not None]
     for other in cta.warps:
         if other.waits == barrier.number:
             for group in other.parked:
                 _give_result(cta, other, group, votes)
             _go_on(other)
-    barrier.previous = barrier.warps
+    barrier.before = barrier.participants
     barrier.generation += 1
     barrier.arrived = barrier.expected = 0
     barrier.participants = []
@@ -173,6 +185,7 @@ def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -
 
 def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
     """A warp has ended: barriers without a count no longer wait for it (B7), those with one do (B8)."""
+    cta.launch.watch.happen("exit", cta.number, warp.number, pc)
     if cta.live_warps:
         for barrier in cta.barriers:
             if barrier.arrived and not barrier.expected:

@@ -28,6 +28,8 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             barrier=-1, alive=run.warp.alive, members=members,
         )  # fmt: skip
     there = lanes & members
+    if there:
+        run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, lanes)
     if there and name != "syncwarp":
         what, mode = name.split(".")[:2]
         _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)

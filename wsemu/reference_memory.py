@@ -16,8 +16,9 @@ from wsemu.bytecode import (
     SHARED,
     SIZE,
 )
+from wsemu.outcome import ATOMIC, READ, WRITE
 from wsemu.reference_costs import charge
-from wsemu.reference_operations import atomics, unsigned
+from wsemu.reference_operations import atomics, signed, unsigned
 from wsemu.reference_state import Segment, lanes_of
 
 if TYPE_CHECKING:
@@ -91,19 +92,22 @@ def _check_written(run: WarpRun, places: dict[int, Place], size: int) -> None:
         )  # fmt: skip
 
 
-def _places(run: WarpRun, fields: list[int], lanes: int, size: int, writes: bool) -> dict[int, Place]:
+def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -> dict[int, Place]:
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
-    for lane in lanes_of(lanes):
-        place = locate(run, unsigned(run.read(fields[3], "b64", lane) + fields[6], 64), lane, size, writes)
+    addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
+    run.launch.watch.executes(run, kind, signed(next(iter(addresses.values())), 64))
+    for lane, address in addresses.items():
+        place = locate(run, address, lane, size, kind != READ)
         if place is not None:
             places[lane] = place
+    run.launch.watch.touch(run, kind, places, size)
     return places
 
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
-    places = _places(run, fields, lanes, element * count, False)
+    places = _places(run, fields, lanes, element * count, READ)
     _check_written(run, places, element * count)
     charge(run, places, element * count, "load")
     for lane in lanes_of(lanes):
@@ -118,24 +122,24 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
-    places = _places(run, fields, lanes, element * count, True)
+    places = _places(run, fields, lanes, element * count, WRITE)
     charge(run, places, element * count, "store")
+    values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
+    run.launch.watch.stores(run, places, values)
     for lane, (segment, _, offset) in places.items():
-        for k in range(count):
-            value = run.read(fields[2] + k * ROW, "b", lane)
-            _put(segment, offset + k * element, value, element)
+        _put(segment, offset, values[lane])
 
 
 def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     type_ = ATOMICS[name][1]
     size = SIZE[type_]
-    places = _places(run, fields, lanes, size, True)
+    places = _places(run, fields, lanes, size, ATOMIC)
     _check_written(run, places, size)
     charge(run, places, size, "atomic")
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
-        _put(segment, offset, new, size)
+        _put(segment, offset, new.to_bytes(size, "little"))
         run.write(fields[2], type_, lane, old)
 
 
@@ -145,7 +149,12 @@ def _shape(name: str) -> tuple[int, int]:
     return SIZE[type_], int(vector[0][1:]) if vector else 1
 
 
-def _put(segment: Segment, offset: int, value: int, size: int) -> None:
-    segment.data[offset : offset + size] = value.to_bytes(size, "little")
+def _value(run: WarpRun, row: int, lane: int, element: int, count: int) -> bytes:
+    """What a lane stores: `count` elements in consecutive rows."""
+    return b"".join(run.read(row + k * ROW, "b", lane).to_bytes(element, "little") for k in range(count))
+
+
+def _put(segment: Segment, offset: int, value: bytes) -> None:
+    segment.data[offset : offset + len(value)] = value
     if segment.written is not None:
-        segment.written[offset : offset + size] = b"\1" * size
+        segment.written[offset : offset + len(value)] = b"\1" * len(value)

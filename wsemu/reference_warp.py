@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import LANES, NAMES, OPERATIONS, TURN
-from wsemu.outcome import RawFinding
+from wsemu.outcome import EventKind, RawFinding
 from wsemu.reference_barriers import StopError, count_warp, warp_exits
 from wsemu.reference_lanes import exchange
 from wsemu.reference_memory import atomic, load, store
@@ -112,6 +112,7 @@ class WarpRun:
     def _exit(self, fields: list[int], lanes: int) -> None:
         warp, group = self.warp, self.group
         warp.alive &= ~lanes
+        self.launch.watch.order.remain((self.cta.number, warp.number), warp.alive)
         group.lanes &= ~lanes
         group.pc += 1
         if not group.lanes:
@@ -184,8 +185,13 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         run.write(fields[2], operation.result, lane, meaning(*(run.read(row, t, lane) for row, t in sources)))
 
 
+_FENCES: dict[str, EventKind] = {"fence.cta": "fence.cta", "fence.gpu": "fence.gpu", "fence.sys": "fence.sys"}
+
+
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Orders memory for the checkers; the reference has one order anyway."""
+    if name in _FENCES:
+        run.launch.watch.happen(_FENCES[name], run.cta.number, run.warp.number, run.group.pc, lanes)
 
 
 _EXECUTE: dict[str, Callable[[WarpRun, str, list[int], int], None]] = {

@@ -7,10 +7,23 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from wsemu.codes import CHECKERS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Engine = Literal["vm", "reference"]
+CtaOrder = Literal["ascending", "descending"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on costly accesses are worth a warning: what an instruction costs, over what it needs at least."""
+
+    bank_conflict: float = 1.5
+    """wavefronts of a shared access"""
+    uncoalesced: float = 2.0
+    """sectors of a global access"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,13 @@ class Settings:
     engine: Engine = "vm"
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
+    checkers: frozenset[str] = frozenset(CHECKERS)
+    """what is looked for; keys of `codes.CHECKERS`"""
+    fail_on: frozenset[str] = frozenset()
+    """codes of warnings that count as errors"""
+    thresholds: Thresholds = Thresholds()
+    cta_order: CtaOrder = "ascending"
+    """CTAs run one after the other in this order; the report is the same"""
 
 
 _current: ContextVar[Settings] = ContextVar("wsemu_settings")

@@ -12,29 +12,61 @@ with those that fall through.  A `join` that is on top of the stack hands over t
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import cfunc, types
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
-from wsemu.bytecode import LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED, TURN
-from wsemu.layout import BUDGET, DEADLOCK, DONE, FAULT, PARKING, STACK, STACK_OVERFLOW, TRAP
+from wsemu.bytecode import (
+    FIRST_ARRAY,
+    LANES,
+    LOCAL,
+    N_ALU,
+    N_ATOMIC,
+    N_MEMORY,
+    N_WARP,
+    OPCODE,
+    SEGMENT_SHIFT,
+    SHARED,
+    TURN,
+)
+from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
+from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.layout import (
+    BUDGET,
+    DEADLOCK,
+    DONE,
+    EVENT_KINDS,
+    FAULT,
+    MIDWAY,
+    PARKING,
+    READ_SO_FAR,
+    STACK,
+    STACK_OVERFLOW,
+    TRAP,
+    UNTRACKED,
+)
 from wsemu.machine import (
     access_at,
     call2,
     call4,
     call5,
+    call7,
+    call8,
     compiled,
     entry_at,
     flow_at,
     instruction_at,
     machine_at,
+    record_finding,
     segment_at,
     warp_at,
 )
-from wsemu.memory import careful_lane, enter_finding, sector_cost, shared_cost, track_initialised
+from wsemu.memory import careful_lane, enter_finding, track_initialised
 from wsemu.named_barrier import STOPS as BARRIER_STOPS
-from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, warp_left
+from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, signed32, warp_left
 from wsemu.operations import (
     BAD,
     SAME,
@@ -45,6 +77,7 @@ from wsemu.operations import (
     lane_pattern,
     load_i64,
     load_store,
+    load_u8,
     load_u32,
     lowest_bit,
     popcount,
@@ -53,25 +86,60 @@ from wsemu.operations import (
     store_u8,
     store_u32,
 )
-from wsemu.warp_operations import warp_operation
+from wsemu.shadow import conflict, track
+from wsemu.warp_operations import DIVERGENCE, warp_operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
+FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
+FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
 @compiled
-def lane_access(m, w, pc, registers, a, imm, lane, size, writes):
-    """(host minus virtual address, segment) of one lane, judged alone; (0, 0) when it must not be made."""
-    address = load_i64(registers + a + 8 * lane) + imm
-    delta = careful_lane(m, pc, w, address, lane, size, writes)
-    if delta == 0:
-        return np.int64(0), np.int64(0)
-    return delta, (address >> SEGMENT_SHIFT) & 0xFFFF
+def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
+    """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
+    made; a load gives 0 then."""
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        delta = careful_lane(m, pc, w, load_i64(registers + i.a + 8 * lane) + i.imm, lane, size, writes)
+        store_i64(m.lanes_scratch + DELTAS + 8 * lane, delta)
+        if delta == 0 and i.op < N_MEMORY and not writes:
+            clear_lane(registers, i.d, lane, size // n, n)
+
+
+@compiled
+def alike(m, registers, i, rest, lane):
+    """The lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
+    group = np.int64(0)
+    delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
+    number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
+    while rest:
+        other = lowest_bit(rest)
+        rest &= rest - 1
+        segment = ((load_i64(registers + i.a + 8 * other) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
+        if load_i64(m.lanes_scratch + DELTAS + 8 * other) == delta and (delta == 0 or segment == number):
+            group |= np.int64(1) << other
+    return group, delta, number
+
+
+@compiled
+def set_apart(m, registers, a, bias, number, group):
+    """Keep the offsets of lanes for `charge_apart`."""
+    apart = m.scratch + APART
+    lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
+    store_i64(lanes, load_i64(lanes) | group)
+    while group:
+        lane = lowest_bit(group)
+        group &= group - 1
+        offset = load_i64(registers + a + 8 * lane) + bias
+        store_i64(apart + 8 * (BUCKETS + lane), offset | (number << SEGMENT_SHIFT))
 
 
 @compiled
@@ -83,17 +151,38 @@ def clear_lane(registers, d, lane, size, n):
 
 
 @compiled
-def charge(m, row, registers, a, bias, mask, pattern, size, number, op):
-    """Count an access of any pattern and what it costs.  Atomics are counted, their cost is not modelled."""
+def charge(m, row, place, bias, mask, pattern, size, number, op):
+    """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  Atomics are counted,
+    their cost is not modelled."""
     row.lanes += popcount(mask)
     if op >= N_MEMORY or number == LOCAL:
         return
     if number == SHARED:
-        row.shared += shared_cost(m, registers, a, bias, mask, pattern, size, op >= FIRST_STORE)
+        cost, ideal = shared_cost(m, place, bias, mask, pattern, size, op >= FIRST_STORE)
+        row.shared += cost
+        row.ideal_shared += ideal
     else:
-        row.sectors += sector_cost(m, registers, a, bias, mask, pattern, size)
+        cost, ideal = sector_cost(m, place, bias, mask, pattern, size)
+        row.sectors += cost
+        row.ideal_sectors += ideal
+    if cost > ideal:
+        keep_worst(m, row, place, bias, mask, np.int64(number != SHARED), cost)
 
 
+@compiled
+def charge_apart(m, row, size, op):
+    """Count an access whose lanes were judged one by one; see `costs.APART`."""
+    apart = m.scratch + APART
+    for number in range(SHARED, FIRST_ARRAY + 1):
+        mask = load_i64(apart + 8 * number)
+        if mask:
+            charge(m, row, apart + 8 * BUCKETS, np.int64(0), mask, np.int64(SCATTERED), size, number, op)
+            store_i64(apart, 1)
+    row.executions += load_i64(apart)
+
+
+DELTAS = 8 * 2 * LANES
+"""where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
@@ -110,6 +199,17 @@ def judge(registers, a, mask, bias, offset, limit, size, log_size):
     return pattern
 
 
+@compiled
+def log_access(m, w, pc, registers, a, imm, mask, op):
+    """Enter an atomic, or an access that was asked for, in the trace."""
+    place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
+    interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    if op >= N_MEMORY:
+        call7(m.trace_entry, m.address, TOUCHED_ATOMIC, w, interval, pc, place, -1)
+    if load_u8(m.trace_pcs + pc):
+        call7(m.trace_entry, m.address, TOUCHED, w, interval, pc, place, -1)
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
@@ -118,6 +218,8 @@ def access(address, w, pc, registers, mask):
     size = i.aux & 255  # bytes a lane
     n = (i.aux >> 8) & 255  # elements of a vector
     writes = op >= FIRST_STORE
+    if m.trace:
+        log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
     pattern = np.int64(BAD)
@@ -127,47 +229,59 @@ def access(address, w, pc, registers, mask):
         if segment.writable or not writes:
             bias = imm - (number << SEGMENT_SHIFT)
             pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, i.aux >> 16)
-    rest = mask
+    rest = mask & ~m.lanes_done
+    if m.resumes == 0:
+        m.serial += 1
+        if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
+            place_lanes(m, w, pc, registers, i, mask, size, n, writes)
+            for q in range(FIRST_ARRAY + 1):
+                store_i64(m.scratch + APART + 8 * q, 0)
+    m.resumes = 0
+    m.lanes_done = 0
+    row = access_at(m.accesses, pc)
     while rest:
         group = rest
         how = pattern
-        if pattern == BAD:  # lane by lane: another segment, out of bounds, misaligned, wrapped
-            lane = lowest_bit(rest)
-            group = np.int64(1) << lane
-            how = np.int64(SCATTERED)
-            delta, number = lane_access(m, w, pc, registers, a, imm, lane, size, writes)
+        if pattern == BAD:
+            group, delta, number = alike(m, registers, i, rest, lowest_bit(rest))
             if delta == 0:
-                if op < N_MEMORY and not writes:
-                    clear_lane(registers, i.d, lane, size // n, n)
                 rest &= ~group
                 continue
+            how = np.int64(SCATTERED)
             bias = imm + delta - segment_at(m.segments, number).host
         segment = segment_at(m.segments, number)
+        if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
+            status = call8(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
+            if status:
+                m.lanes_done = mask & ~rest
+                m.resumes = 1
+                return status
         if segment.initialised:
             track_initialised(
                 m, pc, w, number, registers, a, bias, group, how, size, writes, not writes or op >= N_MEMORY
             )
-        row = access_at(m.accesses, pc)
-        row.executions += 1
-        if how == UNIT and op < N_MEMORY:  # the usual case, without a call
-            row.lanes += LANES
-            if number == SHARED:
-                row.shared += (size + 3) >> 2
-            elif number != LOCAL:
-                row.sectors += ((first + bias - imm + LANES * size - 1) >> 5) - ((first + bias - imm) >> 5) + 1
-        elif how == SAME and op < N_MEMORY and size <= 4:
+        if pattern == BAD:
+            set_apart(m, registers, a, bias, number, group)
+        elif op < m.shortcuts and (first & 31 == 0 or number <= LOCAL if how == UNIT else how == SAME and size <= 4):
+            row.executions += 1  # the usual cases, without a call and without excess
             row.lanes += popcount(group)
             if number == SHARED:
-                row.shared += 1
+                row.shared += (size + 3) >> 2
+                row.ideal_shared += (size + 3) >> 2
             elif number != LOCAL:
-                row.sectors += 1
+                cost = size if how == UNIT else np.int64(1)
+                row.sectors += cost
+                row.ideal_sectors += cost
         else:
-            charge(m, row, registers, a, bias, group, how, size, number, op)
+            row.executions += 1
+            charge(m, row, registers + a, imm, group, how, size, number, op)
         if op < N_MEMORY:
             load_store(op, how, registers, i.d, a, segment.host + bias, group)
         else:
             atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
         rest &= ~group
+    if pattern == BAD:
+        charge_apart(m, row, size, op)
     return np.int64(0)
 
 
@@ -176,13 +290,14 @@ def pop(warp):
     """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none."""
     while warp.depth > 0:
         entry = entry_at(warp.stack, warp.depth - 1)
-        mask = entry.mask & warp.alive & ~warp.parked
+        mask = entry.mask & warp.alive & ~warp.parked & ~warp.held
         if mask == 0 and entry.mask & warp.parked & warp.alive:
             return False  # its lanes are at an unaligned barrier: the entry stays
         warp.depth -= 1
         if mask:
             warp.pc = entry.resume
             warp.mask = mask
+            warp.midway = entry.join == MIDWAY
             return True
     return False
 
@@ -216,7 +331,7 @@ def unpark(warp):
     """After an unaligned barrier: the groups that stood at it run again, the first one now."""
     for e in range(warp.parked_count - 1, -1, -1):
         entry = entry_at(warp.parked_entries, e)
-        push(warp, -2, entry.resume, entry.mask)
+        push(warp, np.int64(MIDWAY), entry.resume, entry.mask)
     warp.parked = 0
     warp.parked_count = 0
     pop(warp)
@@ -245,12 +360,34 @@ def account(m, pc, active):
 
 
 @compiled
+def account_group(m, warp):
+    """Other lanes of the warp run now: count the stretch that they begin."""
+    if warp.midway == 0:
+        account(m, warp.pc, popcount(warp.mask))
+
+
+@compiled
+def number_at(warp, i, mask):
+    """The barrier that an operation names."""
+    return signed32(load_u32(warp.registers + i.a + 4 * lowest_bit(mask)))
+
+
+@compiled
 def at_barrier(m, warp, w, pc, mask):
     """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
     i = instruction_at(m.code, pc)
     warp.last_pc = pc
+    if warp.held:  # B12: the other half of the warp waits at another barrier
+        record_finding(
+            m.report_entry,
+            m.address,
+            (DIVERGENCE, pc, w, mask, warp.wait_pc, w),
+            (number_at(warp, i, mask), warp.alive, 0, 0, 0),
+        )
+        return FAULT
     if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp
         if park(warp, pc, mask):
+            account_group(m, warp)
             return DONE
         if warp.parked != warp.alive:
             return PARKING
@@ -260,6 +397,12 @@ def at_barrier(m, warp, w, pc, mask):
     if result == WAITS:
         warp.pc = pc + 1
         warp.mask = mask
+        if i.aux and mask != warp.alive:
+            warp.held = mask
+            if pop(warp):
+                account_group(m, warp)
+                return DONE
+            warp.held = 0
         return YIELDED
     if warp.parked:
         unpark(warp)
@@ -297,7 +440,11 @@ def run_warp(address, w):
             continue
         if op < N_ATOMIC:
             if x:
-                call5(m.access_entry, address, w, pc, registers, x)
+                status = call5(m.access_entry, address, w, pc, registers, x)
+                if status:
+                    warp.pc = pc
+                    warp.mask = mask
+                    return status
             pc += 1
             continue
         if op == BRA:
@@ -323,15 +470,15 @@ def run_warp(address, w):
                 op == JOIN and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != pc)
             ):
                 pc += 1
-            elif pop(warp):
-                pc = warp.pc
-                mask = warp.mask
             else:
-                status = call4(m.collective_entry, address, w, pc, x)
-                if status != DONE:
-                    return np.int64(status)
+                if not pop(warp):
+                    status = call4(m.collective_entry, address, w, pc, x)
+                    if status != DONE:
+                        return np.int64(status)
                 pc = warp.pc
                 mask = warp.mask
+                if warp.midway:
+                    continue
         elif op <= LAST_BARRIER:
             if x == 0:
                 pc += 1
@@ -351,6 +498,8 @@ def run_warp(address, w):
             m.fault_warp = w
             return np.int64(TRAP)
         else:  # fences order memory for the checkers; here they do nothing
+            if x and m.clocks and op <= LAST_FENCE:
+                call4(m.collective_entry, address, w, pc, x)
             pc += 1
             continue
         if not account(m, pc, popcount(mask)):
@@ -369,8 +518,17 @@ def collective(address, w, pc, mask):
         return np.int64(DONE)
     if op <= LAST_BARRIER:
         return np.int64(at_barrier(m, warp, w, pc, mask))
+    if op <= LAST_FENCE:
+        if m.trace:
+            kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
+            call7(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
+        begin_interval(warp, w)
+        return np.int64(DONE)
     if warp.parked and warp.parked == warp.alive:
         return np.int64(finish_parking(m, warp, w))
+    if warp.held:  # the other lanes wait at a barrier, with nothing left to run meanwhile
+        warp.mask = 0
+        return np.int64(YIELDED)
     if warp.alive:
         m.fault_pc = pc
         return np.int64(PARKING)
@@ -397,6 +555,8 @@ def finish_parking(m, warp, w):
 def start_cta(m):
     """Fresh warps, barriers and shared memory for CTA number m.cta."""
     reset(m)
+    if m.clocks:
+        start_clocks(m)
     m.live_warps = m.warp_count
     m.next_warp = 0
     m.progress = 0
@@ -404,8 +564,9 @@ def start_cta(m):
     index = m.cta
     for q in range(m.shared_bytes >> 3):
         store_i64(m.shared_host + 8 * q, 0)
-        store_i64(m.shared_initialised + 8 * q, 0)
-    if m.shared_bytes:
+        if m.shared_initialised:
+            store_i64(m.shared_initialised + 8 * q, 0)
+    if m.shared_bytes and m.shared_initialised:
         shared = segment_at(m.segments, SHARED)
         shared.initialised = m.shared_initialised
         shared.unwritten = shared.bytes
@@ -419,11 +580,13 @@ def start_cta(m):
         warp.waits = -1
         warp.parked = 0
         warp.parked_count = 0
+        warp.held = 0
         warp.last_pc = -1
         if m.local_bytes:
             for q in range(m.local_bytes >> 3):
                 store_i64(warp.local_host + 8 * q, 0)
-                store_i64(warp.local_initialised + 8 * q, 0)
+                if warp.local_initialised:
+                    store_i64(warp.local_initialised + 8 * q, 0)
         left = index
         for axis in range(3):
             coordinate = left % m.grid[axis] if axis < 2 else left
@@ -440,7 +603,7 @@ def run(address):
     m = machine_at(address, 0)
     while True:
         if m.running == 0:
-            if m.cta >= m.cta_end:
+            if m.cta == m.cta_end:
                 return np.int64(DONE)
             start_cta(m)
         while m.live_warps > 0:
@@ -452,7 +615,7 @@ def run(address):
                 m.next_warp = 0
                 continue
             warp = warp_at(m.warps, w)
-            if warp.alive and warp.waits < 0:
+            if warp.alive and (warp.waits < 0 or (warp.held and warp.mask)):
                 m.progress = 1
                 status = call2(m.warp_entry, address, w)
                 if status != YIELDED:
@@ -460,8 +623,10 @@ def run(address):
                 m.turn = -1
             m.next_warp += 1
         report_dangling(m)
+        if m.clocks:
+            end_clocks(m)
         m.running = 0
-        m.cta += 1
+        m.cta += m.cta_step
 
 
 PARTS: dict[str, tuple[Callable[..., int], int]] = {
@@ -470,19 +635,51 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
     "collective_entry": (collective, 4),
     "access_entry": (access, 5),
     "report_entry": (enter_finding, 12),
+    "shadow_entry": (track, 8),
+    "conflict_entry": (conflict, 9),
+    "trace_entry": (log_event, 7),
 }
 """name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but
 `run` are
 fields of the machine): a Numba function that calls another is optimised with it anew."""
 
 
+@contextlib.contextmanager
+def _linked_only() -> Iterator[None]:
+    """Numba optimises each function and makes machine code of it, and again in each that calls it: here functions are
+    only linked, and the part as a whole is optimised once."""
+
+    def finalize(library: Any, _: str) -> int:
+        library._ensure_finalized()
+        return 0
+
+    replaced = {
+        (JITCodeLibrary, "_optimize_functions"): lambda *_: None,
+        (JITCodeLibrary, "_optimize_final_module"): lambda _: None,
+        (JITCodeLibrary, "_finalize_specific"): lambda _: None,
+        (JITCodeLibrary, "get_pointer_to_function"): finalize,
+        (JITCPUCodegen, "_add_module"): lambda *_: None,
+        (JITCPUCodegen, "set_env"): lambda *_: None,
+    }
+    saved = {(owner, name): getattr(owner, name) for owner, name in replaced}
+    for (owner, name), function in replaced.items():
+        setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        for (owner, name), function in saved.items():
+            setattr(owner, name, function)
+
+
 def compile_part(name: str) -> tuple[str, str, bytes]:
     """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
     function, n = PARTS[name]
-    made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
+    with _linked_only():
+        made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
     library = made._library
-    code: bytes = library._get_compiled_object()
+    passes, builder = library._codegen._module_pass_manager()
+    passes.run(library._final_module, builder)
     needed = sorted(
         f.name for f in library._final_module.functions if f.is_declaration and not f.name.startswith("llvm.")
     )
-    return made._wrapper_name, " ".join(needed), code
+    return made._wrapper_name, " ".join(needed), library._codegen._tm.emit_object(library._final_module)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.bytecode import LANES, OPCODE
+from wsemu.clocks import MET, lanes_meet
 from wsemu.codes import CODE_NUMBERS
-from wsemu.machine import compiled, instruction_at, record_finding
+from wsemu.machine import call7, compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
 
 DIVERGENCE = CODE_NUMBERS["barrier-divergence"]
@@ -81,8 +82,6 @@ def shuffle(m, registers, i, mask):
         write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
     if i.aux:
         write_predicate(registers, i.aux, mask, inside)
-    for q in range(LANES):
-        store_i64(values + 8 * q, 0)  # the table of distinct values uses this scratch too
 
 
 @compiled
@@ -141,9 +140,12 @@ def warp_operation(m, warp, w, pc, mask):
     members = load_u32(registers + i.c + 4 * lowest_bit(mask))
     if members & warp.alive != mask:
         record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
-    mask_in = mask & members
-    if mask_in == 0:
+    if mask & members == 0:
         return
+    if m.clocks:
+        if m.trace:
+            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
+        lanes_meet(m, w, mask)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, i, mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:

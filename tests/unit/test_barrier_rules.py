@@ -200,8 +200,9 @@ def three_of_two():
 
 def test_b9_surplus_arrivals_open_the_next_generation(run):
     report = run(three_of_two, 96)
-    assert set(codes(report)) == {"deadlock", "oversubscribed"}
-    assert "generation 1 has 32 of 64" in report.findings[0].sites[0].text
+    assert set(codes(report)) == {"deadlock", "oversubscribed", "barrier-recycling"}  # whichever warp comes third
+    deadlock = next(finding for finding in report.findings if finding.code == "deadlock")
+    assert "generation 1 has 32 of 64" in deadlock.sites[0].text
 
 
 @cuda.jit

@@ -231,7 +231,7 @@ def test_examples_are_verified(name, engine):
     assert "bit for bit" in done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (EXAMPLES / "broken").glob("*.py")))
+@pytest.mark.parametrize("name", ["both_wait_first", "early_exit", "no_start"])
 def test_broken_examples_deadlock(name):
     done = wsemu("check", EXAMPLES / "broken" / f"{name}.py")
     assert done.returncode == 1

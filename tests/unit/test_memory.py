@@ -326,7 +326,7 @@ def test_overlapping_arguments_share_their_bytes(run):
 def test_a_view_of_another_array_ends_where_it_ends(run):
     base = np.arange(10.0)
     y = np.zeros(8)
-    assert codes(run(neighbours, 5, base[:5], y)) == ["out-of-bounds"]
+    assert [finding.code for finding in run(neighbours, 5, base[:5], y).errors] == ["out-of-bounds"]
     assert y[4] == 4
 
 

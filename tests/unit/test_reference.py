@@ -344,7 +344,7 @@ def test_one_access_may_reach_several_segments(k: Kernel) -> None:
     k.do("st.b32", k.graph.special("shared"), k.c(7))
     place = k.emit("selp.b64", k.graph.special("shared"), k.own, k.lane_below(1))
     k.put(k.emit("ld.b32", place), 1)
-    assert k.run(32).findings == []
+    assert {finding.code for finding in k.run(32).findings} == {"intra-warp-race"}  # all lanes stored what one loads
     assert k.result(1, 32) == [7] + [0] * 31
 
 

@@ -42,7 +42,7 @@ def crosswise(x, y, k):
 
 SHUFFLES = {
     "idx": (by_index, lambda k: k),
-    "up": (up, lambda k: np.where(LANE >= k, LANE - k, LANE)),
+    "up": (up, lambda k: np.where(k <= LANE, LANE - k, LANE)),
     "down": (down, lambda k: np.where(LANE + k < 32, LANE + k, LANE)),
     "bfly": (crosswise, lambda k: LANE ^ k),
 }

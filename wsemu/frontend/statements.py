@@ -282,6 +282,7 @@ class Statements:
         """Walk two arms and go on where they meet."""
         start, env = self.b.block, self.env
         predicate = register(self.b, condition)
+        place = self.b.span, self.b.stack
         edges: list[Edge] = []
 
         def arm(walk: Callable[[], None]) -> Block:
@@ -304,6 +305,7 @@ class Statements:
         if other is not None:
             not_taken = arm(other)
             self.b.branch(start, predicate, taken, not_taken)
+            start.span, start.stack = place
         else:
             start.end = "bra"
             edges.append((start, env))
@@ -313,6 +315,7 @@ class Statements:
         self.env = joining.join(self.b, edges)
         if other is None:
             self.b.branch(start, predicate, taken, self.b.block)
+            start.span, start.stack = place
 
     def do_Match(self: Walker, node: ast.Match) -> None:
         self.match_cases(self.evaluate(node.subject), node.cases)

@@ -49,7 +49,7 @@ def report_lines(report: Report, width: int) -> Iterator[Line]:
 
 
 def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
-    """One finding: title, excerpts, notes, where it holds, help."""
+    """One finding: title, excerpts, notes, schedule, where it holds, help."""
     yield from _title(f"{finding.severity}[{finding.code}]", finding.severity, finding.message, width)
     shown = finding.sites[:_MOST_SITES]
     gutter = _gutter(shown)
@@ -61,10 +61,14 @@ def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
         notes.append(f"seen {finding.count:,} times; this is the first")
     for note in notes:
         yield from _note("note", note, gutter, width)
+    help_ = _note("help", finding.help, gutter, width) if finding.help else ()
+    if finding.schedule:
+        yield from help_
+        yield from _schedule(finding, gutter, width)
     if finding.holds_in:
         yield from _note("holds in", finding.holds_in, gutter, width)
-    if finding.help:
-        yield from _note("help", finding.help, gutter, width)
+    if not finding.schedule:
+        yield from help_
 
 
 def error_lines(error: Exception, width: int) -> Iterator[Line]:
@@ -145,6 +149,17 @@ def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
         yield [(line, "")]
     for paragraph in rest:
         for line in _wrapped(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
+            yield [(line, "")]
+
+
+def _schedule(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
+    """` = schedule (5 of 41 steps kept):` and the steps, which stay as they are aligned."""
+    kept, steps = len(finding.schedule), finding.schedule_steps
+    extent = f" ({kept} of {steps:,} steps kept)" if steps > kept else ""
+    yield [(f"{'':{gutter}} = ", "frame"), (f"schedule{extent}:", "strong")]
+    indent = " " * (gutter + 5)
+    for step in finding.schedule:
+        for line in _wrapped(indent + step, width, indent + "      "):
             yield [(line, "")]
 
 

@@ -1,0 +1,243 @@
+"""`bank-conflict`: lanes of a shared memory access that want different words of one bank, and so wait for each other.
+
+Detects: loads and stores whose wavefronts, summed over all executions, are `Thresholds.bank_conflict` times those that
+the same lanes take without a conflict, or more.  Every execution counts; the worst one is shown.  A padding is
+suggested when the recorded addresses of all conflicting accesses of the array, laid out anew, have no conflict left.
+Does not detect: conflicts of atomics, whose cost is not modelled; conflicts that a suggested padding makes in accesses
+that had none.
+Reference: `limits.COSTS` has the rules and their sources; `costs.shared_cost` counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.bytecode import SharedArray
+from wsemu.checkers.access_pattern import by_lane, mask, stride, tally
+from wsemu.finding import Finding, Site
+from wsemu.limits import COSTS, limits
+from wsemu.places import Places, lanes_text
+from wsemu.reference_costs import WORD, bank_words, passes, ways
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.limits import CostModel
+    from wsemu.outcome import Pattern
+    from wsemu.settings import Thresholds
+
+MOST_PADDING = 8
+"""elements that are tried at the end of a row"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """The worst execution of an instruction that had conflicts."""
+
+    pc: int
+    size: int
+    store: bool
+    offsets: dict[int, int]
+    model: CostModel
+
+    def parts(self) -> list[dict[int, int]]:
+        return passes(self.offsets, self.size, self.store, self.model)
+
+    def worst(self) -> tuple[int, dict[int, int]]:
+        """How many ways the worst pass conflicts, and its lanes."""
+        return max(((self.ways(part), part) for part in self.parts()), key=lambda pair: pair[0])
+
+    def ways(self, part: dict[int, int]) -> int:
+        return ways(part, self.size, self.model)
+
+    @property
+    def fewest(self) -> int:
+        """Ways of an access of this size where no two words share a bank."""
+        return 1 + self.model.extra[{8: 1, 16: 2}.get(self.size, 0)]
+
+    def is_free(self, offsets: dict[int, int]) -> bool:
+        """Whether it has no conflict when its lanes are at these offsets."""
+        return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.store, self.model))
+
+
+def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
+    """A finding for each instruction with too many wavefronts, the costliest first."""
+    counts = places.outcome.accesses
+    excess = {pc: count.wavefronts - count.ideal_wavefronts for pc, count in counts.items()}
+    found = [
+        pc
+        for pc, count in counts.items()
+        if count.worst_wavefronts and count.wavefronts >= thresholds.bank_conflict * count.ideal_wavefronts
+    ]
+    total = sum(excess.values())
+    return [_finding(places, pc, total) for pc in sorted(found, key=lambda pc: (-excess[pc], pc))]
+
+
+def _finding(places: Places, pc: int, excess: int) -> Finding:
+    count = places.outcome.accesses[pc]
+    pattern = count.worst_wavefronts
+    assert pattern is not None
+    access = _access(places, pc, pattern)
+    array = _array(places, access)
+    n, part = access.worst()
+    sites = [places.site(pc, _label(access, n, part, places.outcome.arch), cta=pattern.cta), *places.callers(pc)]
+    if array is not None and array.span >= 0:
+        sites.append(Site.at(places.program.spans[array.span], _declared(array, access), primary=False))
+    return Finding(
+        code="bank-conflict",
+        message=f"{n}-way bank conflict on shared {places.verb(pc)} of {places.array_name(pc)}",
+        sites=sites,
+        notes=[tally("wavefronts", count.executions, count.wavefronts, count.ideal_wavefronts, pattern.cost, excess)],
+        help=_help(places, access, array),
+    )
+
+
+def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
+    model = COSTS[places.outcome.arch]
+    return _Access(pc, places.size(pc), places.verb(pc) == "store", by_lane(pattern), model)
+
+
+def _array(places: Places, access: _Access) -> SharedArray | None:
+    """The array in which all lanes are; one in dynamic shared memory has no elements and no span."""
+    program = places.program
+    for array in program.shared:
+        end = array.offset + _elements(array) * array.dtype.itemsize
+        if all(array.offset <= at < end for at in access.offsets.values()):
+            return array
+    name, element = program.array_of[access.pc], program.element_of[access.pc]
+    start = -(-program.shared_bytes // 16) * 16
+    if program.uses_dynamic_shared and name and element and min(access.offsets.values()) >= start:
+        return SharedArray(name, start, (0,), np.dtype(element), -1)
+    return None
+
+
+def _elements(array: SharedArray) -> int:
+    return int(np.prod(array.shape, dtype=np.int64))
+
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
+    """`lanes 0-31 touch 32 words of bank 0`: the bank that is wanted most."""
+    banks = bank_words(part, access.size, access.model)
+    most = max(len(words) for words in banks.values())
+    bank = next(bank for bank, words in banks.items() if len(words) == most)
+    lanes = {lane for lane, at in part.items() if _bank_in(at, access, bank)}
+    if most > 1:
+        alike = sum(len(words) == most for words in banks.values())
+        text = f"{lanes_text(mask(lanes))} touch {most} words of bank {bank}"
+        return text if alike == 1 else f"{text}; {alike} banks alike"
+    if access.model.one_broadcast:
+        return f"{n} words are wanted by several lanes each: {arch} gives one such word a wavefront"
+    return f"an access of {access.size} bytes takes {n} wavefronts for each {len(part)} lanes on {arch}"
+
+
+def _bank_in(at: int, access: _Access, bank: int) -> bool:
+    words = range(at // WORD, (at + access.size - 1) // WORD + 1)
+    return any(word % access.model.banks == bank for word in words)
+
+
+def _declared(array: SharedArray, access: _Access) -> str:
+    """`row stride 32 words = 0 mod 32 banks`, for the place where the array is declared."""
+    if len(array.shape) > 1:
+        length, what = array.shape[-1] * array.dtype.itemsize, "row stride"
+    else:
+        step = stride(access.offsets)
+        if not step:
+            return "declared here"
+        length, what = abs(step), "neighbouring lanes are"
+    banks = access.model.banks
+    if length % WORD:
+        return f"{what} {length} bytes" + (" apart" if what != "row stride" else "")
+    words = length // WORD
+    unit = f"{words} word{'s' * (words != 1)}" + (" apart" if what != "row stride" else "")
+    return f"{what} {unit} = {words % banks} mod {banks} banks"
+
+
+# -- what removes it --------------------------------------------------------------------------------------------------
+
+
+def _help(places: Places, access: _Access, array: SharedArray | None) -> str:
+    neighbours = "let neighbouring lanes touch neighbouring words"
+    if access.is_free(access.offsets):
+        return f"{neighbours} with 4-byte accesses, which need no second wavefront on {places.outcome.arch}"
+    if array is None:
+        return neighbours
+    others = [other for other in _conflicting(places, array) if other.pc != access.pc]
+    together = [access, *others]
+    row = _row(array, access)
+    if row == 0:
+        return neighbours
+    rows = _elements(array) // row + (_elements(array) % row > 0)
+    for longer in _longer(places, array, row):
+        if _fits(places, array, rows * longer) and all(_removed(array, row, longer, one) for one in together):
+            lines = sorted({places.line(other.pc) for other in others} - {places.line(access.pc)})
+            return _suggestion(array, row, rows, longer, lines)
+    return f"{neighbours}; no padding of 1 to {MOST_PADDING} elements a row removes this conflict (tried)"
+
+
+def _conflicting(places: Places, array: SharedArray) -> Iterator[_Access]:
+    for pc, count in places.outcome.accesses.items():
+        if count.worst_wavefronts is not None:
+            access = _access(places, pc, count.worst_wavefronts)
+            if _array(places, access) == array:
+                yield access
+
+
+def _row(array: SharedArray, access: _Access) -> int:
+    """Elements of the rows that a padding may make longer: of the last axis, or from a lane to the next; 0: none."""
+    if len(array.shape) > 1:
+        return array.shape[-1]
+    length = abs(stride(access.offsets) or 0) // array.dtype.itemsize
+    return length if length > 1 else 0
+
+
+def _longer(places: Places, array: SharedArray, row: int) -> Iterator[int]:
+    """Lengths of longer rows, in which vector accesses stay aligned."""
+    program, size = places.program, array.dtype.itemsize
+    widest = max(places.size(pc) for pc in places.outcome.accesses if program.array_of[pc] == array.name)
+    for longer in range(row + 1, row + MOST_PADDING + 1):
+        if longer * size % widest == 0 or widest <= size:
+            yield longer
+
+
+def _fits(places: Places, array: SharedArray, elements: int) -> bool:
+    """Whether shared memory has room for the array with that many elements."""
+    more = (elements - _elements(array)) * array.dtype.itemsize
+    return places.program.shared_bytes + more <= limits(places.outcome.arch).static_shared
+
+
+def _removed(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
+    """Whether an access has no conflict when rows of `row` elements are `longer`; nor, of elements shorter than a word,
+    its neighbour in the row, whose lanes share words in another way."""
+    size = array.dtype.itemsize
+    for shift in range(max(1, WORD // size)):
+        moved = {}
+        for lane, at in access.offsets.items():
+            element, byte = divmod(at - array.offset, size)
+            number, column = divmod(element, row)
+            end = (column + shift) * size + byte + access.size
+            if end > row * size and shift == 0:
+                return False  # a vector that goes on in the next row
+            if end > row * size:
+                return True
+            moved[lane] = array.offset + (number * longer + column + shift) * size + byte
+        if not access.is_free(moved):
+            return False
+    return True
+
+
+def _suggestion(array: SharedArray, row: int, rows: int, longer: int, lines: list[int]) -> str:
+    what = "this access"
+    if lines:
+        listed = ", ".join(map(str, lines))
+        what += f" and {'that' if len(lines) == 1 else 'those'} on line{'s' * (len(lines) > 1)} {listed}"
+    if len(array.shape) > 1:
+        shape = f"({', '.join(map(str, (*array.shape[:-1], longer)))})"
+        return f"pad the row: `{shape}` makes {what} conflict-free (checked)"
+    total = f" (`{rows * longer}` elements in all)" if rows else ""
+    return f"use a stride of {longer} elements, not {row}{total}: it makes {what} conflict-free (checked)"

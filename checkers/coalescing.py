@@ -1,0 +1,107 @@
+"""`uncoalesced`: lanes of a global memory access that lie in more sectors than their bytes need.
+
+Detects: loads and stores whose sectors of 32 bytes, summed over all executions, are `Thresholds.uncoalesced` times the
+least that the same number of bytes needs, or more.  Every execution counts; the worst one is shown.  Arrays count as
+placed at 256-byte boundaries, as device allocations are, wherever NumPy put them.
+Does not detect: what caches save or lose between accesses; atomics, whose cost is not modelled; a value that is loaded
+again and again.
+Reference: `limits.COSTS` has the rules and their sources; `costs.sector_cost` counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.checkers.access_pattern import by_lane, stride, tally
+from wsemu.finding import Finding
+from wsemu.places import Places, lanes_text
+from wsemu.reference_costs import SECTOR
+
+if TYPE_CHECKING:
+    from wsemu.outcome import Pattern
+    from wsemu.places import BoundArray
+    from wsemu.settings import Thresholds
+
+
+def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
+    """A finding for each instruction with too many sectors, the costliest first."""
+    counts = places.outcome.accesses
+    excess = {pc: count.sectors - count.ideal_sectors for pc, count in counts.items()}
+    found = [
+        pc
+        for pc, count in counts.items()
+        if count.worst_sectors and count.sectors >= thresholds.uncoalesced * count.ideal_sectors
+    ]
+    total = sum(excess.values())
+    return [_finding(places, pc, total) for pc in sorted(found, key=lambda pc: (-excess[pc], pc))]
+
+
+def _finding(places: Places, pc: int, excess: int) -> Finding:
+    count = places.outcome.accesses[pc]
+    pattern = count.worst_sectors
+    assert pattern is not None
+    times = f"{count.sectors / count.ideal_sectors:.1f}".removesuffix(".0")
+    return Finding(
+        code="uncoalesced",
+        message=f"global {places.verb(pc)} of {places.array_name(pc)} moves {times} times the sectors it needs",
+        sites=[places.site(pc, _label(places, pc, pattern), cta=pattern.cta), *places.callers(pc)],
+        notes=[tally("sectors", count.executions, count.sectors, count.ideal_sectors, pattern.cost, excess)],
+        help=_help(places, pc, pattern),
+    )
+
+
+def _label(places: Places, pc: int, pattern: Pattern) -> str:
+    """`lanes 0-31 touch 32 sectors, 4,096 bytes apart`."""
+    offsets = by_lane(pattern)
+    text = f"{lanes_text(pattern.lanes)} touch {pattern.cost} sectors"
+    step = stride(offsets)
+    if step and abs(step) > places.size(pc):
+        return f"{text}, {abs(step):,} bytes apart"
+    if step and abs(step) == places.size(pc) and _begins(pattern):
+        return f"{text}, from byte {_begins(pattern)} of a sector on"
+    return text
+
+
+def _begins(pattern: Pattern) -> int:
+    """Where in a sector the first byte is."""
+    return min(by_lane(pattern).values()) % SECTOR
+
+
+def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
+    size, step = places.size(pc), stride(by_lane(pattern))
+    if step is None:
+        return "no stride between neighbouring lanes: sort the indices, or stage the data in shared memory"
+    if abs(step) > size:
+        return _strided(places, pc, pattern, abs(step))
+    if abs(step) == size and _begins(pattern):
+        return f"start at a multiple of {SECTOR} bytes, which is {SECTOR // size} elements of {size} bytes"
+    if abs(step) == size:
+        return "inactive lanes leave gaps: let neighbouring lanes do the work, and the last ones none"
+    return None
+
+
+def _strided(places: Places, pc: int, pattern: Pattern, step: int) -> str:
+    """Lanes that run along the wrong axis, or take every so manieth element."""
+    array, size = _array(places, pc, pattern), places.size(pc)
+    axes = [] if array is None else [axis for axis, s in enumerate(array.strides) if abs(s) == step]
+    inner = None if array is None else min(range(len(array.strides)), key=lambda axis: abs(array.strides[axis]))
+    if array is not None and axes and inner not in axes and array.shape[inner or 0] > 1:
+        return (
+            f"let `threadIdx.x` run along axis {inner} of `{array.name}`, whose elements are "
+            f"{abs(array.strides[inner or 0])} bytes apart, not along axis {axes[0]}; or stage a tile in shared memory"
+        )
+    text = f"let neighbouring lanes take neighbouring elements, not every {_ordinal(step // size)} one"
+    if step in (2 * size, 4 * size) and step <= 16:
+        text += f"; or, where a lane needs all of them, load {step // size} at once: `ptx.ld_v{step // size}`"
+    return text
+
+
+def _array(places: Places, pc: int, pattern: Pattern) -> BoundArray | None:
+    """The argument that the source names there."""
+    name = places.program.array_of[pc]
+    return next((a for a in places.arrays if a.segment == pattern.segment and a.name == name), None)
+
+
+def _ordinal(n: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th") if n % 100 not in (11, 12, 13) else "th"
+    return f"{n:,}{ending}"

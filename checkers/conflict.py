@@ -1,0 +1,193 @@
+"""Two accesses that nothing orders, and how they are told: shared by `race` and `intra_warp`; no checker itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import SEGMENT_SHIFT
+from wsemu.outcome import ATOMIC, READ, WRITE
+from wsemu.places import lanes_text
+from wsemu.witness import Access, Witness
+
+if TYPE_CHECKING:
+    from wsemu.bytecode import Span
+    from wsemu.finding import Site
+    from wsemu.outcome import RawFinding
+    from wsemu.places import Places
+
+_HAZARDS = {(READ, WRITE): "write-after-read", (WRITE, READ): "read-after-write", (WRITE, WRITE): "write-after-write"}
+VERBS = {READ: "load", WRITE: "store", ATOMIC: "atomic"}
+_DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two accesses."""
+
+    access: Access
+    kind: int
+    role: str
+    position: int | None
+    """in the trace"""
+    iteration: str
+
+    @property
+    def who(self) -> str:
+        return f"warp {self.access.warp} ({self.role})" if self.role else f"warp {self.access.warp}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses that nothing orders: (1) came earlier in this run, (2) later."""
+
+    raw: RawFinding
+    places: Places
+    first: Side
+    second: Side
+
+    @property
+    def atomic(self) -> bool:
+        return ATOMIC in (self.first.kind, self.second.kind)
+
+    @property
+    def hazard(self) -> str:
+        """`write-after-read`, as said of (2) after (1)."""
+        return _HAZARDS.get((self.first.kind, self.second.kind), "")
+
+    @property
+    def same_cta(self) -> bool:
+        return self.first.access.cta == self.second.access.cta
+
+    @property
+    def element(self) -> str:
+        return self.places.element(self.raw.detail["address"], self.raw.pc)
+
+    @property
+    def one_statement(self) -> bool:
+        """Whether one statement loads, and then stores elsewhere."""
+        one, two = self._spans()
+        statement = self.places.source(self.raw.pc).statement
+        return self.hazard == "write-after-read" and one.file == two.file and statement(one) is statement(two)
+
+    @property
+    def one_place(self) -> bool:
+        """Whether both are at one place of the source, such as `count[0] += 1`."""
+        one, two = self._spans()
+        return one == two
+
+    @property
+    def one_text(self) -> bool:
+        """Whether both name the element in the same words."""
+        one, two = (self.places.accessed(s.access.pc, s.access.address) for s in (self.first, self.second))
+        return one == two
+
+    @property
+    def backward(self) -> bool:
+        """Whether (2) stands above (1), where every warp runs through both."""
+        one, two = self._spans()
+        return one.file == two.file and two.line <= one.line and not self.apart
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether one loop holds both."""
+        one, two = self._spans()
+        return one.file == two.file and self.places.source(self.raw.pc).in_loop(one, two)
+
+    @property
+    def sizes(self) -> set[int]:
+        """Bytes a lane of the two."""
+        return {self.places.size(side.access.pc) for side in (self.first, self.second)}
+
+    @property
+    def text(self) -> str:
+        """The element of (2) as the source names it."""
+        return self.places.accessed(self.second.access.pc, self.second.access.address)
+
+    def swapped(self) -> Conflict:
+        """The same two, (2) first."""
+        return replace(self, first=self.second, second=self.first)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two are in different branches, where no `syncthreads` can stand between them."""
+        one, two = self._spans()
+        return one.file == two.file and self.places.source(self.raw.pc).apart(one, two)
+
+    @property
+    def again(self) -> str:
+        """`, before line 12 runs again`, where (2) stands above (1)."""
+        one, two = self._spans()
+        text = f", before {self.places.near(self.second.access.pc, self.first.access.pc)}"
+        return text + " runs again" * (one.file == two.file and two.line <= one.line)
+
+    def _spans(self) -> tuple[Span, Span]:
+        return self.places.span(self.first.access.pc), self.places.span(self.second.access.pc)
+
+    def title(self, of: str = "") -> str:
+        space = self.places.space(self.raw.detail["address"] >> SEGMENT_SHIFT)
+        what = f"{space} `{self.text}`"
+        if self.atomic:
+            return f"unordered atomic and plain access{of} to {what}"
+        return f"{self.hazard} hazard{of} on {what}"
+
+    def site(self, side: Side, number: int, who: str) -> Site:
+        what = _DONE[side.kind]
+        text = f"({number}) {what} by {who}{', ' * bool(side.iteration)}{side.iteration}"
+        access = side.access
+        return self.places.site(
+            access.pc, text, cta=access.cta, warp=access.warp, role=side.role, primary=number == 2,
+            index=_index(self.places.accessed(access.pc, access.address)),
+        )  # fmt: skip
+
+    def sites(self, first: str, second: str) -> list[Site]:
+        """(2), then (1), then the calls through which the two were reached."""
+        sites = [self.site(self.second, 2, second), self.site(self.first, 1, first)]
+        for call in (*self.places.callers(self.second.access.pc), *self.places.callers(self.first.access.pc)):
+            sites += [call] if call not in sites else []
+        return sites
+
+    def overlap(self) -> str:
+        """`32 lanes, same words, the first `tile[0]``."""
+        lanes = self.raw.lanes.bit_count()
+        who = f"{lanes} lanes" if lanes > 1 else lanes_text(self.raw.lanes)
+        sizes = [self.places.size(side.access.pc) for side in (self.second, self.first)]
+        if sizes[0] == sizes[1]:
+            same = "same words" if sizes[0] >= 4 else "same bytes"
+        else:
+            later, earlier = (
+                f"{size}-byte {VERBS[side.kind]}" for size, side in zip(sizes, (self.second, self.first), strict=True)
+            )
+            same = f"{_article(later)} {later} overlaps {_article(earlier)} {earlier}"
+        return f"{who}, {same}{', the first at' if lanes > 1 else ':'} `{self.element}`"
+
+
+def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
+    """The two accesses of a raw finding, with what the trace tells of them."""
+    d = raw.detail
+    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
+    first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])
+    at_second = at_first = None
+    if witness is not None:
+        at_second = witness.position(second)
+        at_first = witness.position(first, at_second if at_second is not None else len(witness.events))
+    return Conflict(
+        raw, places,
+        _side(first, d["other_kind"], at_first, places, witness),
+        _side(second, d["kind"], at_second, places, witness),
+    )  # fmt: skip
+
+
+def _side(access: Access, kind: int, position: int | None, places: Places, witness: Witness | None) -> Side:
+    if witness is None:
+        return Side(access, kind, places.role([access.pc]), None, "")
+    return Side(access, kind, witness.role(access.cta, access.warp), position, witness.iteration(position))
+
+
+def _index(text: str) -> str | None:
+    """What stands in the brackets of `tile[s, lane]`."""
+    return text.partition("[")[2].removesuffix("]") or None
+
+
+def _article(words: str) -> str:
+    return "an" if words[:1] in "aeiou8" or words.startswith(("11-", "18-")) else "a"

@@ -1,0 +1,76 @@
+"""`intra-warp-race`: conflicting accesses of two lanes of one warp that nothing orders.
+
+Detects: two lanes of one store that write different values to a byte; and, unless the launch is checked with
+`lockstep=True`, accesses of two lanes that overlap, at least one of them a write and not both atomic, with no operation
+between them in which both lanes took part: `syncwarp`, shuffle, vote, match, `syncthreads`, a sync on a named barrier.
+An arrive orders nothing between lanes.
+Does not detect: such a conflict where other warps have touched the byte as well since its last write; the lanes of the
+earlier access are remembered as a range, so a lane inside it that did not take part counts too.
+Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
+test is `shadow.lanes_know`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import SEGMENT_SHIFT
+from wsemu.checkers.conflict import Conflict, conflict
+from wsemu.finding import Finding
+from wsemu.places import lanes_text
+from wsemu.witness import Witness
+
+if TYPE_CHECKING:
+    from wsemu.outcome import RawFinding, Trace
+    from wsemu.places import Places
+
+_INDEPENDENT = (
+    "on sm_70 and later the lanes of a warp go on independently; `lockstep=True` checks a kernel for older GPUs"
+)
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
+    """The finding of two lanes of a warp; a trace adds in which iterations."""
+    if raw.other_pc < 0:
+        return _one_store(raw, places)
+    found = conflict(raw, places, None if trace is None else Witness(places, trace, {raw.cta}))
+    earlier = _lane_range(raw.detail["other_lane"], raw.detail["other_last"])
+    between = f"{lanes_text(raw.lanes)} and {earlier}"
+    return Finding(
+        code=raw.code,
+        message=found.title(" between lanes of a warp"),
+        sites=found.sites(f"{earlier} of {found.first.who}", f"{lanes_text(raw.lanes)} of {found.second.who}"),
+        notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _INDEPENDENT],
+        help=_help(found),
+        count=raw.count,
+    )
+
+
+def _lane_range(first: int, last: int) -> str:
+    return f"lane {first}" if first == last else f"lanes {first}-{last}"
+
+
+def _help(found: Conflict) -> str:
+    places, one, two = found.places, found.first.access, found.second.access
+    if found.one_place or (found.one_text and not found.in_loop):
+        return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
+    if found.one_statement:
+        return "keep the loaded value in a variable, add `cuda.syncwarp()` and store it after that"
+    return f"add `cuda.syncwarp()` {places.after(one.pc, two.pc)}, where all lanes meet{found.again}"
+
+
+def _one_store(raw: RawFinding, places: Places) -> Finding:
+    """Several lanes of one store name one byte and have different values for it."""
+    address, stays = raw.detail["address"], raw.detail["other_lane"]
+    space = places.space(address >> SEGMENT_SHIFT)
+    what = places.accessed(raw.pc, address)
+    role = places.role([raw.pc])
+    label = f"stored by {lanes_text(raw.lanes | 1 << stays)} of warp {raw.warp}"
+    return Finding(
+        code=raw.code,
+        message=f"lanes of one store write different values to {space} `{what}`",
+        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp, role=role), *places.callers(raw.pc)],
+        notes=[f"at `{places.element(address, raw.pc)}` lane {stays}'s value stayed; the hardware leaves any of them"],
+        help="let one lane store, give each lane its own element, or combine the values with `cuda.atomic`",
+        count=raw.count,
+    )

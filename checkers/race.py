@@ -1,0 +1,221 @@
+"""`race`: conflicting accesses of two warps, or of two CTAs, that nothing orders.
+
+Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, neither of which
+happens before the other: by program order, by named barriers (an arrive or sync of a generation happens before what
+follows each sync of it, B13), by atomics and fences.  Different CTAs meet in global memory only, and no barrier orders
+them.
+Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (that
+later one is reported instead); accesses that another result of an atomic would have led to (the launch is then
+`incomplete`).
+Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer,
+Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test
+is `shadow.touch`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import FIELDS
+from wsemu.checkers.conflict import VERBS, Conflict, Side, conflict
+from wsemu.finding import Finding
+from wsemu.outcome import ATOMIC
+from wsemu.witness import Step, Witness, numbered
+
+if TYPE_CHECKING:
+    from wsemu.outcome import Event, RawFinding, Trace
+    from wsemu.places import Places
+
+_CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
+"""what a warp of this role gives with, and what the other side waits with"""
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
+    """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
+    witness = None if trace is None else Witness(places, trace, {raw.cta, raw.detail["other_cta"]})
+    found = conflict(raw, places, witness)
+    if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
+        witness = None  # the trace ends before that
+    where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
+    notes = [f"{found.overlap()}; nothing orders (1) before (2)"]
+    schedule, steps = _schedule(found, witness) if witness is not None else ([], 0)
+    if witness is not None and found.same_cta:
+        notes += _missing_edge(found, witness)
+    if _overwritten(found, witness):
+        notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
+    return Finding(
+        code=raw.code,
+        message=found.title(),
+        sites=found.sites(found.first.who + where[0], found.second.who + where[1]),
+        notes=notes,
+        help=_help(found, witness),
+        count=raw.count,
+        schedule=schedule,
+        schedule_steps=steps,
+    )
+
+
+# -- what is missing --------------------------------------------------------------------------------------------------
+
+
+def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
+    """What (1)'s warp gave last and gives next, and when (2)'s warp takes it."""
+    places, first, second = found.places, found.first, found.second
+    one, two = first.access, second.access
+    given = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
+    last, following = witness.after(one.cta, one.warp, given), witness.next_barrier(one.cta, one.warp, one.interval)
+    before = witness.last_barrier(two.cta, two.warp, two.interval)
+    if not last and not following and not before and witness.complete:
+        return [f"no barrier lies between them: {first.who} meets none after (1), {second.who} none before (2)"]
+    notes = []
+    if last is not None:
+        notes.append(f"last edge {first.who} -> {second.who}: {_edge(places, witness, last, two.warp)}, before (1)")
+    elif not given:
+        notes.append(_no_return(found, witness))
+    if following is not None:
+        notes.append(_too_late(found, witness, following))
+    elif witness.complete:
+        notes.append(f"{first.who} meets no barrier after (1)")
+    return notes
+
+
+def _no_return(found: Conflict, witness: Witness) -> str:
+    """Nothing leads from (1)'s warp to (2)'s warp; perhaps something leads the other way."""
+    first, second = found.first, found.second
+    one, two = first.access, second.access
+    given = witness.known(one.cta, one.warp, one.interval).get(two.warp, 0)
+    back = witness.after(two.cta, two.warp, given)
+    if back is None:
+        return f"no edge leads from {first.who} to {second.who} before (2)"
+    return f"last edge {second.who} -> {first.who}: {_edge(found.places, witness, back, one.warp)}; none returns"
+
+
+def _edge(places: Places, witness: Witness, given: Event, warp: int) -> str:
+    """`barrier 2 generation 0 (line 32 -> 23)`: where an operation gave, and where a warp took it."""
+    taken = witness.sync_of(given, warp)
+    line = f"line {places.line(given.pc)}" + (f" -> {places.line(taken.pc)}" if taken else ", through other warps")
+    return f"{_operation(given)} ({line})"
+
+
+def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
+    """The next thing that (1)'s warp gives after (1), and that it comes too late for (2)."""
+    places, second = found.places, found.second
+    gives = "arrives on" if following.kind == "arrive" else "syncs on"
+    text = f"after (1), {found.first.who} {gives} {_operation(following)} (line {places.line(following.pc)})"
+    taken = witness.sync_of(following, second.access.warp)
+    if taken is None:
+        return f"{text}, on which {second.who} does not sync"
+    return f"{text}, on which {second.who} syncs only after (2) (line {places.line(taken.pc)})"
+
+
+def _operation(event: Event) -> str:
+    return f"barrier {event.place} generation {event.generation}"
+
+
+# -- what to do about it ----------------------------------------------------------------------------------------------
+
+
+def _help(found: Conflict, witness: Witness | None) -> str:
+    places, one, two = found.places, found.first.access, found.second.access
+    if flag := witness and _flag(found, witness):
+        return flag
+    if not found.same_cta:
+        return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+    plain = found.first if found.second.kind == ATOMIC else found.second
+    if found.atomic:
+        return f"make the {VERBS[plain.kind]} on {places.near(plain.access.pc, two.pc)} atomic too, or order the two"
+    if one.pc == two.pc:
+        return "give each warp its own element, let one warp alone store, or use an atomic"
+    if found.one_place or (found.one_text and found.backward and not found.in_loop):
+        return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
+    if found.one_statement:
+        return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
+    right = found.swapped() if _overwritten(found, witness) or (found.backward and not found.in_loop) else found
+    if not named(places) and not found.apart:
+        one, two = right.first.access, right.second.access
+        return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
+    return _named_help(right, witness)
+
+
+def _flag(found: Conflict, witness: Witness) -> str:
+    """The two warps meet at an atomic in between, but without fences."""
+    pcs = witness.flag(found.first.access, found.first.position, found.second.access, found.second.position)
+    if found.hazard != "read-after-write" or pcs is None:
+        return ""
+    raised, seen = (found.places.near(pc, found.raw.pc) for pc in pcs)
+    return (
+        f"the atomics on {raised} and {seen} order nothing else: put a `cuda.threadfence()` before the first and after "
+        f"the second, or use {'a named barrier' if found.same_cta else 'a second launch'}"
+    )
+
+
+def _overwritten(found: Conflict, witness: Witness | None) -> bool:
+    """(2) loads what an earlier execution of (1) has stored for it, and (1) stores the next value too early."""
+    if witness is None or found.hazard != "read-after-write" or not found.same_cta:
+        return False
+    one, two = found.first.access, found.second.access
+    known = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
+    before = (witness.events[n] for n in witness.earlier(one, found.first.position))
+    return any(e.interval <= known and witness.reaches(e, one.address) for e in before)
+
+
+def named(places: Places) -> bool:
+    """Whether a program has barriers that count a part of the CTA."""
+    code, count = places.program.code, FIELDS.index("b")
+    return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
+
+
+def _named_help(found: Conflict, witness: Witness | None) -> str:
+    """An edge by named barriers; or the one that exists, moved."""
+    places, first, second = found.places, found.first, found.second
+    one, two = first.access, second.access
+    there = places.near(two.pc, one.pc)
+    following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    taken = witness.sync_of(following, two.warp) if witness and following else None
+    last = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
+    if following is not None and taken is not None:
+        if places.line(taken.pc) >= places.line(two.pc):
+            return f"sync on barrier {following.place} before {there}, not only on {places.near(taken.pc, two.pc)}"
+        if last is not None and last.place != following.place:
+            return (
+                f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
+                f"{last.place}; or one of the two accesses names the wrong buffer"
+            )
+        return (
+            f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
+            f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
+        )
+    gives, waits = _CALLS[first.role] if {first.role, second.role} == set(_CALLS) else ("", "")
+    kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "a")
+    gives = f"`{gives}()`" if gives else f"arrive on {kind} barrier"
+    waits = f"`{waits}()`" if waits else "sync on it"
+    text = f"{first.who}: {gives} {places.after(one.pc, two.pc)}; {second.who}: {waits} before {there}"
+    if len(found.sizes) > 1:
+        text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
+    return text
+
+
+# -- a schedule that shows it -----------------------------------------------------------------------------------------
+
+
+def _schedule(found: Conflict, witness: Witness) -> tuple[list[str], int]:
+    """The two accesses next to each other and in the other order, after all that must come before one of them."""
+    pair = (found.first, found.second)
+    if not found.same_cta:
+        return list(numbered([_step(found, found.second, witness, 2), _step(found, found.first, witness, 1)])), 2
+    before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
+    accesses = {
+        n: found.places.accessed(side.access.pc, side.access.address)
+        for side in pair
+        for n in witness.earlier(side.access, side.position)
+    }
+    warps = {side.access.warp for side in pair}
+    kept = witness.steps(before, lambda event: event.warp in warps, accesses)
+    steps = [*kept, _step(found, found.second, witness, 2), _step(found, found.first, witness, 1)]
+    return list(numbered(steps)), len(before) + len(accesses) + 2
+
+
+def _step(found: Conflict, side: Side, witness: Witness, number: int) -> Step:
+    what = found.places.accessed(side.access.pc, side.access.address)
+    step = witness.step(side.access, VERBS[side.kind], what, f"{side.iteration}  ({number})".strip())
+    return step if found.same_cta else step._replace(who=f"CTA {found.places.cta(side.access.cta)} {step.who}")

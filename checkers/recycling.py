@@ -1,0 +1,127 @@
+"""`barrier-recycling`: an operation can be counted into the wrong generation of a named barrier.
+
+Detects: for every operation of a generation that does not happen before each operation of the next generation of the
+same barrier, as judged just before that later one.  Another schedule then counts the later operation in the place of
+the earlier one: the generation completes before all its warps have come, or is left with too many.
+Does not detect: what follows in that other schedule, such as a deadlock; a launch without this finding and without a
+race has the same generations in every schedule.
+Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
+section 3, "well-synchronised".  The compiled test is `clocks.judge_recycling`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import LANES, NAMES
+from wsemu.finding import Finding
+from wsemu.witness import Access, Witness, numbered
+
+if TYPE_CHECKING:
+    from wsemu.finding import Site
+    from wsemu.outcome import RawFinding, Trace
+    from wsemu.places import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """(1) is of a generation, (2) of the next one of the same barrier; `who` names a warp with its role."""
+
+    first: Access
+    second: Access
+    first_who: str
+    second_who: str
+    barrier: int
+    generation: int
+    """of (1)"""
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
+    """The finding of two operations that can change places; a trace adds the schedule in which they do."""
+    witness = None if trace is None else Witness(places, trace, {raw.cta})
+    if (
+        witness is not None
+        and not witness.complete
+        and (raw.cta, raw.warp, raw.detail["interval"]) not in witness.endings
+    ):
+        witness = None  # the trace ends before that
+    pair = _pair(raw, places, witness)
+    verb, place = _verb(places, raw.pc), places.near(raw.other_pc, raw.pc)
+    schedule, steps, then = _schedule(pair, witness, places) if witness is not None else ([], 0, "")
+    g = pair.generation
+    late = (
+        f"nothing orders (1) before (2): if {pair.first_who} is late at {place}, the {verb} of {pair.second_who} on "
+        f"{places.near(raw.pc, raw.other_pc)} is counted into generation {g} in its place"
+    )
+    return Finding(
+        code=raw.code,
+        message=f"barrier {pair.barrier}: {verb} of generation {g + 1} can be counted into generation {g}",
+        sites=[
+            places.site(raw.pc, f"(2) {pair.second_who} {verb}s, generation {g + 1}", cta=raw.cta, warp=raw.warp),
+            places.site(
+                raw.other_pc, f"(1) {pair.first_who} {_verb(places, raw.other_pc)}s, generation {g}",
+                cta=raw.cta, warp=raw.other_warp, primary=False,
+            ),
+            *_callers(raw, places),
+        ],
+        notes=[late, then] if then else [late],
+        help=_help(pair, places),
+        count=raw.count,
+        schedule=schedule,
+        schedule_steps=steps,
+    )  # fmt: skip
+
+
+def _pair(raw: RawFinding, places: Places, witness: Witness | None) -> Pair:
+    d = raw.detail
+    first = Access(raw.cta, raw.other_warp, d["other_interval"], raw.other_pc, d["barrier"])
+    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["barrier"])
+    names = []
+    for side in (first, second):
+        role = places.role([side.pc]) if witness is None else witness.role(side.cta, side.warp)
+        names.append(f"warp {side.warp} ({role})" if role else f"warp {side.warp}")
+    return Pair(first, second, names[0], names[1], d["barrier"], d["generation"])
+
+
+def _callers(raw: RawFinding, places: Places) -> list[Site]:
+    return [*places.callers(raw.pc), *(c for c in places.callers(raw.other_pc) if c not in places.callers(raw.pc))]
+
+
+def _verb(places: Places, pc: int) -> str:
+    """`arrive` or `sync`."""
+    return "arrive" if NAMES[int(places.program.code[pc, 0])] == "bar.arrive" else "sync"
+
+
+def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[str], int, str]:
+    """All that must come before one of the two, then (2), then (1); and what comes of it, in words."""
+    first, second, g = pair.first, pair.second, pair.generation
+    end = witness.endings.get((second.cta, second.warp, second.interval), len(witness.events))
+    before = witness.without(first.cta, first.warp, first.interval, end)
+    there = [n for n in before if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]
+    kept = witness.steps(
+        before,
+        lambda e: e.warp in (first.warp, second.warp) or (e.place, e.generation) == (pair.barrier, g),
+        {},
+    )
+    arrived, expected = LANES * (len(there) + 1), witness.expected(first.cta, pair.barrier, g)
+    complete = arrived == expected
+    count = f"{arrived}/{expected}{' complete' * complete}" if expected else f"{arrived} arrived"
+    if complete:
+        then = f"generation {g} then completes without {pair.first_who}, whose {_verb(places, first.pc)} comes too late"
+    else:
+        then = f"generation {g} then has {pair.second_who} in it too early, and a warp that belongs there is left over"
+    what = f"barrier {pair.barrier} gen"
+    late = f"{what} {g + 1}" if complete else f"{what} {g} or {g + 1}"
+    steps = [
+        *kept,
+        witness.step(second, _verb(places, second.pc), f"{what} {g}", f"{count}  (2)"),
+        witness.step(first, _verb(places, first.pc), late, "(1) late"),
+    ]
+    return list(numbered(steps)), len(before) + 2, then
+
+
+def _help(pair: Pair, places: Places) -> str:
+    there = places.near(pair.second.pc, pair.first.pc)
+    back = f"let {pair.second_who} wait for {pair.first_who} on a second barrier before {there} (full and empty)"
+    return f"{back}, or alternate between two barrier ids, or sync both warps in between"

@@ -1,0 +1,15 @@
+"""Options of the test run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write the diagnostics of today as the expected ones")
+
+
+@pytest.fixture
+def bless(request: pytest.FixtureRequest) -> bool:
+    """Whether expected diagnostics are to be written, not compared."""
+    return bool(request.config.getoption("--bless"))

@@ -1,0 +1,29 @@
+"""Barrier recycling: two producer-consumer pairs use the same barrier id.
+
+Reported: flashinfer PR 4533, two uses of one id, about one hang in 25 requests.
+Hardware: an arrive of one pair releases the other pair's consumer before its tile is full, or the two arrivals meet and
+release nobody.
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+FULL = 1
+
+
+@cuda.jit
+def two_pipelines_one_id(x, y):
+    tile = cuda.shared.array((2, 32), np.float32)
+    lane = cuda.threadIdx.x % 32
+    warp = cuda.threadIdx.x // 32
+    pair = warp // 2
+    if warp % 2 == 0:  # a compute warp
+        ptx.bar_sync(FULL, 64)  # expect: barrier-recycling
+        y[pair * 32 + lane] = tile[pair, lane]
+    else:  # its DMA warp
+        tile[pair, lane] = x[pair * 32 + lane]
+        ptx.bar_arrive(FULL, 64)  # expect: barrier-recycling
+
+
+two_pipelines_one_id[1, 128](np.ones(64, np.float32), np.zeros(64, np.float32))

@@ -1,0 +1,25 @@
+"""Oversubscribed: two compute warps and the DMA warp use a barrier that counts two of the three.
+
+A compute warp and the DMA warp complete the generation; the other compute warp opens the next one, and waits for ever.
+Hardware: hangs; or the two compute warps meet first, read an empty tile, and go on.
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def dma_warp_not_counted(x, y):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    if t < 32:  # the DMA warp
+        tile[t] = x[t]
+        tile[t + 32] = x[t + 32]
+        ptx.bar_arrive(1, 64)
+    else:  # two compute warps
+        ptx.bar_sync(1, 64)  # expect: oversubscribed, deadlock, barrier-recycling
+        y[t - 32] = tile[t - 32]
+
+
+dma_warp_not_counted[1, 96](np.ones(64, np.float32), np.zeros(64, np.float32))

@@ -1,0 +1,27 @@
+"""The fix of `consumer_laps_producer`: the DMA warp arrives on a third barrier when the tile is full, and the compute
+warp waits on it."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def consumer_laps_producer(x, y):
+    tile = cuda.shared.array(32, np.float32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:  # the DMA warp
+        tile[lane] = x[lane]
+        cuda.syncthreads()
+        ptx.bar_sync(2, 64)
+        tile[lane] = x[32 + lane]
+        ptx.bar_arrive(3, 64)
+    else:  # the compute warp
+        cuda.syncthreads()
+        total = tile[lane]
+        ptx.bar_arrive(2, 64)
+        ptx.bar_sync(3, 64)
+        y[lane] = total + tile[lane]
+
+
+consumer_laps_producer[1, 64](np.ones(64, np.float32), np.zeros(32, np.float32))

@@ -1,0 +1,28 @@
+"""The fix of `two_tiles_no_empty_wait`: both warps sync on the same barrier after the first tile was used."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def two_tiles_no_empty_wait(x, y):
+    tile = cuda.shared.array(32, np.float32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x >= 32:  # the DMA warp
+        for i in range(2):
+            tile[lane] = x[i * 32 + lane]
+            ptx.bar_arrive(1, 64)
+            if i == 0:
+                ptx.bar_sync(2, 64)
+    else:  # the compute warp
+        total = np.float32(0)
+        for i in range(2):
+            ptx.bar_sync(1, 64)
+            total += tile[lane]
+            if i == 0:
+                ptx.bar_sync(2, 64)
+        y[lane] = total
+
+
+two_tiles_no_empty_wait[1, 64](np.ones(64, np.float32), np.zeros(32, np.float32))

@@ -1,0 +1,257 @@
+"""What the reference interpreter watches: races, recycled barriers, and the trace of a run.
+
+For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is judged
+against those that it conflicts with (one of the two writes, not both are atomic), each by `HappensBefore`, and then
+entered.  What happens before it is dropped then, except that a read does not stand for an atomic: whatever comes after
+the access comes after both.
+
+Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.
+Accesses of one warp are told apart by the range of their lanes, as long as no other actor's access lies between.
+Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
+from wsemu.happens_before import HappensBefore, uncounted_barriers
+from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.bytecode import Program
+    from wsemu.outcome import TraceRequest
+    from wsemu.reference_barriers import Barrier
+    from wsemu.reference_memory import Place
+    from wsemu.reference_warp import WarpRun
+
+MOST_EVENTS = 1_000_000
+"""of a trace"""
+
+
+class Access(NamedTuple):
+    """An access of a warp to a byte; `first` to `last` are its lanes."""
+
+    kind: int
+    cta: int
+    warp: int
+    interval: int
+    pc: int
+    first: int
+    last: int
+
+
+class Byte(NamedTuple):
+    """What happened to a byte: its last plain write, and the reads and atomics since."""
+
+    write: Access | None = None
+    since: tuple[Access, ...] = ()
+
+
+UNTOUCHED = Byte()
+
+
+class Conflict(NamedTuple):
+    """One lane of an access, and an earlier access that it conflicts with; the least one is told."""
+
+    lane: int
+    address: int
+    earlier_cta: int
+    earlier_warp: int
+    earlier: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is looked for, as of `reference.run`."""
+
+    races: bool = True
+    lockstep: bool = False
+    recycling: bool = True
+    initialised: bool = True
+    uninitialized: frozenset[int] = frozenset()
+    trace: TraceRequest | None = None
+
+
+class Watch:
+    """The order of a launch's operations so far, its trace, and who touched its memory."""
+
+    def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None]) -> None:
+        self.options = options
+        self.order = HappensBefore(False, uncounted_barriers(program))
+        self.trace = Trace() if options.trace else None
+        self.report = report
+        self._arrays: dict[int, Byte] = {}
+        self._shared: dict[int, Byte] = {}
+
+    def start_cta(self) -> None:
+        """A CTA begins, with a shared memory of its own."""
+        self._shared = {}
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def happen(self, kind: EventKind, cta: int, warp: int, pc: int, place: int = -1, generation: int = -1) -> None:
+        """An operation happens; it ends the present interval of its warp, or is made in it."""
+        interval = 0 if kind == "complete" else self.order.interval((cta, warp))
+        event = Event(kind, cta, warp, interval, pc, place, generation)
+        self.order.apply(event)
+        self._log(event)
+
+    def _log(self, event: Event) -> None:
+        if self.trace is None:
+            return
+        if len(self.trace.events) < MOST_EVENTS:
+            self.trace.events.append(event)
+        else:
+            self.trace.complete = False
+
+    def executes(self, run: WarpRun, kind: int, address: int) -> None:
+        """A warp makes an access: `address` is that of its lowest lane."""
+        pc, where = run.group.pc, (run.cta.number, run.warp.number)
+        if kind == ATOMIC:
+            self.happen("atomic", *where, pc, address)
+        if self.options.trace is not None and pc in self.options.trace.accesses:
+            self.happen("access", *where, pc, address)
+
+    def joins(self, cta: int, warp: int, pc: int, barrier: Barrier) -> None:
+        """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation
+        of the generation before must happen before it, or it can be counted in its place."""
+        if not self.options.recycling:
+            return
+        now = self.order.interval((cta, warp))
+        last = {p.warp: p for p in barrier.before}
+        for u, earlier in sorted(last.items()):
+            if not self.order.before((cta, u, earlier.interval), (cta, warp)):
+                detail = {
+                    "barrier": barrier.number, "generation": barrier.generation - 1,
+                    "interval": now, "other_interval": earlier.interval,
+                }  # fmt: skip
+                self.report(RawFinding("barrier-recycling", pc, cta, warp, 0, earlier.pc, u, detail))
+
+    # -- accesses -----------------------------------------------------------------------------------------------------
+
+    def touch(self, run: WarpRun, kind: int, places: dict[int, Place], size: int) -> None:
+        """Judge and enter one access of a warp: lane -> where, `size` bytes a lane."""
+        if not self.options.races:
+            return
+        lanes_at: dict[int, list[int]] = {}
+        for lane, (segment, number, offset) in places.items():
+            if number != LOCAL and segment.writable:
+                lanes_at.setdefault((number << SEGMENT_SHIFT) + offset, []).append(lane)
+        if not lanes_at:
+            return
+        actor = run.cta.number, run.warp.number
+        found: list[tuple[str, Conflict]] = []
+        for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
+            now = Access(kind, *actor, self.order.interval(actor), run.group.pc, min(lanes), max(lanes))
+            found += self._touch_bytes(now, lanes, address, size)
+        for code, other_pc in dict.fromkeys((code, conflict.earlier.pc) for code, conflict in found):
+            self._tell(code, now, size, [c for k, c in found if k == code and c.earlier.pc == other_pc])
+
+    def _touch_bytes(self, now: Access, lanes: list[int], address: int, size: int) -> list[tuple[str, Conflict]]:
+        """Judge and enter an access of some lanes to the same bytes."""
+        memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
+        found: list[tuple[str, Conflict]] = []
+        old = new = None
+        for byte in range(address, address + size):
+            state = memory.get(byte, UNTOUCHED)
+            if state is not old:  # bytes that went the same way are judged once
+                found += self._judge(now, lanes, byte, state)
+                old, new = state, self._entered(now, lanes, state)
+            assert new is not None
+            memory[byte] = new
+        return found
+
+    def _judge(self, now: Access, lanes: list[int], byte: int, state: Byte) -> Iterator[tuple[str, Conflict]]:
+        """(code, conflict) for each lane and each earlier access that do not go together."""
+        for earlier in conflicting(now.kind, state):
+            own = (earlier.cta, earlier.warp) == (now.cta, now.warp)
+            if own and earlier in state.since and len(state.since) > 1:
+                continue
+            for lane in lanes:
+                if own and not self._lanes_know([lane], earlier):
+                    yield "intra-warp-race", Conflict(lane, byte, now.cta, now.warp, earlier)
+                elif not own and not self._before(earlier, now):
+                    yield "race", Conflict(lane, byte, earlier.cta, earlier.warp, earlier)
+
+    def _before(self, earlier: Access, now: Access) -> bool:
+        return self.order.before((earlier.cta, earlier.warp, earlier.interval), (now.cta, now.warp))
+
+    def _lanes_know(self, lanes: list[int], earlier: Access) -> bool:
+        """Whether an earlier access of the same warp comes before what these lanes do."""
+        actor = earlier.cta, earlier.warp
+        return self.options.lockstep or all(
+            self.order.lanes_before(actor, earlier.interval, earlier.first, earlier.last, lane) for lane in lanes
+        )
+
+    def _entered(self, now: Access, lanes: list[int], state: Byte) -> Byte:
+        """A byte after an access."""
+        if now.kind == WRITE:
+            return Byte(now)
+        kept = [e for e in state.since if not self._before(e, now) or (e.kind == ATOMIC and now.kind == READ)]
+        if not kept and len(state.since) == 1:
+            last = state.since[0]
+            if (last.cta, last.warp) == (now.cta, now.warp) and not self._lanes_know(_range(now), last):
+                now = now._replace(first=min(now.first, last.first), last=max(now.last, last.last))
+        return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), *(e for e in kept if e.cta == now.cta), now))
+
+    def _tell(self, code: str, now: Access, size: int, conflicts: list[Conflict]) -> None:
+        """Report the conflicts of one access with one other instruction."""
+        lanes = 0
+        for conflict in conflicts:
+            lanes |= 1 << conflict.lane
+        first = min(conflicts)
+        earlier = first.earlier
+        detail = {
+            "address": first.address, "kind": now.kind, "other_kind": earlier.kind, "size": size,
+            "interval": now.interval, "other_interval": earlier.interval, "other_cta": earlier.cta,
+        }  # fmt: skip
+        if code == "intra-warp-race":
+            detail |= {"other_lane": earlier.first, "other_last": earlier.last}
+        self.report(RawFinding(code, now.pc, now.cta, now.warp, lanes, earlier.pc, earlier.warp, detail))
+
+    def stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
+        """Report two lanes of one store that write different values to the same bytes; the highest lane's stay."""
+        if not self.options.races:
+            return
+        shared = {lane: p for lane, p in places.items() if p[1] != LOCAL}
+        stays = {(number, offset): lane for lane, (_, number, offset) in shared.items()}
+        differ = {
+            lane: stays[number, offset]
+            for lane, (_, number, offset) in shared.items()
+            if values[lane] != values[stays[number, offset]]
+        }
+        if not differ:
+            return
+        lane = min(differ)
+        _, number, offset = places[lane]
+        now = self.order.interval((run.cta.number, run.warp.number))
+        detail = {
+            "address": (number << SEGMENT_SHIFT) + offset, "kind": WRITE, "other_kind": WRITE,
+            "size": len(values[lane]), "interval": now, "other_interval": now, "other_cta": run.cta.number,
+            "other_lane": differ[lane], "other_last": differ[lane],
+        }  # fmt: skip
+        lanes = sum(1 << lane for lane in differ)
+        where = run.group.pc, run.cta.number, run.warp.number
+        self.report(RawFinding("intra-warp-race", *where, lanes, -1, run.warp.number, detail))
+
+
+def conflicting(kind: int, state: Byte) -> list[Access]:
+    """The earlier accesses to a byte that an access of this kind must come after."""
+    since = [e for e in state.since if kind == WRITE or (e.kind == ATOMIC) != (kind == ATOMIC)]
+    return [state.write, *since] if state.write else since
+
+
+def _range(access: Access) -> list[int]:
+    return list(range(access.first, access.last + 1))
+
+
+def _of_earlier_ctas(kept: list[Access], cta: int) -> list[Access]:
+    """Of the accesses of earlier CTAs the first read and the first atomic: nothing orders any of them before this
+    CTA's."""
+    earlier = [e for e in kept if e.cta != cta]
+    firsts = {e.kind: e for e in reversed(earlier)}
+    return [e for e in earlier if firsts[e.kind] is e]

@@ -1,0 +1,249 @@
+"""What a run says: its raw findings explained by their checkers, and `verified`, `failed` or `incomplete`.
+
+failed       at least one error
+incomplete   no error, but the proof does not apply: the run stopped early, or what it did hangs on the order of
+             atomics
+verified     neither: what `proof` says holds
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wsemu.bytecode import NAMES, OPERATIONS, Program
+from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
+from wsemu.finding import Counters, Finding, HoldsIn, Report
+from wsemu.places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.kernel import LaunchConfiguration
+    from wsemu.outcome import Outcome, RawFinding, Trace
+    from wsemu.settings import Settings
+
+    TraceOf = Callable[[frozenset[int]], Trace]
+
+EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
+"""what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
+ORDERED = ("race", "intra-warp-race", "barrier-recycling")
+"""codes whose explanation needs a trace"""
+DECIDED = ("deadlock", "race", "intra-warp-race", "all-arrive", "count-mismatch")
+"""codes that say in which schedules they hold"""
+
+
+def judge(
+    configuration: LaunchConfiguration,
+    places: Places,
+    notes: tuple[str, ...],
+    trace_of: TraceOf,
+    settings: Settings,
+    started: float,
+) -> Report:
+    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter)."""
+    program, outcome = places.program, places.outcome
+    wanted = [raw for raw in outcome.findings if CHECKER_OF[raw.code] in settings.checkers]
+    wanted, doubts = _without_atomics(wanted, places, trace_of)
+    steered, loose = _order_dependent(places)
+    findings = _explained(wanted, places, trace_of)
+    if outcome.status == "deadlock" and "deadlock" in settings.checkers:
+        from wsemu.checkers import deadlock
+
+        findings += deadlock.explain(places)
+    findings += _costs(places, settings)
+    certain = _certain(wanted, settings) if not steered else ()
+    findings = [_finished(finding, certain, settings) for finding in findings]
+    findings.sort(key=lambda finding: finding.severity != "error")
+    failed = any(finding.severity == "error" for finding in findings)
+    reasons = [*_stopped(places, settings, failed), *doubts, *steered]
+    said = [*notes, *reasons, *loose]
+    if failed and _wrote_arrays(program, outcome):
+        said.append("the arrays hold what was stored until then: do not use them")
+    return Report(
+        kernel=program.name,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict="failed" if failed else "incomplete" if reasons else "verified",
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        findings=findings,
+        counters=count(program, outcome),
+        notes=said,
+        proof=_proof(settings),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _proof(settings: Settings) -> str:
+    """What the silence of the chosen checkers shows."""
+    off = [name for name in CHECKERS if name not in settings.checkers and name != "transfer"]
+    if not off:
+        return EVERY_SCHEDULE
+    if not any(name in off for name in SCHEDULES):
+        return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    return f"no error in this schedule; not looked for: {', '.join(off)}"
+
+
+def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
+    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, recycling
+
+    rooms: dict[str, Any] = {
+        "out-of-bounds": bounds,
+        "misaligned": bounds,
+        "uninitialized-read": initialised,
+        "race": race,
+        "intra-warp-race": intra_warp,
+        "barrier-recycling": recycling,
+    }
+    trace = _trace(wanted, trace_of)
+    wanted = _by_source(wanted, places)
+    return [
+        rooms[raw.code].explain(raw, places, trace)
+        if raw.code in ORDERED
+        else rooms.get(raw.code, barrier_misuse).explain(raw, places)
+        for raw in wanted
+    ]
+
+
+def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
+    """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
+    first: dict[tuple[Any, ...], RawFinding] = {}
+    for raw in wanted:
+        other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
+        key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
+        known = first.get(key)
+        first[key] = replace(known, count=known.count + raw.count) if known else raw
+    return list(first.values())
+
+
+def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
+    """The events behind the findings that need them."""
+    ordered = [raw for raw in wanted if raw.code in ORDERED]
+    return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+
+
+def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
+    """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
+    another schedule the atomic may see something else."""
+    kinds = {OPERATIONS[NAMES[op]].kind for op in places.program.code[:, 0].tolist()}
+    if not {"atomic", "fence"} <= kinds or not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+        return wanted, []
+    from wsemu.happens_before import ordered_by_atomics, uncounted_barriers
+
+    ordered = ordered_by_atomics(trace_of(frozenset()), wanted, uncounted_barriers(places.program))
+    kept, reasons = [], []
+    for raw in wanted:
+        if raw in ordered:
+            reasons.append(
+                f"{places.where(raw.other_pc)} and line {places.line(raw.pc)} are ordered by atomics and fences alone: "
+                "that holds in this schedule, and is not decided for others"
+            )
+        else:
+            kept.append(raw)
+    return kept, reasons
+
+
+def _order_dependent(places: Places) -> tuple[list[str], list[str]]:
+    """Why the proof does not apply, where atomics steer the launch; and notes on values that depend on their order."""
+    from wsemu.taint import examine
+
+    analysis = examine(places.program, places.outcome.executions, places.segment_of.get)
+    if analysis is None:
+        return [], []
+    steered = [
+        f"{places.where(t.pc)}: the {t.what} depends on the result of the atomic on line {places.line(t.source)}, "
+        "which differs by schedule: one run decides nothing for the others"
+        for t in analysis.tainted
+    ]
+    loose = [f"{places.where(pc)}: {why}" for pc, why in analysis.order_dependent]
+    return list(dict.fromkeys(steered)), list(dict.fromkeys(loose))
+
+
+def _costs(places: Places, settings: Settings) -> list[Finding]:
+    findings: list[Finding] = []
+    if "bank-conflict" in settings.checkers:
+        from wsemu.checkers import bank_conflict
+
+        findings += bank_conflict.explain(places, settings.thresholds)
+    if "coalescing" in settings.checkers:
+        from wsemu.checkers import coalescing
+
+        findings += coalescing.explain(places, settings.thresholds)
+    return findings
+
+
+def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
+    """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
+    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    found = {raw.code for raw in wanted}
+    if not {"race", "recycling"} <= settings.checkers or "barrier-recycling" in found:
+        return ()
+    races = {"race", "intra-warp-race"}
+    return tuple(races) if found & races else DECIDED
+
+
+def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
+    """With its severity, and where in all schedules it holds."""
+    changes: dict[str, Any] = {}
+    if finding.code in settings.fail_on:
+        changes["severity"] = "error"
+    if finding.code in (*DECIDED, "barrier-recycling"):
+        holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"
+        changes["holds_in"] = holds
+    return finding.model_copy(update=changes) if changes else finding
+
+
+def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
+    """Whether any store or atomic was made that may have gone to an argument."""
+    for pc, access in outcome.accesses.items():
+        kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
+        if kind == "atomic" or (kind == "store" and access.sectors):
+            return True
+    return False
+
+
+def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
+    """Why the run ended before the kernel did, where that is no finding."""
+    outcome = places.outcome
+    where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap":
+        return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
+    if outcome.status in ("deadlock", "fault") and not failed:
+        return [f"the launch ended in a {outcome.status}{where}; its checker is off"]
+    reasons = {
+        "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
+        "`budget=` (`--budget`)",
+        "parking": f"lanes of a warp wait at an unaligned barrier inside nested branches{where}: not modelled",
+        "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
+    }
+    return [reasons[outcome.status]] if outcome.status in reasons else []
+
+
+def count(program: Program, outcome: Outcome) -> Counters:
+    """A report's counters from an outcome."""
+    mix: dict[str, int] = {}
+    costs: Counter[str] = Counter()
+    operations = [OPERATIONS[NAMES[op]] for op in program.code[:, 0].tolist()]
+    barriers = 0
+    for operation, n in zip(operations, outcome.executions, strict=False):
+        if n:
+            mix[operation.group] = mix.get(operation.group, 0) + n
+            barriers += n if operation.kind == "barrier" else 0
+    for pc, access in outcome.accesses.items():
+        kind = operations[pc].kind
+        if kind != "atomic":
+            costs[f"shared_{kind}_wavefronts"] += access.wavefronts
+            costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
+            costs[f"global_{kind}_sectors"] += access.sectors
+            costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
+    return Counters(
+        warp_instructions=outcome.warp_instructions,
+        thread_operations=outcome.thread_operations,
+        accesses=sum(access.lanes for access in outcome.accesses.values()),
+        barrier_operations=barriers,
+        instruction_mix=dict(sorted(mix.items())),
+        **costs,
+    )
