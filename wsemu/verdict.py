@@ -31,7 +31,7 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 ORDERED = ("race", "intra-warp-race", "barrier-recycling")
 """codes whose explanation needs a trace"""
-DECIDED = ("deadlock", "race", "intra-warp-race", "all-arrive", "count-mismatch")
+DECIDED = ("deadlock", "race", "intra-warp-race")
 """codes that say in which schedules they hold"""
 
 

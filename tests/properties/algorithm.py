@@ -63,11 +63,11 @@ class Algorithm:
     def take_part(self, warp: int, operation: Operation) -> bool:
         """Count a warp into the open generation; False when its count is another one."""
         barrier = self.barriers.setdefault(operation.place, Barrier())
-        if barrier.arrived and barrier.expected != operation.count:
+        if barrier.arrived and barrier.expected != operation.threads:
             return False
         if not all(self.ended(u, interval, warp) for u, interval in barrier.previous.items()):
             self.errors.add(RECYCLING)
-        barrier.expected = operation.count
+        barrier.expected = operation.threads
         barrier.arrived += LANES
         barrier.taken_part[warp] = self.intervals[warp]
         join(barrier.clock, {**self.clocks[warp], warp: self.intervals[warp]})

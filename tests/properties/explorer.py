@@ -33,8 +33,8 @@ class Operation(NamedTuple):
     """SYNC, ARRIVE, READ or WRITE"""
     place: int
     """the barrier or the variable"""
-    count: int = 0
-    """in threads, of a barrier operation"""
+    threads: int = 0
+    """the count of a barrier operation"""
 
     @property
     def is_barrier(self) -> bool:
@@ -50,8 +50,8 @@ def notation(program: Program) -> str:
     """The program in one line."""
 
     def text(operation: Operation) -> str:
-        kind, place, count = operation
-        return f"{kind}({place},{count})" if operation.is_barrier else f"{kind}({place})"
+        kind, place, threads = operation
+        return f"{kind}({place},{threads})" if operation.is_barrier else f"{kind}({place})"
 
     return " | ".join(" ".join([f"w{w}:", *map(text, warp)]) for w, warp in enumerate(program))
 
@@ -84,12 +84,14 @@ class Explorer:
         self.warps = len(program)
         self.steps = [[operation for operation in warp if operation.is_barrier] for warp in program]
         used = sorted({step.place for warp in self.steps for step in warp})
-        self.start_of = {barrier: self.warps + 3 * k for k, barrier in enumerate(used)}
+        self.position = {barrier: self.warps + 3 * k for k, barrier in enumerate(used)}
         self.ends = [2 * len(warp) for warp in self.steps]
-        self.first: State = (0,) * (self.warps + 3 * len(used))
+        self.start: State = (0,) * (self.warps + 3 * len(used))
         self.conflicts = self._conflicts(program)
         self.generation: dict[tuple[int, int], int] = {}
         """(warp, step) -> the generation it ran in when it was first met"""
+        self.completes = False
+        """whether some interleaving visited so far comes to its end"""
 
     def _conflicts(self, program: Program) -> list[tuple[int, int, set[tuple[int, int]]]]:
         """(warp u, warp v, pairs of places at which their next accesses can conflict)."""
@@ -107,9 +109,9 @@ class Explorer:
         return result
 
     def faults(self) -> Iterator[str]:
-        """What can go wrong, as it is met; a fault may be named more than once."""
-        seen = {self.first}
-        todo = [self.first]
+        """What goes wrong, as it is met; a fault may be named more than once."""
+        seen = {self.start}
+        todo = [self.start]
         while todo:
             state = todo.pop()
             for u, v, pairs in self.conflicts:
@@ -121,35 +123,37 @@ class Explorer:
                 if place & 1 or place == self.ends[warp]:
                     continue
                 stuck = False
-                following, fault = self._step(state, warp)
-                if fault:
-                    yield fault
+                following, faults = self._step(state, warp)
+                yield from faults
                 if following not in seen:
                     seen.add(following)
                     todo.append(following)
-            if stuck and any(state[w] != self.ends[w] for w in range(self.warps)):
+            if stuck and list(state[: self.warps]) == self.ends:
+                self.completes = True
+            elif stuck:
                 yield DEADLOCK
 
-    def _step(self, state: State, warp: int) -> tuple[State, str]:
-        """The state after a warp's next barrier operation, and what went wrong; `state` itself when it cannot go on."""
+    def _step(self, state: State, warp: int) -> tuple[State, list[str]]:
+        """The state after a warp's next barrier operation, and what goes wrong; `state` itself when it cannot go on."""
         number = state[warp] >> 1
         kind, barrier, count = self.steps[warp][number]
-        at = self.start_of[barrier]
+        at = self.position[barrier]
         generation, arrived, expected = state[at : at + 3]
         if arrived and expected != count:
-            return state, MISMATCH
-        fault = GENERATIONS if self.generation.setdefault((warp, number), generation) != generation else ""
+            return state, [MISMATCH]
+        same = self.generation.setdefault((warp, number), generation) == generation
+        faults = [] if same else [GENERATIONS]
         after = list(state)
         after[warp] += 2 if kind == ARRIVE else 1
         arrived += LANES
         if arrived < count:
             after[at + 1 : at + 3] = arrived, count
-            return tuple(after), fault
+            return tuple(after), faults
         after[at : at + 3] = generation + 1, 0, 0
         waiting = [w for w in range(self.warps) if after[w] & 1 and self.steps[w][after[w] >> 1].place == barrier]
         for w in waiting:
             after[w] += 1
-        return tuple(after), fault if waiting else ALL_ARRIVE
+        return tuple(after), faults if waiting else [*faults, ALL_ARRIVE]
 
 
 def _blocks(warp: tuple[Operation, ...]) -> list[tuple[int, int]]:
@@ -166,15 +170,25 @@ def _blocks(warp: tuple[Operation, ...]) -> list[tuple[int, int]]:
     return blocks
 
 
-def is_correct(program: Program) -> bool:
-    """Whether no interleaving shows a fault.
+class Outlook(NamedTuple):
+    """What the interleavings of a program show."""
 
-    A generation that differs between two interleavings that have not ended yet is one that differs between complete
-    ones, or one of them cannot be completed: either way the program is faulty, so the first fault met decides.
+    faults: frozenset[str]
+    """each in some interleaving"""
+    completes: bool
+    """some interleaving comes to its end"""
+
+    def always_ends_in(self, fault: str) -> bool:
+        """Whether all interleavings end in DEADLOCK, or all in MISMATCH."""
+        return not self.completes and self.faults & {DEADLOCK, MISMATCH} == {fault}
+
+
+def outlook(program: Program) -> Outlook:
+    """All that can happen.  A program is correct if it has no faults.
+
+    A generation counts as different when two interleavings that have not ended yet differ in it.  Either both can be
+    completed, and then complete ones differ, or one of them cannot, and then there is another fault.
     """
-    return next(Explorer(program).faults(), None) is None
-
-
-def possible_faults(program: Program) -> set[str]:
-    """All that can go wrong, each in some interleaving."""
-    return set(Explorer(program).faults())
+    explorer = Explorer(program)
+    faults = frozenset(explorer.faults())
+    return Outlook(faults, explorer.completes)

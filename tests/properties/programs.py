@@ -161,7 +161,7 @@ def _other_kind(random: Random, warp: list[Operation], k: int, warps: int) -> No
 
 def _other_count(random: Random, warp: list[Operation], k: int, warps: int) -> None:
     if warp[k].is_barrier:
-        warp[k] = warp[k]._replace(count=LANES * random.randrange(1, warps + 1))
+        warp[k] = warp[k]._replace(threads=LANES * random.randrange(1, warps + 1))
 
 
 _EDITS: Final = (_delete, _duplicate, _swap, _other_kind, _other_count)
@@ -241,7 +241,7 @@ def check_interpreted(program: Program, **options: Any) -> wsemu.Report:
     code = np.zeros((len(program), longest, 3), np.int32)
     for w, warp in enumerate(program):
         for k, operation in enumerate(warp):
-            code[w, k] = INTERPRETED[operation.kind], named(operation), operation.count
+            code[w, k] = INTERPRETED[operation.kind], named(operation), operation.threads
     length = np.array([len(warp) for warp in program], np.int32)
     return _check(interpreter, program, (length, code), options)
 
@@ -262,7 +262,9 @@ def source(program: Program) -> str:
     ]
     for w, warp in enumerate(program):
         lines.append(f"    {'elif' if w else 'if'} w == {w}:")
-        lines += [f"        {LINES[o.kind].format(named(o), o.count, k)}" for k, o in enumerate(warp)] or ["        pass"]
+        lines += [f"        {LINES[o.kind].format(named(o), o.threads, k)}" for k, o in enumerate(warp)] or [
+            "        pass"
+        ]
     return "\n".join([*lines, "    out[thread] = total", ""])
 
 

@@ -1,0 +1,89 @@
+"""Whether what wsemu says of a program is what its interleavings show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+import wsemu
+from tests.properties.algorithm import RECYCLING, Algorithm
+from tests.properties.explorer import (
+    ALL_ARRIVE,
+    DEADLOCK,
+    MISMATCH,
+    RACE,
+    Outlook,
+    Program,
+    notation,
+    outlook,
+)
+from tests.properties.programs import check_compiled, check_interpreted
+
+WAYS: Final[dict[str, Callable[[Program], wsemu.Report]]] = {
+    "vm": lambda program: check_interpreted(program, engine="vm"),
+    "vm, own kernel": lambda program: check_compiled(program, engine="vm"),
+    "reference": lambda program: check_interpreted(program, engine="reference"),
+    "reference, own kernel": lambda program: check_compiled(program, engine="reference"),
+}
+"""how a program is given to wsemu"""
+
+
+class Judged(NamedTuple):
+    """A program, what it can do, and every disagreement, one line each."""
+
+    program: Program
+    outlook: Outlook
+    complaints: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join([notation(self.program), *(f"    {line}" for line in self.complaints)])
+
+
+def judged(program: Program, ways: Iterable[str]) -> Judged:
+    """Compare the algorithm and wsemu, in some of the WAYS, with enumeration."""
+    can = outlook(program)
+    named = [("algorithm", complaint) for complaint in impossible(Algorithm(program).errors, can)]
+    for way in ways:
+        named += [(way, complaint) for complaint in _complaints(WAYS[way](program), can)]
+    return Judged(program, can, [f"{way}: {complaint}" for way, complaint in named])
+
+
+def _complaints(report: wsemu.Report, can: Outlook) -> list[str]:
+    """What is wrong with a report."""
+    complaints = []
+    expected = "failed" if can.faults else "verified"
+    if report.verdict != expected:
+        found = ", ".join(sorted(can.faults)) or "no fault"
+        complaints.append(f"the verdict is {report.verdict}, and the interleavings show {found}")
+    errors = {finding.code for finding in report.findings if finding.severity == "error"}
+    if "oversubscribed" in errors:  # a deadlock that surplus arrivals led to has both codes
+        errors.remove("oversubscribed")
+        if DEADLOCK not in errors:
+            complaints.append("oversubscribed without a deadlock")
+    complaints += impossible(errors, can)
+    for finding in report.findings:
+        ends = finding.code in (DEADLOCK, MISMATCH) and finding.holds_in == "every schedule"
+        if ends and not can.always_ends_in(finding.code):
+            complaints.append(f"{finding.code} is said to hold in every schedule")
+    return complaints
+
+
+def impossible(errors: set[str], can: Outlook) -> list[str]:
+    """What is wrong with the codes that one run found.
+
+    The run is an interleaving, so what ends it or completes by arrivals alone can happen.  A recycling hazard shows in
+    some interleaving, though not always as another generation: the operation may meet another count, or the wrong
+    generation may complete early.  Without a hazard all interleavings have the generations of this one, so that they
+    show just the same faults, unless an illegal instruction ended the run early.
+    """
+    complaints = [f"{code} cannot happen" for code in sorted(errors & {DEADLOCK, MISMATCH, ALL_ARRIVE} - can.faults)]
+    if RECYCLING in errors:
+        if not can.faults - {RACE}:
+            complaints.append(f"{RECYCLING}, and no interleaving shows one")
+    elif MISMATCH not in errors and errors != can.faults:
+        complaints.append(f"found {_listed(errors)}, and the interleavings show {_listed(can.faults)}")
+    return complaints
+
+
+def _listed(codes: Iterable[str]) -> str:
+    return ", ".join(sorted(codes)) or "nothing"
