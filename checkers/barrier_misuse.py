@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.bytecode import NAMES
 from wsemu.finding import Finding, Site
 from wsemu.places import Places, lanes_text
 
@@ -111,8 +112,14 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
         f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}; "
         f"{lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
         [], ["undefined in PTX; the hardware counts the whole warp, here too"],
-        "move the barrier out of the branch, branch by whole warps, or use `ptx.barrier_sync`",
+        f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(raw, places)}` is for "
+        "lanes of a warp that come from different places",
     )  # fmt: skip
+
+
+def _operation(raw: RawFinding, places: Places) -> str:
+    """`sync`, `arrive`, `red_popc`: the name of a barrier operation behind its prefix."""
+    return NAMES[int(places.program.code[raw.pc, 0])].removeprefix("bar.").replace(".", "_")
 
 
 def _dangling(raw: RawFinding, places: Places) -> Finding:

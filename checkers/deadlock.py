@@ -91,6 +91,7 @@ def explain(places: Places) -> list[Finding]:
         sites.append(_waiting_site(places, group, states[group.barrier]))
         sites += _supplier_sites(places, group, edges[group])
         notes += _missing_note(places, group, states[group.barrier], edges[group])
+    starved = {g for g in groups if not _could_complete(places, g, states[g.barrier], edges[g])}
     cycle = _cycle(edges)
     if cycle:
         steps = [text for g in cycle for text in (str(g), f"barrier {g.barrier}")]
@@ -104,7 +105,7 @@ def explain(places: Places) -> list[Finding]:
         "cannot complete",
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_help(places, groups, edges, cycle),
+        help=_help(places, groups, edges, [] if starved else cycle, starved),
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
 
@@ -161,12 +162,13 @@ def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -
 
 def _missing_note(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> list[str]:
     """Who is missing in a generation that no live warp can complete."""
-    if suppliers:
+    if _could_complete(places, group, state, suppliers):
         return []
     missing = _count(places, state) - state.arrived
-    text = f"barrier {state.barrier} generation {state.generation} lacks {missing} threads"
-    text += ", and no live warp reaches it again"
-    exited = [w.warp for w in places.outcome.warps if not w.alive]
+    text = f"barrier {state.barrier} generation {state.generation} lacks {missing} threads, and "
+    text += f"{warps_text([w for s in suppliers for w in s.warps])} alone" if suppliers else "no live warp"
+    text += " can still reach it" if suppliers else " reaches it again"
+    exited = [w.warp for w in places.outcome.warps if not w.alive and w.warp not in state.participants]
     lapped = [w for w in exited if w in state.previous and w not in state.participants]
     if lapped:
         text += f": {warps_text(lapped)} took part in generation {state.generation - 1}"
@@ -174,6 +176,12 @@ def _missing_note(places: Places, group: Group, state: BarrierState, suppliers: 
     elif exited:
         text += f": it waits for warps that have exited ({warps_text(exited)})"
     return [text]
+
+
+def _could_complete(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> bool:
+    """Whether the live warps that may still come are as many as a generation lacks."""
+    coming = 32 * sum(len(supplier.warps) for supplier in suppliers)
+    return bool(suppliers) and state.arrived + coming >= _count(places, state)
 
 
 def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
@@ -188,15 +196,17 @@ def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
     return []
 
 
-def _help(places: Places, groups: list[Group], edges: dict[Group, dict[Group, int]], cycle: list[Group]) -> str:
+def _help(
+    places: Places, groups: list[Group], edges: dict[Group, dict[Group, int]], cycle: list[Group], starved: set[Group]
+) -> str:
     if cycle:
         supplier, pc = next(iter(edges[cycle[0]].items()))
         name = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.")
         there = f"{places.near(pc, supplier.pc)} before {places.near(supplier.pc, pc)}"
         return f"move the {name} on {there}, or let one side start without waiting"
-    starved = next((g for g in groups if not edges[g]), groups[0])
+    first = next((g for g in groups if g in starved), groups[0])
     return (
-        f"every generation of barrier {starved.barrier} needs all its threads: look for a missing arrive or sync on it,"
+        f"every generation of barrier {first.barrier} needs all its threads: look for a missing arrive or sync on it,"
         " a loop with fewer trips, or a path that returns early"
     )
 

@@ -4,7 +4,7 @@ Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA
 that this thread has not stored to; of an array that the launch is told to take as `uninitialized`, what no warp of the
 launch has stored to.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.
+order after the read, which is a race; what an atomic exchange returns, since it is also a way to set memory up.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
 is `memory.track_initialised`.
 """

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from wsemu.places import Places
 
 _INDEPENDENT = (
-    "on sm_70 and later the lanes of a warp go on independently; `lockstep=True` checks a kernel for older GPUs"
+    "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
+    "older GPUs"
 )
 
 
@@ -47,7 +48,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _lane_range(first: int, last: int) -> str:
-    return f"lane {first}" if first == last else f"lanes {first}-{last}"
+    return f"lane {first}" if first == last else f"some of lanes {first}-{last}"
 
 
 def _help(found: Conflict) -> str:

@@ -123,7 +123,9 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.atomic:
-        return f"make the {VERBS[plain.kind]} on {places.near(plain.access.pc, two.pc)} atomic too, or order the two"
+        line = places.near(plain.access.pc, two.pc)
+        what = "after" if plain is found.first else "before"
+        return f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or make it atomic, where any order will do"
     if one.pc == two.pc:
         return "give each warp its own element, let one warp alone store, or use an atomic"
     if found.one_place or (found.one_text and found.backward and not found.in_loop):

@@ -93,6 +93,8 @@ def check(
             checkers=looking - checkers_named(skip or ()),
             fail_on=finding_codes(fail_on or ()),
         )
+        if not chosen.checkers:
+            raise UsageError("nothing left to look for: `--skip` takes away all that `--only` names")
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
     raise typer.Exit(program.run(file, arguments or [], chosen))

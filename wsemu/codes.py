@@ -50,7 +50,6 @@ CHECKERS: dict[str, tuple[str, ...]] = {
     ),
     "bounds": ("out-of-bounds", "misaligned"),
     "initialised": ("uninitialized-read",),
-    "transfer": ("transfer-missed", "transfer-duplicated", "transfer-spilled"),
     "bank-conflict": ("bank-conflict",),
     "coalescing": ("uncoalesced",),
 }
@@ -72,8 +71,11 @@ def checkers_named(names: Iterable[str]) -> frozenset[str]:
 
 
 def finding_codes(names: Iterable[str]) -> frozenset[str]:
-    """Finding codes as given; UsageError for one that there is not."""
-    chosen = frozenset(names)
-    for name in sorted(chosen - set(CODES)):
-        raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
-    return chosen
+    """The finding codes that these codes or checkers mean; UsageError for another name."""
+    chosen: set[str] = set()
+    for name in names:
+        code = name.replace("_", "-")
+        if code not in CODES and code not in CHECKERS:
+            raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
+        chosen.update((code,) if code in CODES else CHECKERS[code])
+    return frozenset(chosen)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.bytecode import NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
-from wsemu.finding import Counters, Finding, HoldsIn, Report
+from wsemu.finding import Counters, Finding, HoldsIn, Report, Verdict
 from wsemu.places import Places
 
 if TYPE_CHECKING:
@@ -60,26 +60,29 @@ def judge(
     failed = any(finding.severity == "error" for finding in findings)
     reasons = [*_stopped(places, settings, failed), *doubts, *steered]
     said = [*notes, *reasons, *loose]
-    if failed and _wrote_arrays(program, outcome):
-        said.append("the arrays hold what was stored until then: do not use them")
+    verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
+    wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
+    if wrong and _wrote_arrays(program, outcome):
+        what = "this run stored" if outcome.status == "done" else "was stored until then"
+        said.append(f"the arrays hold what {what}: do not use them")
     return Report(
         kernel=program.name,
         grid=configuration.grid,
         block=configuration.block,
-        verdict="failed" if failed else "incomplete" if reasons else "verified",
+        verdict=verdict,
         arch=configuration.arch,
         dynamic_shared=configuration.dynamic_shared,
         findings=findings,
         counters=count(program, outcome),
         notes=said,
-        proof=_proof(settings),
+        proof=_proof(settings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
 
 def _proof(settings: Settings) -> str:
     """What the silence of the chosen checkers shows."""
-    off = [name for name in CHECKERS if name not in settings.checkers and name != "transfer"]
+    off = [name for name in CHECKERS if name not in settings.checkers]
     if not off:
         return EVERY_SCHEDULE
     if not any(name in off for name in SCHEDULES):

@@ -183,6 +183,7 @@ def charge_apart(m, row, size, op):
 
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
+EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
@@ -258,7 +259,18 @@ def access(address, w, pc, registers, mask):
                 return status
         if segment.initialised:
             track_initialised(
-                m, pc, w, number, registers, a, bias, group, how, size, writes, not writes or op >= N_MEMORY
+                m,
+                pc,
+                w,
+                number,
+                registers,
+                a,
+                bias,
+                group,
+                how,
+                size,
+                writes,
+                not writes or (op >= N_MEMORY and op != EXCHANGE and op != EXCHANGE64),
             )
         if pattern == BAD:
             set_apart(m, registers, a, bias, number, group)

@@ -1,22 +1,22 @@
 """A trace read for one finding: which execution it was, what its warps knew of each other, a schedule that shows it.
 
-The clocks are those of the engines, of barriers alone: an arrive or sync gives its warp's clock to its generation, a
-sync takes what the whole generation gave when that completes (B13).
+The clocks are those of the engines, of barriers alone: see `happens_before`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.bytecode import FIELDS, LANES
+from wsemu.bytecode import LANES
+from wsemu.happens_before import HappensBefore, uncounted_barriers
 from wsemu.outcome import Event
 from wsemu.source_view import iteration, ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from wsemu.happens_before import Clock
     from wsemu.outcome import Trace
     from wsemu.places import Places
 
@@ -39,14 +39,6 @@ class Access(NamedTuple):
     address: int
 
 
-@dataclass(slots=True)
-class _Generation:
-    gave: Knowledge = field(default_factory=dict)
-    syncs: list[int] = field(default_factory=list)
-    whole: bool = False
-    """no count: warps that have exited give to it too (B7)"""
-
-
 class Step(NamedTuple):
     """A line of a schedule before it is aligned."""
 
@@ -64,6 +56,7 @@ class Witness:
         self.places = places
         self.events = [event for event in trace.events if event.cta in ctas]
         self.complete = trace.complete
+        self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
 
     # -- which execution ----------------------------------------------------------------------------------------------
@@ -108,41 +101,29 @@ class Witness:
     def role(self, cta: int, warp: int) -> str:
         """What a warp is for, from the calls of transfer patterns that it made."""
         return self.places.role(
-            e.pc for e in self.events if e.warp == warp and e.cta == cta and e.kind in ("arrive", "sync")
+            {e.pc for e in self.events if e.warp == warp and e.cta == cta and e.kind in ("arrive", "sync")}
         )
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
-    def clocks(self, cta: int) -> Iterator[tuple[int, Event, Knowledge]]:
+    def clocks(self, cta: int) -> Iterator[tuple[int, Event, Clock]]:
         """Each event of a CTA with its position and what its warp knows of all warps just before it."""
-        clocks: defaultdict[int, Knowledge] = defaultdict(dict)
-        generations: defaultdict[tuple[int, int], _Generation] = defaultdict(_Generation)
-        exited: Knowledge = {}
+        order = HappensBefore(atomics=False, uncounted=self.uncounted)
+        warps: dict[int, None] = {}
         for n, event in enumerate(self.events):
-            if event.cta != cta:
-                continue
-            generation, clock = generations[event.place, event.generation], clocks[event.warp]
-            if event.kind != "complete":
-                clock[event.warp] = max(clock.get(event.warp, 0), event.interval)
-                yield n, event, clock
-            if event.kind in ("arrive", "sync"):
-                _join(generation.gave, clock)
-                generation.whole |= self.whole(event.pc)
-                generation.syncs += [event.warp] if event.kind == "sync" else []
-            elif event.kind == "exit":
-                _join(exited, clock)
-            elif event.kind == "complete":
-                _join(generation.gave, exited if generation.whole else {})
-                for sync in generation.syncs:
-                    _join(clocks[sync], generation.gave)
-        for warp, clock in clocks.items():  # what comes after the last event that was logged
-            yield len(self.events), Event("exit", cta, warp, _NEVER, -1), clock
+            if event.cta == cta:
+                warps[event.warp] = None
+                if event.kind != "complete":
+                    yield n, event, order.clock((cta, event.warp))
+                order.apply(event)
+        for warp in warps:  # what comes after the last event that was logged
+            yield len(self.events), Event("exit", cta, warp, _NEVER, -1), order.clock((cta, warp))
 
     def known(self, cta: int, warp: int, interval: int) -> Knowledge:
         """What a warp knew of the others of its CTA in an interval."""
         for _, event, clock in self.clocks(cta):
             if event.warp == warp and event.interval >= interval:
-                return {**clock, warp: interval}
+                return {other: last for (_, other), last in clock.items()} | {warp: interval}
         return {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
@@ -150,12 +131,8 @@ class Witness:
         return [
             n
             for n, event, clock in self.clocks(cta)
-            if n < end and event.kind in ("arrive", "sync") and clock.get(warp, 0) < interval
+            if n < end and event.kind in ("arrive", "sync") and clock.get((cta, warp), 0) < interval
         ]
-
-    def whole(self, pc: int) -> bool:
-        """Whether a barrier operation gives no count: the whole CTA takes part."""
-        return not self.places.program.code[pc, FIELDS.index("b")]
 
     def after(self, cta: int, warp: int, interval: int) -> Event | None:
         """The operation that ends an interval of a warp."""
@@ -261,11 +238,6 @@ class Witness:
     def step(self, event: Event | Access, verb: str, what: str, rest: str) -> Step:
         """A line of a schedule."""
         return Step(f"warp {event.warp}", verb, what, f":{self.places.line(event.pc)}", rest)
-
-
-def _join(clock: Knowledge, other: Knowledge) -> None:
-    for warp, interval in other.items():
-        clock[warp] = max(clock.get(warp, 0), interval)
 
 
 def numbered(steps: list[Step]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tests.properties.explorer import Program, parse
 from tests.properties.programs import FAMILIES, programs
 
 SOME_PATH = "w0: A(0,64) A(1,64) | w1: S(0,64) S(0,64) | w2: S(1,64) A(0,64)"
-"""can deadlock, though some chain of operations leads from one generation of barrier 0 to the next: every pair counts"""
+"""can deadlock, though some chain of operations leads from each generation of barrier 0 to the next: all pairs count"""
 RING = "w0: A(1,64) S(0,64) R(0) A(1,64) S(0,64) R(0) | w1: S(1,64) W(0) A(0,64) S(1,64) W(0) A(0,64)"
 """one buffer, two tiles, with the empty buffer given first"""
 EXAMPLES = {

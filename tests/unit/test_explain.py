@@ -329,7 +329,7 @@ def test_an_atomic_and_a_plain_access(launch):
     assert found.message == "unordered atomic and plain access to global `c[t]`"
     assert [site.text for site in found.sites] == ["(2) stored by warp 1", "(1) updated atomically by warp 0"]
     assert found.notes[1:] == ["no barrier lies between them: warp 0 meets none after (1), warp 1 none before (2)"]
-    assert found.help == "make the store on line 11 atomic too, or order the two"
+    assert found.help == "put a barrier before the store on line 11; or make it atomic, where any order will do"
 
 
 def test_a_flag_without_fences(launch):
@@ -439,12 +439,12 @@ error[intra-warp-race]: read-after-write hazard between lanes of a warp on
   |               ^^^^^^^^^^^^^^^^^^^^^ (2) loaded by lanes 0-31 of warp 0
 ...
 7 |     tile[lane] = x[lane]
-  |     ---------- (1) stored by lanes 0-31 of warp 0
+  |     ---------- (1) stored by some of lanes 0-31 of warp 0
   |
   = note: 32 lanes, same words, the first at `tile[1]`; no warp-wide
-          synchronisation lies between lanes 0-31 and lanes 0-31
+          synchronisation lies between lanes 0-31 and some of lanes 0-31
   = note: on sm_70 and later the lanes of a warp go on independently;
-          `lockstep=True` checks a kernel for older GPUs
+          `--lockstep` (`lockstep=True`) checks a kernel for older GPUs
   = help: add `cuda.syncwarp()` after line 7, where all lanes meet, before line
           8
 """
