@@ -182,7 +182,8 @@ def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
     in all and a race is one in all; without a race all do the same, up to a deadlock."""
     found = {raw.code for raw in wanted}
-    if not {"race", "recycling"} <= settings.checkers or "barrier-recycling" in found:
+    stopped_early = found & {"barrier-recycling", "count-mismatch"}  # the latter before another schedule would end
+    if not {"race", "recycling"} <= settings.checkers or stopped_early:
         return ()
     races = {"race", "intra-warp-race"}
     return tuple(races) if found & races else DECIDED
