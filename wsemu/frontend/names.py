@@ -202,8 +202,9 @@ class Names:
             found = getattr(obj, name)
         except Exception as error:  # whatever a property raises
             what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
-            text = str(error) if str(error).startswith("`") else f"{what} has no attribute `{name}`"
-            raise self.error(node, text, "check the spelling") from error
+            said, _, near = str(error).partition("; ")  # our own modules add the nearest names
+            text = said if said.startswith(("`", "module `wsemu")) else f"{what} has no attribute `{name}`"
+            raise self.error(node, text, near if near.startswith("did you mean") else "check the spelling") from error
         return self.host_value(found, name)
 
     def pattern_attribute(self: Walker, value: PatternValue, name: str, node: ast.AST) -> Value | None:
