@@ -11,15 +11,12 @@ sections 3 and 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 from wsemu import cuda, ptx
 from wsemu.errors import UsageError
-
-_WARP = 32
-_MOST_THREADS = 1024
-_MOST_OBJECTS = 8
-"""two named barriers each, of 16"""
+from wsemu.patterns import rules
 
 
 @dataclass(frozen=True)
@@ -37,53 +34,139 @@ class CudaDMA:
     """threads that use the buffer, a multiple of 32"""
     first_dma_thread: int
     """`threadIdx.x` of the first thread that transfers, a multiple of 32"""
+    first_compute_thread: int = field(default=0, kw_only=True)
+    """the same of the first thread that computes: by convention the compute warps come first"""
+    specialized: bool = field(default=True, kw_only=True)
+    """False: all threads of the CTA transfer, and the four calls do nothing; see `unspecialized`"""
+
+    if TYPE_CHECKING:
+
+        def transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> None:
+            """What a pattern has: move everything, without a barrier; `thread` is the rank among the DMA threads."""
 
     def __post_init__(self) -> None:
-        for name in ("dma_id", "dma_threads", "compute_threads", "first_dma_thread"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give an int")
-        if not 0 <= self.dma_id < _MOST_OBJECTS:
-            raise UsageError(f"dma_id {self.dma_id}: give 0 to {_MOST_OBJECTS - 1}, two of the 16 named barriers each")
-        for name in ("dma_threads", "compute_threads"):
-            value = getattr(self, name)
-            if value < _WARP or value % _WARP:
-                near = _whole_warps(value)
-                raise UsageError(f"{name} is {value}: give a positive multiple of {_WARP}, such as {near}")
-        first = self.first_dma_thread
-        if first < 0 or first % _WARP:
-            raise UsageError(f"first_dma_thread is {first}: give a multiple of {_WARP}, such as {_whole_warps(first)}")
-        if first + self.dma_threads > _MOST_THREADS:
+        rules.integers(self, "dma_id", "dma_threads", "compute_threads", "first_dma_thread", "first_compute_thread")
+        rules.flag(self, "specialized")
+        if not 0 <= self.dma_id < rules.MOST_OBJECTS:
             raise UsageError(
-                f"DMA threads {first} to {first + self.dma_threads - 1}: a CTA has at most {_MOST_THREADS}; "
-                "lower first_dma_thread or dma_threads"
+                f"dma_id is {self.dma_id}: give 0 to {rules.MOST_OBJECTS - 1}, two of the 16 named barriers each"
             )
-        if self.dma_threads + self.compute_threads > _MOST_THREADS:
+        for name in ("dma_threads", "compute_threads"):
+            rules.multiple(self, name, rules.WARP)
+        for name in ("first_dma_thread", "first_compute_thread"):
+            rules.multiple(self, name, rules.WARP, least=0)
+        if self.first_dma_thread + self.dma_threads > rules.MOST_THREADS:
+            raise UsageError(
+                f"DMA threads {_range(self.first_dma_thread, self.dma_threads)}: a CTA has at most "
+                f"{rules.MOST_THREADS}; lower first_dma_thread or dma_threads"
+            )
+        if self.specialized:
+            self._check_roles()
+
+    def _check_roles(self) -> None:
+        """No thread both transfers and computes, and the barriers' count fits a CTA."""
+        if self.dma_threads + self.compute_threads > rules.MOST_THREADS:
             raise UsageError(
                 f"dma_threads {self.dma_threads} and compute_threads {self.compute_threads}: "
-                f"a CTA has at most {_MOST_THREADS} together; lower one of them"
+                f"a CTA has at most {rules.MOST_THREADS} together; lower one of them"
+            )
+        first, compute = self.first_dma_thread, self.first_compute_thread
+        if first < compute + self.compute_threads and compute < first + self.dma_threads:
+            raise UsageError(
+                f"DMA threads {_range(first, self.dma_threads)} overlap the compute threads "
+                f"{_range(compute, self.compute_threads)}: give first_dma_thread={compute + self.compute_threads}, or "
+                f"first_compute_thread={first + self.dma_threads} if the compute warps come later"
             )
 
-    def owns_this_thread(self):  # type: ignore[no-untyped-def]
+    @classmethod
+    def unspecialized(cls, threads: int, *fields: int, **options: object) -> Self:
+        """The pattern for a CTA of `threads` threads that all transfer.
+
+        The program needs a `syncthreads` after the transfer and another one before the next.
+        """
+        return cls(0, threads, threads, 0, *fields, specialized=False, **options)  # type: ignore[arg-type]
+
+    def objects(self) -> tuple[CudaDMA, ...]:
+        """What `block_size` counts: itself."""
+        return (self,)
+
+    def owns_this_thread(self):
         """Whether the calling thread transfers for this object."""
         return self.first_dma_thread <= cuda.threadIdx.x < self.first_dma_thread + self.dma_threads
 
-    def start_async_dma(self):  # type: ignore[no-untyped-def]
+    def rank(self):
+        """The calling thread's number among those that transfer, from 0."""
+        return cuda.threadIdx.x - self.first_dma_thread
+
+    def start_async_dma(self):
         """Compute: the buffer is empty, refill it.  Does not wait."""
-        ptx.bar_arrive(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
+        if self.specialized:
+            ptx.bar_arrive(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
-    def wait_for_dma_finish(self):  # type: ignore[no-untyped-def]
+    def wait_for_dma_finish(self):
         """Compute: wait until the buffer is full."""
-        ptx.bar_sync(2 * self.dma_id, self.dma_threads + self.compute_threads)
+        if self.specialized:
+            ptx.bar_sync(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
-    def wait_for_dma_start(self):  # type: ignore[no-untyped-def]
+    def wait_for_dma_start(self):
         """DMA: wait until the buffer is empty."""
-        ptx.bar_sync(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
+        if self.specialized:
+            ptx.bar_sync(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
-    def finish_async_dma(self):  # type: ignore[no-untyped-def]
+    def finish_async_dma(self):
         """DMA: the buffer is full, use it.  Does not wait."""
-        ptx.bar_arrive(2 * self.dma_id, self.dma_threads + self.compute_threads)
+        if self.specialized:
+            ptx.bar_arrive(2 * self.dma_id, self.dma_threads + self.compute_threads)
+
+    def execute_dma(self, src, dst, *index):
+        """DMA: wait until the buffer is empty, transfer, and say that it is full."""
+        self.wait_for_dma_start()
+        self.transfer(self.rank(), src, dst, *index)
+        self.finish_async_dma()
+
+    def execute_dma_no_sync(self, src, dst, *index):
+        """DMA: transfer, without a barrier."""
+        self.transfer(self.rank(), src, dst, *index)
 
 
-def _whole_warps(threads: int) -> int:
-    return max(-(-threads // _WARP), 1) * _WARP
+def block_size(*users: Any) -> int:
+    """Threads of a CTA in which these patterns and `Buffers` work, all of their threads counted.
+
+    UsageError where they cannot work together: more than 8, an id that two of them use, DMA threads of one among the
+    compute threads or among a part of the DMA threads of another (two objects may share all of them: manual double
+    buffering).
+    """
+    objects = [each for user in users for each in user.objects()]
+    if len(objects) > rules.MOST_OBJECTS:
+        raise UsageError(f"{len(objects)} objects in a CTA: at most {rules.MOST_OBJECTS}, two of the 16 barriers each")
+    for n, one in enumerate(objects):
+        for other in objects[:n]:
+            _check_pair(one, other)
+    ends = [max(o.first_dma_thread + o.dma_threads, o.first_compute_thread + o.compute_threads) for o in objects]
+    return max(ends, default=0)
+
+
+def _check_pair(one: CudaDMA, other: CudaDMA) -> None:
+    if one.dma_id == other.dma_id and one.specialized:
+        raise UsageError(f"dma_id {one.dma_id} belongs to two objects: give each its own, 0 to 7")
+    ranges = [(o.first_dma_thread, o.dma_threads) for o in (one, other)]
+    if ranges[0] != ranges[1] and _overlap(*ranges[0], *ranges[1]):
+        raise UsageError(
+            f"DMA threads {_range(*ranges[0])} of dma_id {one.dma_id} overlap {_range(*ranges[1])} of dma_id "
+            f"{other.dma_id}: let one begin where the other ends, first_dma_thread={sum(ranges[1])}"
+        )
+    for dma, user in ((one, other), (other, one)):
+        computing = (user.first_compute_thread, user.compute_threads)
+        if dma.specialized and _overlap(dma.first_dma_thread, dma.dma_threads, *computing):
+            raise UsageError(
+                f"DMA threads {_range(dma.first_dma_thread, dma.dma_threads)} of dma_id {dma.dma_id} overlap the "
+                f"compute threads {_range(*computing)} of dma_id {user.dma_id}: give first_dma_thread={sum(computing)}"
+            )
+
+
+def _overlap(first: int, count: int, other_first: int, other_count: int) -> bool:
+    return first < other_first + other_count and other_first < first + count
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first} to {first + count - 1}"

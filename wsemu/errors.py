@@ -13,7 +13,7 @@ class WsemuError(Exception):
     """Base of all errors of this package."""
 
 
-class UsageError(WsemuError):
+class UsageError(WsemuError, ValueError):
     """The launch or its arguments are wrong (exit code 2)."""
 
 

@@ -6,6 +6,8 @@
     ptx.bar_sync(1, 64)                       # wait on it
     a, b, c, d = ptx.ld_v4(x, i)              # one 16-byte load of x[i], ..., x[i + 3]
     ptx.st_v4(tile, j, (a, b, c, d))          # one 16-byte store
+    words = ptx.ld_bytes(x, 64, 16, "cs")     # 16 bytes, 64 bytes after the start of x, whatever its type
+    ptx.st_bytes(tile, 0, words)
 
 A barrier id is 0 to 15 and a count is in threads, a multiple of the warp size.  `bar_*` are the aligned forms: all
 lanes of a warp execute them together; `barrier_*` are the others.
@@ -25,6 +27,8 @@ STORE_QUALIFIERS: Final = {
     "": "", "wb": "written back", "cg": "cached in L2", "cs": "likely accessed once", "wt": "written through",
 }  # fmt: skip
 VECTOR_LENGTHS: Final = {"": 1, "v2": 2, "v4": 4}
+ACCESS_WIDTHS: Final = {4: "b32", 8: "v2.b32", 16: "v4.b32"}
+"""bytes of an untyped access -> how PTX spells it"""
 
 
 def _join(*parts: str) -> str:
@@ -55,11 +59,19 @@ _BARRIERS = {
     "bar_red_and(barrier, count, predicate)": "bar_sync; returns whether every predicate was true.",
     "bar_red_or(barrier, count, predicate)": "bar_sync; returns whether any predicate was true.",
 }
+_BYTES = {
+    'ld_bytes(array, offset, width, qualifier="")': "Load `width` bytes (4, 8 or 16, a constant) that begin `offset` "
+    "bytes after the first element of `array`, in one access: a tuple of uint32, the lowest address first.  "
+    f"`qualifier` is one of {', '.join(repr(name) for name in LOAD_QUALIFIERS)}.",
+    'st_bytes(array, offset, words, qualifier="")': "Store 1, 2 or 4 uint32 `words` side by side, `offset` bytes after "
+    "the first element of `array`, in one access.  "
+    f"`qualifier` is one of {', '.join(repr(name) for name in STORE_QUALIFIERS)}.",
+}
 _UNALIGNED = {
     f"barrier{signature[3:]}": f"{doc} Lanes of a warp may come apart." for signature, doc in _BARRIERS.items()
 }
 
-FUNCTIONS: Final = functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_accesses()})
+FUNCTIONS: Final = functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()})
 """name -> kernel function; a count of None stands for the whole CTA"""
 
 

@@ -16,8 +16,8 @@ from wsemu.patterns.base import CudaDMA
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ((8, 32, 32, 32), "dma_id 8: give 0 to 7, two of the 16 named barriers each"),
-        ((-1, 32, 32, 32), "dma_id -1: give 0 to 7"),
+        ((8, 32, 32, 32), "dma_id is 8: give 0 to 7, two of the 16 named barriers each"),
+        ((-1, 32, 32, 32), "dma_id is -1: give 0 to 7"),
         ((0, 33, 32, 32), "dma_threads is 33: give a positive multiple of 32, such as 64"),
         ((0, 0, 32, 32), "dma_threads is 0: give a positive multiple of 32, such as 32"),
         ((0, 32, 100, 32), "compute_threads is 100: give a positive multiple of 32, such as 128"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu import ptx
-from wsemu.frontend.calls import NOTHING, array, integer, means, result, scalar
+from wsemu.frontend.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.library_cuda import ALIGNED, reduced
 from wsemu.frontend.library_memory import enter_load, enter_store
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import describe, register, scalar_cast, truth
-from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, int32
+from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, int32, int64, uint32
 
 if TYPE_CHECKING:
     from wsemu.marker import KernelFunction
@@ -120,7 +120,65 @@ def _enter_store(function: KernelFunction, length: int) -> None:
         return NOTHING
 
 
+# -- untyped accesses ------------------------------------------------------------------------------------------------
+_LOAD_BYTES, _STORE_BYTES = ptx.FUNCTIONS["ld_bytes"], ptx.FUNCTIONS["st_bytes"]
+_WIDTHS = ", ".join(map(str, ptx.ACCESS_WIDTHS))
+
+
+def _place(
+    call: Any, function: KernelFunction, ary: Value, offset: Value, qualifier: Value | None, known: dict[str, str]
+) -> tuple[ArrayValue, int, int]:
+    """The array, and address register and constant part of the address, `offset` bytes after its first element."""
+    name = "" if qualifier is None else getattr(qualifier, "object", None)
+    if not isinstance(name, str) or name not in known:
+        said = repr(name) if qualifier is None or isinstance(name, str) else describe(qualifier)
+        choices = ", ".join(map(repr, known))
+        raise call.error(f"`{function.name}` with the qualifier {said}", f"give one of {choices}, as a constant")
+    target = array(call, ary, f"`{function.name}`")
+    distance = integer(call, offset, f"the offset of `{function.name}`", int64)
+    if distance.literal is not None:
+        return target, target.address, int(distance.literal)
+    return target, call.b.emit("add.b64", target.address, register(call.b, distance)), 0
+
+
+@means(_LOAD_BYTES)
+def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Value | None) -> Value:
+    size = known_integer(call, width, f"the width of `{_LOAD_BYTES.name}`")
+    if size not in ptx.ACCESS_WIDTHS:
+        raise call.error(f"`{_LOAD_BYTES.name}` of {size} bytes", f"one access moves {_WIDTHS} bytes")
+    source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, qualifier, ptx.LOAD_QUALIFIERS)
+    length = size // 4
+    registers = call.b.effect(
+        _access("ld", length), (address,), results=(uint32.register,) * length, immediate=immediate,
+        array=source.name, element=str(source.dtype),
+    )  # fmt: skip
+    return TupleValue(tuple(result(uint32, r) for r in registers))
+
+
+@means(_STORE_BYTES)
+def store_bytes(call: Any, ary: Value, offset: Value, words: Value, qualifier: Value | None) -> Value:
+    if not isinstance(words, TupleValue) or len(words.items) * 4 not in ptx.ACCESS_WIDTHS:
+        raise call.error(f"`{_STORE_BYTES.name}` stores {describe(words)}", "give a tuple of 1, 2 or 4 words")
+    target, address, immediate = _place(call, _STORE_BYTES, ary, offset, qualifier, ptx.STORE_QUALIFIERS)
+    if not target.writable:
+        raise call.error(
+            f"`{_STORE_BYTES.name}` on the constant array `{target.name}`", "pass the array as an argument"
+        )
+    numbers = [scalar_cast(call.b, scalar(call, x, f"`{_STORE_BYTES.name}`"), uint32) for x in words.items]
+    call.b.effect(
+        _access("st", len(numbers)), (address, *(register(call.b, x) for x in numbers)), immediate=immediate,
+        array=target.name, element=str(target.dtype),
+    )  # fmt: skip
+    return NOTHING
+
+
+def _access(operation: str, length: int) -> str:
+    return f"{operation}.b32" if length == 1 else f"{operation}.v{length}.b32"
+
+
 for _name, _function in ptx.FUNCTIONS.items():
+    if _function in (_LOAD_BYTES, _STORE_BYTES):
+        continue
     _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
     if _name.startswith("ld"):
         if _length > 1:

@@ -1,0 +1,187 @@
+"""Buffering: one producer loop and one consumer loop, whatever the number of buffers.
+
+    BUFFERS = Buffers.manual_double(CudaDMASequential(1, 32, 128, 128, 4 * TILE))
+
+    tile = cuda.shared.array((BUFFERS.stages, TILE), np.float32)
+    if cuda.threadIdx.x < 128:                                                # the compute warps
+        BUFFERS.start()
+        for i in range(tiles):
+            BUFFERS.wait_for_dma_finish(i)
+            ...                                                               # use tile[BUFFERS.buffer(i)]
+            BUFFERS.start_async_dma(i, tiles)
+    elif BUFFERS.owns_this_thread():                                          # the DMA warps
+        for i in range(BUFFERS.first_tile(), tiles, BUFFERS.tile_step()):
+            BUFFERS.execute_dma(i, tiles, x[i * TILE :], tile[BUFFERS.buffer(i)])
+        BUFFERS.finish()
+
+Tile i lies in buffer i % stages.  Every id has two barriers, and `stages / ids` tiles in a row share one generation of
+them.  The producers take up the last arrive of the compute warps in `finish`, so that no arrival is left over.
+
+Reference: the paper, section 4.3, and CudaDMA's page on buffering techniques.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wsemu import cuda, ptx
+from wsemu.errors import UsageError
+from wsemu.patterns import rules
+from wsemu.patterns.base import CudaDMA
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """`stages` buffers of one transfer, on `ids` dmaIDs from the pattern's own on, filled by `sets` sets of DMA warps.
+
+    `single`, `double` and `manual_double` are the paper's; more stages hide more latency for more shared memory, and
+    fewer ids than stages save barriers but hand over several tiles at once.
+    """
+
+    pattern: Any
+    """what fills a buffer: a pattern with the first dma_id, and the first set of DMA threads"""
+    stages: int = 1
+    """buffers, a multiple of ids"""
+    ids: int = 1
+    """dmaIDs, two named barriers each"""
+    sets: int = 1
+    """sets of DMA warps, side by side: 1, or one for each of the stages"""
+
+    def __post_init__(self) -> None:
+        rules.integers(self, "stages", "ids", "sets")
+        if not isinstance(self.pattern, CudaDMA) or not hasattr(self.pattern, "transfer"):
+            raise UsageError(f"pattern is a {type(self.pattern).__name__}: give a pattern that transfers")
+        if not self.pattern.specialized:
+            raise UsageError("pattern is not specialized: buffers need DMA warps; use `syncthreads` without them")
+        rules.multiple(self, "ids", 1)
+        rules.multiple(self, "stages", self.ids, "the number of ids")
+        if self.sets != 1 and not self.sets == self.ids == self.stages:
+            raise UsageError(f"sets is {self.sets}: give 1, or as many sets as stages and ids, such as {self.stages}")
+        for each in self.objects():
+            each.__post_init__()
+
+    @classmethod
+    def single(cls, pattern: Any) -> Buffers:
+        """One buffer: either the DMA warps or the compute warps work.
+
+        For kernels that are short of shared memory or registers; several CTAs on an SM overlap each other.
+        """
+        return cls(pattern)
+
+    @classmethod
+    def double(cls, pattern: Any) -> Buffers:
+        """Two buffers, each with DMA warps of its own, so that loads are always in flight.
+
+        For kernels bound by memory that can afford the registers of twice as many DMA warps.
+        """
+        return cls(pattern, 2, 2, 2)
+
+    @classmethod
+    def manual_double(cls, pattern: Any) -> Buffers:
+        """Two buffers that the same DMA warps fill in turn, while the compute warps use the other.
+
+        For kernels that need the overlap but are short of registers; where one set of DMA warps cannot saturate the
+        memory, `double` is faster.
+        """
+        return cls(pattern, 2, 2)
+
+    def objects(self) -> tuple[CudaDMA, ...]:
+        """The object of each id."""
+        own, threads = self.pattern, self.pattern.dma_threads
+        return tuple(
+            replace(own, dma_id=own.dma_id + n, first_dma_thread=own.first_dma_thread + n % self.sets * threads)
+            for n in range(self.ids)
+        )
+
+    @property
+    def dma_threads(self) -> int:
+        """DMA threads of all sets."""
+        return int(self.pattern.dma_threads * self.sets)
+
+    @property
+    def share(self) -> int:
+        """Tiles in a row that share a generation."""
+        return self.stages // self.ids
+
+    @property
+    def count(self) -> int:
+        """Threads that each barrier counts."""
+        return int(self.pattern.dma_threads + self.pattern.compute_threads)
+
+    def buffer(self, i):
+        """The buffer of tile i."""
+        return i % self.stages
+
+    def full(self, i):
+        """The barrier that says that tile i is there; the next one says that its buffer is empty."""
+        return 2 * (self.pattern.dma_id + i // self.share % self.ids)
+
+    def closes(self, i, tiles):
+        """Whether tile i is the last one of its generation."""
+        return (i + 1) % self.share == 0 or i + 1 == tiles
+
+    # -- compute warps ------------------------------------------------------------------------------------------------
+    def start(self):
+        """Compute: all buffers are empty."""
+        for n in range(self.ids):
+            ptx.bar_arrive(2 * (self.pattern.dma_id + n) + 1, self.count)
+
+    def wait_for_dma_finish(self, i):
+        """Compute: wait until tile i is there."""
+        if i % self.share == 0:
+            ptx.bar_sync(self.full(i), self.count)
+
+    def start_async_dma(self, i, tiles):
+        """Compute: tile i was used, its buffer is empty."""
+        if self.closes(i, tiles):
+            ptx.bar_arrive(self.full(i) + 1, self.count)
+
+    # -- DMA warps ----------------------------------------------------------------------------------------------------
+    def owns_this_thread(self):
+        """Whether the calling thread transfers, in any set."""
+        first = self.pattern.first_dma_thread
+        return first <= cuda.threadIdx.x < first + self.dma_threads
+
+    def first_tile(self):
+        """The first tile that the calling thread's set fills, which is the number of the set."""
+        return (cuda.threadIdx.x - self.pattern.first_dma_thread) // self.pattern.dma_threads
+
+    def tile_step(self):
+        """From a tile to the next one of the same set."""
+        return self.sets
+
+    def rank(self):
+        """The calling thread's number in its set."""
+        return (cuda.threadIdx.x - self.pattern.first_dma_thread) % self.pattern.dma_threads
+
+    def wait_for_dma_start(self, i):
+        """DMA: wait until the buffer of tile i is empty."""
+        if i % self.share == 0:
+            ptx.bar_sync(self.full(i) + 1, self.count)
+
+    def finish_async_dma(self, i, tiles):
+        """DMA: tile i is there."""
+        if self.closes(i, tiles):
+            ptx.bar_arrive(self.full(i), self.count)
+
+    def execute_dma(self, i, tiles, src, dst, *index):
+        """DMA: wait until the buffer of tile i is empty, fill it, and say so."""
+        self.wait_for_dma_start(i)
+        self.pattern.transfer(self.rank(), src, dst, *index)
+        self.finish_async_dma(i, tiles)
+
+    def start_xfer_async(self, src, registers, *index):
+        """DMA: load the first step of a tile into registers, before its buffer is empty."""
+        self.pattern.prefetch(self.rank(), src, registers, *index)
+
+    def wait_xfer_finish(self, i, tiles, src, dst, registers, *index):
+        """DMA: wait until the buffer of tile i is empty, store the first step, transfer the rest, and say so."""
+        self.wait_for_dma_start(i)
+        self.pattern.complete(self.rank(), src, dst, registers, *index)
+        self.finish_async_dma(i, tiles)
+
+    def finish(self):
+        """DMA, after the last tile: wait until all buffers are empty."""
+        for n in range(self.first_tile(), self.ids, self.sets):
+            ptx.bar_sync(2 * (self.pattern.dma_id + n) + 1, self.count)

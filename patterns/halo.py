@@ -1,0 +1,144 @@
+"""Halo transfers: the border around a two-dimensional tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from wsemu import cuda
+from wsemu.errors import UsageError
+from wsemu.patterns import rules
+from wsemu.patterns.strided import lanes_per_element
+from wsemu.patterns.transfer import Copy, Transfer
+
+_ELEMENT_BYTES = (4, 8, 16)
+_MOST_RADIUS = 8
+
+
+@dataclass(frozen=True)
+class RowsAround:
+    """`radius` rows above a tile of `rows` rows, then as many below it; offsets count from the tile's origin."""
+
+    array: Any
+    pitch: int
+    radius: int
+    rows: int
+    left: int
+    """bytes to the left of the origin where they begin"""
+
+    def offset(self, element):
+        return (element - self.radius + (element >= self.radius) * self.rows) * self.pitch - self.left
+
+
+@dataclass(frozen=True)
+class Flanks:
+    """What lies beside each row of a tile, `left` bytes before the origin and `right` after it, in turn.
+
+    In turn, since the two flanks of a few rows fall into more banks than one flank of twice as many.
+    """
+
+    array: Any
+    pitch: int
+    left: int
+    right: int
+
+    def offset(self, element):
+        return element // 2 * self.pitch - self.left + element % 2 * (self.left + self.right)
+
+
+@dataclass(frozen=True)
+class CudaDMAHalo(Transfer):
+    """Transfers the border of `radius` elements around a tile, with or without its corners (the paper, section 6.2).
+
+    `src` and `dst` begin at the tile's origin, its first element inside the border: `grid[y:, x:]`, and
+    `tile[radius:, radius:]` of a tile with `radius` more rows and columns on each side.  The rows above and below go
+    first; `start_xfer_async` prefetches from them.
+    """
+
+    element_bytes: int
+    """bytes of an element: 4, 8 or 16"""
+    tile_x: int
+    """elements of a row of the tile, without the border"""
+    tile_y: int
+    """rows of the tile, without the border"""
+    radius: int
+    """1 to 8 elements"""
+    src_pitch: int
+    """bytes from a row of the source to the next, a multiple of alignment"""
+    corners: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules.integers(self, "element_bytes", "tile_x", "tile_y", "radius", "src_pitch")
+        rules.flag(self, "corners")
+        rules.one_of(self, "element_bytes", _ELEMENT_BYTES)
+        for name in ("tile_x", "tile_y"):
+            rules.multiple(self, name, 1)
+        rules.one_of(self, "radius", range(1, _MOST_RADIUS + 1))
+        rules.stride(self, "src_pitch", self.alignment)
+        for name, elements in (("radius", self.radius), ("tile_x", self.tile_x)):
+            if elements * self.element_bytes % self.alignment:
+                raise UsageError(
+                    f"{name} is {elements}, {elements * self.element_bytes} bytes: not a multiple of alignment, "
+                    f"{self.alignment} bytes; give alignment={self.element_bytes}"
+                )
+
+    @property
+    def flank(self) -> int:
+        """Bytes of the border beside a row."""
+        return self.radius * self.element_bytes
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row of the tile."""
+        return self.tile_x * self.element_bytes
+
+    @property
+    def corner(self) -> int:
+        """Bytes of the border's rows before the tile's origin."""
+        return self.flank if self.corners else 0
+
+    @property
+    def dst_pitch(self) -> int:
+        """Bytes from a row of the destination to the next."""
+        return self.row + 2 * self.flank
+
+    def part(self, elements, element_bytes):
+        return Copy(self, lanes_per_element(self, element_bytes), elements, element_bytes)
+
+    def rows_copy(self):
+        return self.part(2 * self.radius, self.row + 2 * self.corner)
+
+    def rows_of(self, array, pitch):
+        return RowsAround(array, pitch, self.radius, self.tile_y, self.corner)
+
+    def flanks(self, thread, src, dst, registers):
+        """Transfer what lies beside the tile."""
+        source = Flanks(src, self.src_pitch, self.flank, self.row)
+        destination = Flanks(dst, self.dst_pitch, self.flank, self.row)
+        self.part(2 * self.tile_y, self.flank).run(thread, source, destination, registers)
+
+    def transfer(self, thread, src, dst):
+        registers = cuda.local.array(self.register_bytes, np.uint8, 16)
+        rows, pitch = self.rows_copy(), self.dst_pitch
+        rows.run(thread, self.rows_of(src, self.src_pitch), self.rows_of(dst, pitch), registers)
+        self.flanks(thread, src, dst, registers)
+
+    def prefetch(self, thread, src, registers):
+        self.rows_copy().load_step(0, thread, self.rows_of(src, self.src_pitch), registers)
+
+    def complete(self, thread, src, dst, registers):
+        source, destination = self.rows_of(src, self.src_pitch), self.rows_of(dst, self.dst_pitch)
+        self.rows_copy().complete(thread, source, destination, registers)
+        self.flanks(thread, src, dst, registers)
+
+    def moves(self) -> list[tuple[int, int, int]]:
+        """(offset in the source, offset in the destination, bytes) of what is moved, from the origins."""
+        x, size = -self.corner, self.row + 2 * self.corner
+        outside = [y for y in range(-self.radius, self.tile_y + self.radius) if not 0 <= y < self.tile_y]
+        found = [(y, x, size) for y in outside]
+        for y in range(self.tile_y):
+            found += [(y, -self.flank, self.flank), (y, self.row, self.flank)]
+        return [(y * self.src_pitch + x, y * self.dst_pitch + x, size) for y, x, size in found]

@@ -1,0 +1,83 @@
+"""Indirect transfers: elements that an array of indices names, gathered to lie in order, or scattered from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wsemu.errors import UsageError
+from wsemu.patterns import rules
+from wsemu.patterns.strided import lanes_per_element
+from wsemu.patterns.transfer import Copy, Transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One end of a transfer: element n is number `index[n]` if `indexed`, else number n, `stride` bytes apart."""
+
+    array: Any
+    index: Any
+    stride: int
+    indexed: bool
+
+    def offset(self, element):
+        """Bytes from the start of the array to an element."""
+        return self.index[element] * self.stride if self.indexed else element * self.stride
+
+
+@dataclass(frozen=True)
+class CudaDMAIndirect(Transfer):
+    """Gathers `dst[n] = src[index[n]]` or scatters `dst[index[n]] = src[n]`, for `elements` elements.
+
+        dma.execute_dma(src, dst, index)
+
+    `index` is an array of integers in global or shared memory; its numbers count elements of `element_bytes` bytes.
+    The indices of a scatter differ from each other.
+    """
+
+    element_bytes: int
+    """bytes of an element, a positive multiple of alignment"""
+    elements: int
+    """1 or more; as many indices are read"""
+    dense_stride: int = field(default=0, kw_only=True)
+    """bytes from an element to the next on the side without indices, a multiple of alignment; 0: element_bytes"""
+    scatter: bool = field(default=False, kw_only=True)
+    """False: the source has the indices; True: the destination has them"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules.integers(self, "element_bytes", "elements", "dense_stride")
+        rules.flag(self, "scatter")
+        rules.multiple(self, "element_bytes", self.alignment, "the alignment")
+        rules.multiple(self, "elements", 1)
+        rules.stride(self, "dense_stride", self.alignment)
+        if self.dense_stride and self.dense_stride < self.element_bytes and not self.scatter:
+            raise UsageError(
+                f"dense_stride is {self.dense_stride}, element_bytes {self.element_bytes}: elements would overlap; "
+                f"give dense_stride {self.element_bytes} or more"
+            )
+        object.__setattr__(self, "dense_stride", self.dense_bytes)
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes from an element to the next where there are no indices."""
+        return self.dense_stride or self.element_bytes
+
+    def copy(self):
+        return Copy(self, lanes_per_element(self, self.element_bytes), self.elements, self.element_bytes)
+
+    def source(self, src, index):
+        stride = self.dense_bytes if self.scatter else self.element_bytes
+        return Chosen(src, index, stride, not self.scatter)
+
+    def destination(self, dst, index):
+        stride = self.element_bytes if self.scatter else self.dense_bytes
+        return Chosen(dst, index, stride, self.scatter)
+
+    def moves(self, index: Sequence[int]) -> list[tuple[int, int, int]]:
+        """(offset in the source, offset in the destination, bytes) of what is moved."""
+        found = [(int(k) * self.element_bytes, n * self.dense_bytes) for n, k in enumerate(index[: self.elements])]
+        return [(b, a, self.element_bytes) if self.scatter else (a, b, self.element_bytes) for a, b in found]

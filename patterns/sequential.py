@@ -1,0 +1,34 @@
+"""Sequential transfers: bytes that lie side by side, shared out among all DMA threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wsemu.patterns import rules
+from wsemu.patterns.transfer import Copy, Rows, Transfer
+
+
+@dataclass(frozen=True)
+class CudaDMASequential(Transfer):
+    """Transfers `element_bytes` contiguous bytes (the paper, section 3.2)."""
+
+    element_bytes: int
+    """a positive multiple of 4"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules.integers(self, "element_bytes")
+        rules.multiple(self, "element_bytes", 4)
+
+    def copy(self):
+        return Copy(self, self.dma_threads, 1, self.element_bytes)
+
+    def source(self, src):
+        return Rows(src, 0)
+
+    def destination(self, dst):
+        return Rows(dst, 0)
+
+    def moves(self) -> list[tuple[int, int, int]]:
+        """(offset in the source, offset in the destination, bytes) of what is moved."""
+        return [(0, 0, self.element_bytes)]

@@ -1,0 +1,188 @@
+"""How patterns move bytes: one way to share elements out among threads, and the calls that all patterns have.
+
+A transfer moves *elements*, runs of bytes that lie side by side on both ends.  Threads move an element in *units* of
+`alignment` bytes, one access each.  A group of `lanes` threads works on one element at a time, `together` groups side
+by side; a group needs `turns` rounds for the units of an element.  Numbered through all elements, these rounds are a
+thread's *slots*.  A *step* is `bytes_per_thread / alignment` slots: their loads are issued one after the other into
+registers, and then their stores, so that the loads overlap.
+
+Reference: the paper, section 4.1; the second generation of CudaDMA prefetches the first step (its manual).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu import cuda, ptx
+from wsemu.patterns import rules
+from wsemu.patterns.base import CudaDMA
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One end of a transfer: elements `stride` bytes apart, the first where `array` begins."""
+
+    array: Any
+    stride: int
+
+    def offset(self, element):
+        """Bytes from the start of the array to an element."""
+        return element * self.stride
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The DMA threads of `pattern` move `elements` elements of `element_bytes` bytes, `lanes` threads on each."""
+
+    pattern: Any
+    lanes: int
+    elements: int
+    element_bytes: int
+
+    def slots(self):
+        """Units that a thread moves in a step."""
+        return self.pattern.register_bytes // self.pattern.alignment
+
+    def together(self):
+        """Elements that are moved side by side."""
+        return self.pattern.dma_threads // self.lanes
+
+    def turns(self):
+        """Slots of a thread for one element."""
+        units = (self.element_bytes + self.pattern.alignment - 1) // self.pattern.alignment
+        return (units + self.lanes - 1) // self.lanes
+
+    def steps(self):
+        """Steps of the whole transfer."""
+        rounds = (self.elements + self.together() - 1) // self.together() * self.turns()
+        return (rounds + self.slots() - 1) // self.slots()
+
+    def locate(self, thread, slot):
+        """(element, offset in it, bytes from there to its end) of a slot; no bytes where the thread has none."""
+        group = thread // self.lanes
+        element = group + slot // self.turns() * self.together()
+        offset = (thread % self.lanes + slot % self.turns() * self.lanes) * self.pattern.alignment
+        if group < self.together() and element < self.elements:
+            left = self.element_bytes - offset
+        else:
+            left = 0
+        return element, offset, left
+
+    def load_step(self, step, thread, source, registers):
+        """Load the units of a step into registers."""
+        unit, qualifier = self.pattern.alignment, self.pattern.load
+        for slot in range(self.slots()):
+            element, offset, left = self.locate(thread, step * self.slots() + slot)
+            if left >= unit:
+                words = ptx.ld_bytes(source.array, source.offset(element) + offset, unit, qualifier)
+                ptx.st_bytes(registers, slot * unit, words)
+            elif self.element_bytes % unit != 0:  # the end of an element, word by word
+                for byte in range(0, unit - 4, 4):
+                    if byte < left:
+                        word = ptx.ld_bytes(source.array, source.offset(element) + offset + byte, 4, qualifier)
+                        ptx.st_bytes(registers, slot * unit + byte, word)
+
+    def store_step(self, step, thread, destination, registers):
+        """Store what `load_step` loaded."""
+        unit, qualifier = self.pattern.alignment, self.pattern.store
+        for slot in range(self.slots()):
+            element, offset, left = self.locate(thread, step * self.slots() + slot)
+            if left >= unit:
+                words = ptx.ld_bytes(registers, slot * unit, unit)
+                ptx.st_bytes(destination.array, destination.offset(element) + offset, words, qualifier)
+            elif self.element_bytes % unit != 0:
+                for byte in range(0, unit - 4, 4):
+                    if byte < left:
+                        word = ptx.ld_bytes(registers, slot * unit + byte, 4)
+                        ptx.st_bytes(destination.array, destination.offset(element) + offset + byte, word, qualifier)
+
+    def run(self, thread, source, destination, registers):
+        """All steps."""
+        for step in range(self.steps()):
+            self.load_step(step, thread, source, registers)
+            self.store_step(step, thread, destination, registers)
+
+    def complete(self, thread, source, destination, registers):
+        """What is left once the first step was loaded."""
+        self.store_step(0, thread, destination, registers)
+        for step in range(1, self.steps()):
+            self.load_step(step, thread, source, registers)
+            self.store_step(step, thread, destination, registers)
+
+
+@dataclass(frozen=True)
+class Transfer(CudaDMA):
+    """A pattern that knows how to transfer: kernels call `execute_dma`, or its two halves.
+
+    `src` and `dst` are arrays of any type and shape, or views of them (`x[i:]`, `a[row:, column:]`): a transfer begins
+    at their first element.  Addresses there are multiples of `alignment`.
+
+        execute_dma(src, dst)                    wait until the buffer is empty, transfer, say that it is full
+        execute_dma_no_sync(src, dst)            transfer
+
+        registers = cuda.local.array(dma.register_bytes, np.uint8, 16)
+        start_xfer_async(src, registers)         load the first step, before the buffer is empty
+        wait_xfer_finish(src, dst, registers)    wait until it is, store, transfer the rest, say that it is full
+
+    A subclass says how elements are shared out (`copy`) and where they lie (`source`, `destination`).
+    """
+
+    if TYPE_CHECKING:
+
+        def copy(self) -> Any: ...
+        def source(self, src: Any, *index: Any) -> Any: ...
+        def destination(self, dst: Any, *index: Any) -> Any: ...
+
+    alignment: int = field(default=4, kw_only=True)
+    """bytes of an access, 4, 8 or 16: addresses and strides are multiples of it"""
+    bytes_per_thread: int = field(default=0, kw_only=True)
+    """bytes that a thread loads before it stores them, a multiple of alignment; 0 stands for four times alignment"""
+    load: str = field(default="", kw_only=True)
+    """cache operator of the loads: ca, cg, cs (streaming), lu (last use), cv (volatile), nc"""
+    store: str = field(default="", kw_only=True)
+    """cache operator of the stores: wb (write back), cg, cs (streaming), wt (write through)"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules.integers(self, "alignment", "bytes_per_thread")
+        rules.one_of(self, "alignment", ptx.ACCESS_WIDTHS)
+        if self.bytes_per_thread:
+            rules.multiple(self, "bytes_per_thread", self.alignment, "the alignment")
+        rules.one_of(self, "load", ptx.LOAD_QUALIFIERS)
+        rules.one_of(self, "store", ptx.STORE_QUALIFIERS)
+        object.__setattr__(self, "bytes_per_thread", self.register_bytes)
+
+    @property
+    def register_bytes(self) -> int:
+        """Bytes of registers that a thread needs for a step."""
+        return self.bytes_per_thread or 4 * self.alignment
+
+    def plan(self, arch: str = "sm_90") -> Any:
+        """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as a
+        table."""
+        from wsemu.transfer import plan  # the emulator, which kernels do not need
+
+        return plan(self, arch)
+
+    def start_xfer_async(self, src, registers, *index):
+        """DMA: load the first step into registers.  Reads `src` before the buffer is known to be empty."""
+        self.prefetch(self.rank(), src, registers, *index)
+
+    def wait_xfer_finish(self, src, dst, registers, *index):
+        """DMA: wait until the buffer is empty, store the first step, transfer the rest, and say that it is full."""
+        self.wait_for_dma_start()
+        self.complete(self.rank(), src, dst, registers, *index)
+        self.finish_async_dma()
+
+    def transfer(self, thread, src, dst, *index):
+        registers = cuda.local.array(self.register_bytes, np.uint8, 16)
+        self.copy().run(thread, self.source(src, *index), self.destination(dst, *index), registers)
+
+    def prefetch(self, thread, src, registers, *index):
+        self.copy().load_step(0, thread, self.source(src, *index), registers)
+
+    def complete(self, thread, src, dst, registers, *index):
+        self.copy().complete(thread, self.source(src, *index), self.destination(dst, *index), registers)
