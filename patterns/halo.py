@@ -134,6 +134,10 @@ class CudaDMAHalo(Transfer):
         self.rows_copy().complete(thread, source, destination, registers)
         self.flanks(thread, src, dst, registers)
 
+    def parts(self) -> tuple[tuple[str, Copy], ...]:
+        rows, flanks = self.rows_copy(), self.part(2 * self.tile_y, self.flank)
+        return ((f"rows: {rows.way()}", rows), (f"flanks: {flanks.way()}", flanks))
+
     def moves(self) -> list[tuple[int, int, int]]:
         """(offset in the source, offset in the destination, bytes) of what is moved, from the origins."""
         x, size = -self.corner, self.row + 2 * self.corner

@@ -42,7 +42,7 @@ class CudaDMAIndirect(Transfer):
     """bytes of an element, a positive multiple of alignment"""
     elements: int
     """1 or more; as many indices are read"""
-    dense_stride: int = field(default=0, kw_only=True)
+    dense_stride: int = 0
     """bytes from an element to the next on the side without indices, a multiple of alignment; 0: element_bytes"""
     scatter: bool = field(default=False, kw_only=True)
     """False: the source has the indices; True: the destination has them"""
@@ -64,7 +64,7 @@ class CudaDMAIndirect(Transfer):
     @property
     def dense_bytes(self) -> int:
         """Bytes from an element to the next where there are no indices."""
-        return self.dense_stride or self.element_bytes
+        return self.dense_stride if self.dense_stride else self.element_bytes
 
     def copy(self):
         return Copy(self, lanes_per_element(self, self.element_bytes), self.elements, self.element_bytes)

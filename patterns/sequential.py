@@ -29,6 +29,9 @@ class CudaDMASequential(Transfer):
     def destination(self, dst):
         return Rows(dst, 0)
 
+    def parts(self) -> tuple[tuple[str, Copy], ...]:
+        return (("sequential", self.copy()),)
+
     def moves(self) -> list[tuple[int, int, int]]:
         """(offset in the source, offset in the destination, bytes) of what is moved."""
         return [(0, 0, self.element_bytes)]

@@ -60,6 +60,12 @@ class Copy:
         rounds = (self.elements + self.together() - 1) // self.together() * self.turns()
         return (rounds + self.slots() - 1) // self.slots()
 
+    def way(self) -> str:
+        """Which of the three ways of splitting this is; see `strided.lanes_per_element`."""
+        if self.lanes * self.pattern.alignment >= self.element_bytes and self.lanes <= rules.WARP:
+            return "split"
+        return "full" if self.turns() <= self.slots() else "big"
+
     def locate(self, thread, slot):
         """(element, offset in it, bytes from there to its end) of a slot; no bytes where the thread has none."""
         group = thread // self.lanes
@@ -158,7 +164,11 @@ class Transfer(CudaDMA):
     @property
     def register_bytes(self) -> int:
         """Bytes of registers that a thread needs for a step."""
-        return self.bytes_per_thread or 4 * self.alignment
+        return self.bytes_per_thread if self.bytes_per_thread else 4 * self.alignment
+
+    def parts(self) -> tuple[tuple[str, Copy], ...]:
+        """What is shared out on its own, and how."""
+        return ((self.copy().way(), self.copy()),)
 
     def plan(self, arch: str = "sm_90") -> Any:
         """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as a

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wsemu.errors import UsageError as UsageError
     from wsemu.finding import Finding as Finding
     from wsemu.finding import Report as Report
+    from wsemu.transfer import check_transfer as check_transfer
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOME = {
     "UnsupportedError": "wsemu.errors",
     "UsageError": "wsemu.errors",
     "check": "wsemu.check",
+    "check_transfer": "wsemu.transfer",
     "cuda": "wsemu.cuda",
     "ptx": "wsemu.ptx",
 }
@@ -44,6 +46,7 @@ _HOME = {
 
 __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check",
+    "check_transfer",
     "Report",
     "Finding",
     "CheckFailed",

@@ -53,16 +53,16 @@ class Memory:
         return self._place[n]
 
 
-def component(value: Any, path: tuple[int, ...]) -> Any:
-    """The part of a nested tuple that `path` leads to."""
+def component(value: Any, path: tuple[int | str, ...]) -> Any:
+    """The part of nested tuples and pattern objects that `path` leads to."""
     for step in path:
-        value = value[step]
+        value = getattr(value, step) if isinstance(step, str) else value[step]
     return value
 
 
 def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
-    wanted: dict[tuple[int, tuple[int, ...]], npt.NDArray[Any]] = {}
+    wanted: dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]] = {}
     for p in program.parameters:
         if p.part != "value":
             key = (p.argument, p.component)
@@ -85,7 +85,7 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     bound = []
     for (argument, path), n in numbers.items():
         array, (segment, offset) = arrays[n], memory.place(n)
-        name = names[argument] + "".join(f"[{i}]" for i in path)
+        name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
         bound.append(BoundArray(name, segment, offset, array.shape, array.strides, array.dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)

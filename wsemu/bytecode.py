@@ -364,14 +364,14 @@ class Constant(NamedTuple):
 class Parameter(NamedTuple):
     """A row filled from an argument: its value, its address, or one of its extents or strides.
 
-    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a position in
-    nested tuples.
+    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
+    tuples and pattern objects: positions and names of fields.
     """
 
     row: int
     type: str
     argument: int
-    component: tuple[int, ...]
+    component: tuple[int | str, ...]
     part: str
     axis: int
 

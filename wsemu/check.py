@@ -21,7 +21,7 @@ from wsemu.places import BoundArray, Places
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wsemu.finding import Report
+    from wsemu.finding import Finding, Report
     from wsemu.outcome import Outcome, Trace
     from wsemu.settings import Settings
 
@@ -109,7 +109,7 @@ def check(
     }
     chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
-    return _examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
 
 
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -121,19 +121,21 @@ def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
 
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
     """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
-    report = _examine(kernel, configuration, arguments, settings.current(), None, ())
+    report = examine(kernel, configuration, arguments, settings.current())
     if report.verdict == "failed" and not observers:
         raise CheckFailed(report)
 
 
-def _examine(
+def examine(
     kernel: Any,
     configuration: LaunchConfiguration,
     arguments: Sequence[Any],
     chosen: Settings,
-    workers: int | None,
-    uninitialized: tuple[str, ...],
+    workers: int | None = None,
+    uninitialized: tuple[str, ...] = (),
+    more: Callable[[Places], list[Finding]] | None = None,
 ) -> Report:
+    """Run a launch and report; `more` looks for what only this launch should do."""
     from wsemu.binding import address_rows, bind
     from wsemu.verdict import judge
 
@@ -152,7 +154,7 @@ def _examine(
     blank = _segments(uninitialized, bound)
     outcome, trace = _run(program, configuration, rows, memory.segments, bound, chosen, workers, blank)
     places = Places(program, configuration.grid, configuration.block, outcome, bound, address_rows(program, rows))
-    report = judge(configuration, places, notes, trace, chosen, started)
+    report = judge(configuration, places, notes, trace, chosen, started, more)
     for observer in observers:
         observer(report)
     return report

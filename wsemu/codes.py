@@ -52,6 +52,7 @@ CHECKERS: dict[str, tuple[str, ...]] = {
     "initialised": ("uninitialized-read",),
     "bank-conflict": ("bank-conflict",),
     "coalescing": ("uncoalesced",),
+    "transfer": ("transfer-missed", "transfer-duplicated", "transfer-spilled"),
 }
 """checker (its module has this name, with underscores) -> the codes it reports"""
 CHECKER_OF = {code: checker for checker, codes in CHECKERS.items() for code in codes}

@@ -134,6 +134,18 @@ class Event(NamedTuple):
     """of arrive, sync and complete"""
 
 
+class Stored(NamedTuple):
+    """One lane's store of a traced run."""
+
+    pc: int
+    cta: int
+    warp: int
+    lane: int
+    address: int
+    size: int
+    """bytes"""
+
+
 @dataclass(slots=True)
 class Trace:
     """What a launch did to order its memory accesses, from a second run that is equal to the first."""
@@ -141,6 +153,8 @@ class Trace:
     events: list[Event] = field(default_factory=list)
     complete: bool = True
     """False when there were more events than a trace holds: the last ones are missing"""
+    stores: list[Stored] = field(default_factory=list)
+    """in the order of the run, where they were asked for"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +163,8 @@ class TraceRequest:
 
     accesses: frozenset[int] = frozenset()
     """instructions whose executions are wanted, as events of kind `access`"""
+    stores: bool = False
+    """whether every lane's stores are wanted; the reference interpreter alone has them"""
 
 
 @dataclass(slots=True)

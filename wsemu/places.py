@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from wsemu.outcome import Outcome
 
 
+HARNESS = os.path.realpath(Path(__file__).with_name("transfer.py"))
+"""the kernel in which `check_transfer` runs a pattern: nothing to show"""
 PATTERNS = os.path.realpath(Path(__file__).with_name("patterns")) + os.sep
 """the folder of the transfer patterns"""
 _ROLES = {
@@ -70,12 +72,12 @@ class Places:
     def span(self, pc: int) -> Span:
         """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
         spans = self.program.spans
-        shown = spans[self.program.span_of[pc]]
+        shown = own = spans[self.program.span_of[pc]]
         for call in reversed(self.program.stack_of[pc]):
             if not shown.file.startswith(PATTERNS):
                 break
             shown = spans[call]
-        return shown
+        return own if shown.file == HARNESS else shown
 
     def cta(self, number: int) -> tuple[int, int, int]:
         """Coordinates of a CTA's linear index."""
@@ -121,7 +123,7 @@ class Places:
         spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
         if shown in spans:
             spans = spans[: spans.index(shown)]
-        return [Site.at(span, "called from here", primary=False) for span in spans]
+        return [Site.at(span, "called from here", primary=False) for span in spans if span.file != HARNESS]
 
     def line(self, pc: int) -> int:
         return self.span(pc).line

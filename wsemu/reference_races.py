@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, uncounted_barriers
-from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Trace
+from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,8 +213,18 @@ class Watch:
             detail |= {"other_lane": earlier.first, "other_last": earlier.last}
         self.report(RawFinding(code, now.pc, now.cta, now.warp, lanes, earlier.pc, earlier.warp, detail))
 
+    def _log_stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
+        if self.trace is None or self.options.trace is None or not self.options.trace.stores:
+            return
+        where = run.group.pc, run.cta.number, run.warp.number
+        self.trace.stores += [
+            Stored(*where, lane, (number << SEGMENT_SHIFT) + offset, len(values[lane]))
+            for lane, (_, number, offset) in places.items()
+        ]
+
     def stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
         """Report two lanes of one store that write different values to the same bytes; the highest lane's stay."""
+        self._log_stores(run, places, values)
         if not self.options.races:
             return
         shared = {lane: p for lane, p in places.items() if p[1] != LOCAL}

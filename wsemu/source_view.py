@@ -13,6 +13,8 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wsemu import cuda, ptx
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -106,8 +108,8 @@ class SourceView:
         node = self.node(span)
         if isinstance(node, ast.Subscript):
             base, index = node.value, node.slice
-        elif isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[0], ast.Name):
-            base, index = node.args[:2]  # `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x, i)`
+        elif isinstance(node, ast.Call) and len(node.args) > 1 and _takes_index(node):
+            base, index = node.args[:2]
         else:
             return "", []
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -224,3 +226,17 @@ def _at(node: ast.expr | ast.stmt, span: Span) -> bool:
 
 def _sets(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del))
+
+
+def _takes_index(call: ast.Call) -> bool:
+    """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
+    i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    own = getattr(ptx, name, None) if name.startswith(("ld_", "st_")) else None
+    return isinstance(call.args[0], ast.Name) and (
+        (own is not None and not name.endswith("_bytes")) or name in dir(cuda.atomic) or name in _CACHED
+    )
+
+
+_CACHED = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt")
+"""`cuda.ldcg(x, i)`, `cuda.stcs(y, i, value)`"""

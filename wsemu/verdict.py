@@ -42,8 +42,10 @@ def judge(
     trace_of: TraceOf,
     settings: Settings,
     started: float,
+    more: Callable[[Places], list[Finding]] | None = None,
 ) -> Report:
-    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter)."""
+    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
+    looks for what only this launch should do."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF[raw.code] in settings.checkers]
     wanted, doubts = _without_atomics(wanted, places, trace_of)
@@ -54,6 +56,8 @@ def judge(
 
         findings += deadlock.explain(places)
     findings += _costs(places, settings)
+    if more is not None:
+        findings += more(places)
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -14,12 +15,14 @@ from wsemu.errors import KernelError, UsageError
 from wsemu.frontend.assemble import assemble
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Graph
+from wsemu.frontend.names import is_pattern
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import part_type
 from wsemu.frontend.values import (
     ArrayValue,
     ComplexValue,
     NumberType,
+    PatternValue,
     RecordValue,
     Scalar,
     Static,
@@ -59,14 +62,35 @@ class StaticType:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownType:
+    """A part of an argument that is known at compile time, by value."""
+
+    type: type
+    """without it True and 1 were one"""
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class TupleType:
     items: tuple[Any, ...]
     names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PatternType:
+    """An argument that is a frozen dataclass with methods for kernels, such as a transfer pattern.
+
+    Its positional fields are values of the launch, like other arguments; keyword-only fields shape the code and are
+    compiled in.
+    """
+
+    cls: type
+    fields: tuple[tuple[str, Any], ...]
+
+
 DEPTH = 12_000
 """frames of the interpreter that a compilation may use: recursive functions are walked in place"""
-ArgumentType = NumberType | ArrayType | TupleType | StaticType
+ArgumentType = NumberType | ArrayType | TupleType | PatternType | StaticType
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +135,19 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
         raise UsageError(f"argument `{name}` is {what}: {remedy}")
     if hasattr(value, "__array_interface__"):
         return argument_type(np.asarray(value), name)
+    if dataclasses.is_dataclass(value) and is_pattern(value):
+        return _pattern_type(value, name)
     return StaticType(value)
+
+
+def _pattern_type(value: Any, name: str) -> PatternType:
+    """Fields by name: the type of a positional one, the value of a keyword-only one."""
+    fields: list[tuple[str, Any]] = []
+    for part in dataclasses.fields(value):
+        item = getattr(value, part.name)
+        known = part.kw_only and item.__hash__ is not None
+        fields.append((part.name, KnownType(type(item), item) if known else argument_type(item, f"{name}.{part.name}")))
+    return PatternType(type(value), tuple(fields))
 
 
 def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True) -> Compiled:
@@ -120,7 +156,10 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
     builder = Builder(graph)
     walker = Walker(builder)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    values = [_argument(builder, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))]
+    values = [
+        _argument(builder, walker, n, name, type_, ())
+        for n, (name, type_) in enumerate(zip(names, types, strict=True))
+    ]
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEPTH))
     try:
@@ -135,7 +174,9 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
     return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
 
 
-def _argument(b: Builder, n: int, name: str, type_: ArgumentType, path: tuple[int, ...]) -> Value:
+def _argument(
+    b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]
+) -> Value:
     """The value that an argument, or the part of it at `path`, has in the kernel."""
 
     def parameter(register_type: str, part: str, axis: int = 0) -> int:
@@ -152,8 +193,16 @@ def _argument(b: Builder, n: int, name: str, type_: ArgumentType, path: tuple[in
         case ArrayType():
             return _array(type_, name, parameter)
         case TupleType():
-            items = tuple(_argument(b, n, f"{name}[{k}]", item, (*path, k)) for k, item in enumerate(type_.items))
-            return TupleValue(items, type_.names)
+            items = (_argument(b, walker, n, f"{name}[{k}]", item, (*path, k)) for k, item in enumerate(type_.items))
+            return TupleValue(tuple(items), type_.names)
+        case PatternType():
+            fields = {
+                key: walker.host_value(item.value, f"{name}.{key}")
+                if isinstance(item, KnownType)
+                else _argument(b, walker, n, f"{name}.{key}", item, (*path, key))
+                for key, item in type_.fields
+            }
+            return PatternValue(type_.cls, fields)
         case StaticType():
             return Static(type_.object)
     raise AssertionError(type_)

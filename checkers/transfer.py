@@ -1,0 +1,200 @@
+"""`transfer-missed`, `transfer-duplicated` and `transfer-spilled`: what a transfer pattern did to its destination.
+
+Detects: in a run of `check_transfer`, bytes of the destination that the pattern did not write or that it filled from
+the wrong place of the source (missed), that it wrote more than once (duplicated), and bytes that it wrote although they
+are no part of the destination (spilled), also where the values happen to be the same.
+Does not detect: what a pattern does in a kernel of yours, with other arguments: `check` sees races, bounds and barriers
+there, not where the bytes should have gone.
+Reference: CudaDMA's definition of each pattern, `moves()` of its class.  Every word of the source is different; a
+destination that is right, with as many bytes stored as it has, was written once each and nothing else was.  Only where
+that fails, a replay by the reference interpreter tells which lane stored what.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu import transfer
+from wsemu.bytecode import SEGMENT_SHIFT, SHARED
+from wsemu.finding import Finding
+from wsemu.places import lanes_text
+
+if TYPE_CHECKING:
+    from wsemu.outcome import Stored
+    from wsemu.places import Places
+    from wsemu.transfer import Run
+
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+
+
+def examine(run: Run, places: Places) -> list[Finding]:
+    """The findings of a transfer that ran to its end."""
+    job = run.job
+    if places.outcome.status != "done":
+        return []  # what it did not write, it was kept from
+    accesses = transfer.pattern_accesses(job, places.program, places.outcome)
+    image, wanted = job.image(run.before)
+    wrong = np.flatnonzero(run.dst != image)
+    stored = sum(size * places.outcome.accesses[pc].lanes for pc, kind, size in accesses if kind == "store")
+    strays = any(kind == "store" and not _into_destination(run, places, pc) for pc, kind, _ in accesses)
+    if not (wrong.size or stored != np.count_nonzero(wanted) or strays):
+        return _by_bytes(run, places) if any(size < 4 for *_, size in accesses) else []
+    return _explain(run, places, wrong)
+
+
+def _by_bytes(run: Run, places: Places) -> list[Finding]:
+    """Accesses of less than a word: three more runs number each byte of the source, one byte of the number each."""
+    from wsemu import settings
+
+    for plane in range(3):
+        again = transfer.fill(run.job, plane)
+        transfer.launch(again, places.outcome.arch, settings.current())
+        wrong = np.flatnonzero(again.dst != run.job.image(again.before)[0])
+        if wrong.size:
+            return _explain(run, places, wrong)
+    return []
+
+
+def _into_destination(run: Run, places: Places, pc: int) -> bool:
+    """Whether a store went to the memory, shared or global, that holds the destination, and there alone."""
+    access = places.outcome.accesses[pc]
+    own, other = (access.sectors, access.wavefronts) if run.job.scatter else (access.wavefronts, access.sectors)
+    return bool(own) and not other
+
+
+def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
+    """One finding a code, from the stores of a replay."""
+    job = run.job
+    wanted = job.image(run.before)[1].astype(bool)
+    times = np.zeros(job.sizes[1], np.int64)
+    spilled: list[Stored] = []
+    again: list[tuple[Stored, int]] = []
+    segment = SHARED if not job.scatter else _segment(places, "dst")
+    for store in transfer.replay(job):
+        offset = store.address & _OFFSET
+        part = slice(offset, offset + store.size)
+        inside = store.address >> SEGMENT_SHIFT == segment and 0 <= offset <= job.sizes[1] - store.size
+        if not inside or not wanted[part].all():
+            if _is_local(store):
+                continue
+            spilled.append(store)
+        if inside:
+            if (times[part] > 0).any() and wanted[part].any():
+                again.append((store, offset + int(np.argmax(times[part] > 0))))
+            times[part] += 1
+    findings = []
+    missing = np.flatnonzero(wanted & (times == 0))
+    misplaced = np.setdiff1d(wrong[wanted[wrong]], missing)
+    if missing.size or misplaced.size:
+        findings.append(_missed(run, places, missing, misplaced))
+    if again:
+        findings.append(_duplicated(run, places, again, int(((times > 1) & wanted).sum())))
+    if spilled:
+        findings.append(_spilled(run, places, spilled))
+    return findings
+
+
+def _is_local(store: Stored) -> bool:
+    from wsemu.bytecode import LOCAL
+
+    return store.address >> SEGMENT_SHIFT == LOCAL
+
+
+def _segment(places: Places, name: str) -> int:
+    return next(array.segment for array in places.arrays if array.name == name)
+
+
+def _element(run: Run, byte: int) -> str:
+    """`byte 8 of element 3`, of a byte of the destination array."""
+    at = byte - run.job.first_dst
+    for n, (_, b, size) in enumerate(run.job.moves):
+        if b <= at < b + size:
+            return f"byte {at - b} of element {n}" if len(run.job.moves) > 1 else f"byte {at - b}"
+    return f"byte {at}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' * (count != 1)}"
+
+
+def _missed(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray) -> Finding:
+    job = run.job
+    total = sum(size for _, _, size in job.moves)
+    notes = []
+    if missing.size:
+        message = f"{_bytes(missing.size)} of the {total:,} of the destination are not written"
+        notes.append(f"the first is {_element(run, int(missing[0]))}")
+    else:
+        message = f"{_bytes(misplaced.size)} of the {total:,} of the destination hold another byte of the source"
+    if misplaced.size:
+        byte = int(misplaced[0])
+        notes.append(f"{_element(run, byte)} holds {_origin(run, byte)}")
+    pcs = [pc for pc, kind, _ in transfer.pattern_accesses(job, places.program, places.outcome) if kind == "store"]
+    label = "the last store of the transfer" if pcs else ""
+    site = places.site(pcs[-1], label) if pcs else None
+    return Finding(
+        code="transfer-missed",
+        message=message,
+        sites=[site] if site else [],
+        notes=[*notes, _told(run)],
+        help="check how the transfer shares out its elements: their number, the end of each, and the threads left over",
+        count=int(missing.size + misplaced.size),
+    )
+
+
+def _origin(run: Run, byte: int) -> str:
+    """What a byte of the destination came from, as far as its word tells."""
+    word = byte // 4 * 4
+    number = int(run.dst[word : word + 4].view(np.uint32)[0])
+    expected = next((a + byte - run.job.first_dst - b for a, b, size in run.job.moves
+                     if b <= byte - run.job.first_dst < b + size), 0)  # fmt: skip
+    came = (number - 1) * 4 + byte % 4 - run.job.first_src
+    if not 0 < number <= run.job.sizes[0] // 4:
+        return f"nothing of the source; byte {expected} belongs there"
+    return f"byte {came} of the source, where byte {expected} belongs"
+
+
+def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], count: int) -> Finding:
+    store, byte = again[0]
+    label = f"stored again by {_who(store)}"
+    return Finding(
+        code="transfer-duplicated",
+        message=f"{_bytes(count)} of the destination are written more than once",
+        sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
+        notes=[f"the first is {_element(run, byte)}", _told(run)],
+        help="let each element, and each part of it, belong to one thread; the indices of a scatter must differ",
+        count=len(again),
+    )
+
+
+def _spilled(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
+    store = spilled[0]
+    at = (store.address & _OFFSET) - run.job.first_dst
+    label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from where the destination begins"
+    return Finding(
+        code="transfer-spilled",
+        message="the transfer writes bytes that are no part of its destination",
+        sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
+        notes=[_told(run)],
+        help="stop at the end of each element: a whole access may reach beyond it",
+        count=len(spilled),
+    )
+
+
+def _who(store: Stored) -> str:
+    return f"warp {store.warp}, {lanes_text(1 << store.lane)}"
+
+
+def _told(run: Run) -> str:
+    """The pattern, without what stands at its default."""
+    pattern = run.job.pattern
+    said = [
+        f"{part.name}={value!r}"
+        for part in dataclasses.fields(pattern)
+        if (value := getattr(pattern, part.name)) != part.default
+    ]
+    return f"the transfer: {type(pattern).__name__}({', '.join(said)})"
