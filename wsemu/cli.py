@@ -100,6 +100,29 @@ def check(
     raise typer.Exit(program.run(file, arguments or [], chosen))
 
 
+@app.command(
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+    epilog="Exit codes: 0 the GPU agrees, 1 it differs or an error was found, 2 wrong usage or no GPU, 3 incomplete.",
+)
+def crosscheck(
+    file: Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
+    ] = None,
+    launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
+    ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="That a launch may take on the GPU.")] = 30.0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Send also what is not verified to the GPU: it may hang.")
+    ] = False,
+) -> None:
+    """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
+    from wsemu import program
+
+    options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
+    raise typer.Exit(program.crosscheck(file, arguments or [], options))
+
+
 def main() -> None:
     """The `wsemu` command."""
     app(prog_name="wsemu")

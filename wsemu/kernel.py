@@ -136,6 +136,10 @@ class Kernel:
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
+        return functools.partial(self._launch, self.configuration(parameters))
+
+    def configuration(self, parameters: Any) -> LaunchConfiguration:
+        """The checked form of what stands in the brackets of a launch."""
         name = self.__name__
         if self.device:
             raise UsageError(f"`{name}` is a device function: call it from a kernel, or drop `device=True`")
@@ -145,7 +149,18 @@ class Kernel:
                 f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
                 f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
             )
-        return functools.partial(self._launch, configure(*parameters))
+        return configure(*parameters)
+
+    def on(self, target: str) -> Any:
+        """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
+        Numba-CUDA and runs it there, unchecked; `wsemu.crosscheck` is the safe way."""
+        if target == "emulator":
+            return self
+        if target != "gpu":
+            raise UsageError(f'no target {target!r}: "emulator" or "gpu"')
+        from wsemu.backends.numba_cuda import GpuKernel  # Numba-CUDA, where it is installed
+
+        return GpuKernel(self)
 
     def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
         if named:

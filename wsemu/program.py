@@ -8,10 +8,10 @@ import runpy
 import sys
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
-from wsemu.check import observers
+from wsemu.check import around, observers
 from wsemu.errors import CheckFailed, UnsupportedError, WsemuError
 from wsemu.limits import limits
 from wsemu.report.terminal import Printer
@@ -86,6 +86,30 @@ def run(file: Path, arguments: Sequence[str], settings: _settings.Settings) -> i
         printer.text(f"error: `{file}` launched no kernel: call one as `kernel[grid, block](...)`", "error")
         return USAGE
     return code or launches.exit_code
+
+
+def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
+    """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
+    exit code of `wsemu crosscheck`."""
+    from wsemu.crosscheck import Recorder, compare
+
+    recorder = Recorder()
+    around.append(recorder)
+    try:
+        code = run(file, arguments, _settings.Settings())
+    finally:
+        around.remove(recorder)
+    printer = Printer()
+    if code == USAGE or not recorder.emulated:
+        return code
+    try:
+        reports = compare(recorder.emulated, **options)
+    except WsemuError as error:
+        printer.error(error)
+        return USAGE
+    for report in reports:
+        printer.text(str(report), "" if report.status == "same" else "error")
+    return code or (0 if all(report.status == "same" for report in reports) else FAILED)
 
 
 @contextlib.contextmanager

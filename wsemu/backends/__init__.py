@@ -1,0 +1,1 @@
+"""Where kernels run besides the emulator: the same source, compiled for a GPU.  Nothing else imports this."""

@@ -1,0 +1,152 @@
+"""Launches on the GPU in a child process with a time limit: a kernel that hangs takes the device's context with it.
+
+The child is forked, so that it has the kernels as they are, also those of a program that runs as `__main__`; this
+process must not have used the GPU itself.  One child runs launches one after the other; where one hangs or breaks the
+context, a new child goes on with the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.backends import numba_cuda
+from wsemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
+
+    from wsemu.kernel import Kernel, LaunchConfiguration
+
+_START = 60.0
+"""seconds that a child may take beyond its first launch's limit, to import Numba-CUDA and compile"""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLaunch:
+    """One kernel with its launch shape and arguments, to be run `times` times on equal arguments."""
+
+    kernel: Kernel
+    configuration: LaunchConfiguration
+    arguments: tuple[Any, ...]
+    times: int = 1
+
+
+@dataclass(slots=True)
+class GpuResult:
+    """What a launch left."""
+
+    arrays: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
+    """argument -> the array after the first run"""
+    unequal: int = 0
+    """runs whose arrays differed from the first one's"""
+    seconds: float = 0.0
+    """of all runs, with copies and compilation"""
+    error: str = ""
+    """why there is nothing: what the driver said, or that the time was up"""
+    hung: bool = False
+
+
+def run(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
+    """The results of launches on the GPU, each within `limit` seconds."""
+    if not hasattr(os, "fork"):
+        raise UsageError("the GPU is used from a forked process, which this system does not have: use Linux")
+    results: list[GpuResult] = []
+    while len(results) < len(launches):
+        results += _in_child(launches[len(results) :], limit)
+    return results
+
+
+def call(function: Callable[[], Any], limit: float) -> Any:
+    """What `function` returns in a forked child; UsageError where it raises or takes longer than `limit` seconds."""
+    return _Child(lambda pipe: pipe.send(function())).receive(limit)
+
+
+class _Child:
+    """A forked process that sends what it makes."""
+
+    def __init__(self, work: Callable[[Connection], None]) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, other = context.Pipe(duplex=False)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.process = context.Process(target=self._run, args=(work, other), daemon=True)
+        self.process.start()
+        other.close()
+
+    def _run(self, work: Callable[[Connection], None], pipe: Connection) -> None:
+        self.pipe.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with contextlib.suppress(BrokenPipeError):
+            try:
+                work(pipe)
+            except BaseException as error:  # the child has nobody else to tell
+                pipe.send(GpuResult(error=f"{type(error).__name__}: {error}"))
+        pipe.close()
+        os._exit(0)  # a broken context may hang at a proper end
+
+    def receive(self, limit: float) -> Any:
+        """The next thing sent; None when the child is gone or the time is up."""
+        try:
+            return self.pipe.recv() if self.pipe.poll(limit) else None
+        except EOFError:
+            return None
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
+    """The results up to the first launch that ended the child, that one included."""
+
+    def work(pipe: Connection) -> None:
+        for launch in launches:
+            pipe.send(_launch(launch))
+
+    child = _Child(work)
+    results: list[GpuResult] = []
+    allowed = limit + _START
+    try:
+        while len(results) < len(launches):
+            started = time.monotonic()
+            result = child.receive(allowed)
+            if result is None:
+                hung = time.monotonic() - started >= allowed
+                what = f"no end within {limit:g} s" if hung else "the process that used the GPU ended"
+                result = GpuResult(error=what, hung=hung)
+            results.append(result)
+            if result.error:
+                break
+            allowed = limit + _START / 4  # another kernel may have to be compiled
+    finally:
+        child.stop()
+    return results
+
+
+def _launch(launch: GpuLaunch) -> GpuResult:
+    """Run a launch, each time on fresh copies of its arguments."""
+    result = GpuResult()
+    started = time.perf_counter()
+    c = launch.configuration
+    for n in range(launch.times):
+        arguments = tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in launch.arguments)
+        numba_cuda.launch(launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared)
+        arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+        if n == 0:
+            result.arrays = arrays
+        elif any(a.tobytes() != result.arrays[k].tobytes() for k, a in arrays.items()):
+            result.unequal += 1
+    result.seconds = time.perf_counter() - started
+    return result

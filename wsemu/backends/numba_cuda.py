@@ -1,0 +1,203 @@
+"""The same kernels on a GPU: rebound to Numba-CUDA and compiled by it, their code objects unchanged.
+
+`wsemu.cuda` becomes the real `numba.cuda`, `wsemu.ptx` a module of intrinsics, device functions and pattern classes
+what Numba can call.  Numba-CUDA is imported when a kernel is first asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from wsemu import cuda, ptx
+from wsemu.errors import UsageError
+from wsemu.kernel import Kernel
+from wsemu.marker import KernelFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_INSTALL = "pip install 'wsemu[gpu]'"
+
+
+@functools.lru_cache(maxsize=1)
+def numba_cuda() -> ModuleType:
+    """The module `numba.cuda`, from the package numba-cuda; UsageError where it is missing."""
+    try:
+        from numba import cuda as module
+    except Exception as error:  # also what its import raises on a NumPy that it does not know
+        raise UsageError(f"Numba-CUDA cannot be imported ({error}): {_INSTALL}") from error
+    if not hasattr(module, "__file__") or "numba_cuda" not in (module.__file__ or ""):
+        raise UsageError(f"Numba-CUDA is not installed: {_INSTALL}")
+    return module
+
+
+def available() -> bool:
+    """Whether a GPU can be used here."""
+    try:
+        return bool(numba_cuda().is_available())
+    except UsageError:
+        return False
+
+
+@functools.lru_cache(maxsize=1)
+def intrinsics() -> ModuleType:
+    """`wsemu.ptx`, as Numba-CUDA compiles it."""
+    numba_cuda()
+    from wsemu.backends import intrinsics as made
+
+    return made.module()
+
+
+_dispatchers: dict[int, tuple[Any, Any]] = {}
+"""id of what was rebound -> it, and the dispatcher"""
+
+
+def dispatcher(kernel: Any) -> Any:
+    """The Numba-CUDA dispatcher of a kernel, or of a function that kernels call."""
+    found = _dispatchers.get(id(kernel))
+    if found is None:
+        function = getattr(kernel, "py_func", kernel)
+        options = dict(getattr(kernel, "options", {}))
+        if not isinstance(kernel, Kernel) or kernel.device:
+            options["device"] = True
+        else:
+            options.setdefault("extensions", []).append(_Arguments())
+        found = _dispatchers[id(kernel)] = kernel, numba_cuda().jit(**options)(rebound(function))
+    return found[1]
+
+
+class _Arguments:
+    """How Numba-CUDA passes a pattern object to a kernel: the fields that are no literals, one after the other."""
+
+    def prepare_args(self, type_: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
+        from numba import types
+
+        from wsemu.backends.pattern_types import PatternType
+
+        if not isinstance(type_, PatternType):
+            return type_, value
+        values = type_.values
+        return types.Tuple([kind for _, kind in values]), tuple(getattr(value, name) for name, _ in values)
+
+
+_rebound: dict[int, tuple[FunctionType, FunctionType]] = {}
+
+
+def rebound(function: FunctionType) -> FunctionType:
+    """The function with its globals and cells as Numba-CUDA wants them; its code object is the same."""
+    found = _rebound.get(id(function))
+    if found is not None:
+        return found[1]
+    used = _names(function.__code__)
+    made = FunctionType(
+        function.__code__, {}, function.__name__, function.__defaults__,
+        tuple(CellType() for _ in function.__closure__ or ()),
+    )  # fmt: skip
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    _rebound[id(function)] = function, made  # before its globals: functions may name each other
+    space = made.__globals__
+    space.update(__builtins__=__builtins__, __name__=function.__module__)
+    space.update({name: converted(v, name) for name, v in function.__globals__.items() if name in used})
+    for cell, own in zip(made.__closure__ or (), function.__closure__ or (), strict=True):
+        try:
+            cell.cell_contents = converted(own.cell_contents, "a variable")
+        except ValueError:  # not assigned yet
+            continue
+    return made
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function and those inside it look up."""
+    inner = (_names(item) for item in code.co_consts if isinstance(item, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def converted(value: Any, name: str) -> Any:
+    """A host object as Numba-CUDA wants it."""
+    if value is cuda:
+        return numba_cuda()
+    if value is ptx:
+        return intrinsics()
+    if isinstance(value, KernelFunction):
+        if value.name.startswith("ptx."):
+            return getattr(intrinsics(), value.__name__)
+        raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
+    if isinstance(value, Kernel):
+        return dispatcher(value)
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(converted(item, name) for item in value)
+    if _is_pattern(value):
+        _bridge(value if isinstance(value, type) else type(value))
+        return value
+    if isinstance(value, FunctionType) and not _is_numbas(value):
+        return dispatcher(value)
+    return value
+
+
+def _is_numbas(function: FunctionType) -> bool:
+    return (function.__module__ or "").partition(".")[0] in ("numba", "numpy", "math")
+
+
+def _is_pattern(value: Any) -> bool:
+    """Whether an object, or a class, is a frozen dataclass with methods."""
+    from wsemu.frontend.names import has_methods
+
+    kind = value if isinstance(value, type) else type(value)
+    return hasattr(kind, "__dataclass_fields__") and has_methods(kind)
+
+
+def _bridge(cls: type) -> None:
+    """Make a pattern class, and those of the patterns in its fields, known to Numba."""
+    from wsemu.backends import pattern_types
+
+    numba_cuda()
+    pattern_types.bridge(cls, rebound, dispatcher)
+
+
+def type_of(value: Any) -> Any:
+    """Numba's type of a kernel's argument."""
+    from numba.cuda.typing.typeof import typeof
+
+    return typeof(value)
+
+
+def prepare(arguments: Iterable[Any]) -> None:
+    """Make the classes of pattern arguments known to Numba."""
+    for value in arguments:
+        if _is_pattern(value):
+            _bridge(type(value))
+
+
+class GpuKernel:
+    """A kernel for launches on the GPU: `kernel.on("gpu")[grid, block, stream, dynamic_shared](*arguments)`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __getitem__(self, parameters: Any) -> Callable[..., None]:
+        """The launch with these parameters, within the limits of sm_90."""
+        configuration = self.kernel.configuration(parameters)
+        stream = parameters[2] if len(parameters) > 2 else 0
+
+        def run(*arguments: Any) -> None:
+            c = configuration
+            launch(self.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared, stream=stream)
+
+        return run
+
+    def __repr__(self) -> str:
+        return f"<{self.kernel!r} on the GPU>"
+
+
+def launch(
+    kernel: Kernel, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0
+) -> None:
+    """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
+    prepare(arguments)
+    dispatcher(kernel)[grid, block, stream, dynamic_shared](*arguments)
+    numba_cuda().synchronize()
+
+

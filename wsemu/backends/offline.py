@@ -1,0 +1,81 @@
+"""Compiling for a GPU where there is none: PTX, and the machine code of an sm_90a.
+
+Relies on names that numba-cuda does not promise to keep: the tests pin its version.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from wsemu.backends import numba_cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.kernel import Kernel
+
+HOPPER = (9, 0)
+"""compute capability"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What Numba-CUDA makes of a kernel."""
+
+    ptx: str
+    types: dict[str, str]
+    """variable, with Numba's suffix for its versions -> Numba's name of its type"""
+    library: Any
+
+    def cubin(self) -> bytes:
+        made = self.library.get_cubin(cc=(*HOPPER, "a"))
+        return made if isinstance(made, bytes) else bytes(getattr(made, "code", made))
+
+    def machine_code(self) -> str:
+        """The disassembly, by nvdisasm."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.cubin"
+            path.write_bytes(self.cubin())
+            return subprocess.run(["nvdisasm", "-c", str(path)], capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def _device() -> Iterator[None]:
+    """numba-cuda asks the driver what it compiles for: tell it."""
+    import numba.cuda.codegen as codegen
+    import numba.cuda.dispatcher as dispatcher
+
+    device = SimpleNamespace(compute_capability=HOPPER)
+    kept = dispatcher.get_current_device, codegen.devices
+    dispatcher.get_current_device = lambda: device
+    codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=device))
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device, codegen.devices = kept
+
+
+_OPTIONS = "debug lineinfo link fastmath opt launch_bounds max_registers extensions forceinline".split()
+
+
+def compile_kernel(kernel: Kernel, arguments: tuple[Any, ...], *, lto: bool = True) -> Compiled:
+    """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would."""
+    from numba.cuda.dispatcher import _Kernel
+
+    numba_cuda.prepare(arguments)
+    with _device():
+        dispatcher = numba_cuda.dispatcher(kernel)
+        options = {name: value for name, value in dispatcher.targetoptions.items() if name in _OPTIONS}
+        options["link"] = list(options.get("link") or [])
+        signature = tuple(numba_cuda.type_of(value) for value in arguments)
+        made = _Kernel(dispatcher.py_func, signature, lto=lto, **options)
+        library = made._codelibrary
+        text = library.get_asm_str()
+    found = {str(name): str(type_) for name, type_ in made._type_annotation.typemap.items()}
+    return Compiled(text, found, library)

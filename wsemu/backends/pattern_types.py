@@ -1,0 +1,203 @@
+"""Pattern objects for Numba-CUDA: a type for each class, whose methods are the very functions the emulator runs.
+
+A field that is known when a kernel is compiled (a field of an object that the kernel names) is part of the type, as a
+literal; others are values.  So `2 * self.dma_id + 1` folds to a constant for a global object, and is computed for one
+built inside a kernel or passed to it.
+
+Imported by `numba_cuda` alone, and only where Numba-CUDA is installed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from numba import types
+from numba.cuda import cgutils
+from numba.cuda.cudadecl import registry as typing_registry
+from numba.cuda.cudaimpl import registry as lowering_registry
+from numba.cuda.extending import models, overload_method, register_model, typeof_impl
+from numba.cuda.typing.templates import AttributeTemplate, CallableTemplate
+from numba.cuda.typing.typeof import Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Rebind = Callable[[FunctionType], FunctionType]
+
+
+class PatternType(types.Type):  # type: ignore[misc]
+    """The type of a pattern object; `members` are its fields' types, literals where they are known."""
+
+    cls: type
+    properties: dict[str, Any]
+    """name -> device function"""
+
+    def __init__(self, members: tuple[Any, ...]) -> None:
+        self.members = members
+        super().__init__(name=f"{self.cls.__qualname__}({', '.join(map(str, members))})")
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.members
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        names = (part.name for part in dataclasses.fields(self.cls))
+        return dict(zip(names, self.members, strict=True))
+
+    @property
+    def values(self) -> list[tuple[str, Any]]:
+        """(name, type) of the fields that are no literals."""
+        return [(name, type_) for name, type_ in self.fields.items() if not isinstance(type_, types.Literal)]
+
+    def known(self) -> Any:
+        """A host object with the fields that are known, for properties that need no others."""
+        made: Any = object.__new__(self.cls)
+        for name, type_ in self.fields.items():
+            if isinstance(type_, types.Literal):
+                object.__setattr__(made, name, type_.literal_value)
+            elif isinstance(type_, PatternType):
+                object.__setattr__(made, name, type_.known())
+        return made
+
+    def known_attribute(self, name: str) -> Any:
+        """The literal type of a property that follows from known fields, else None."""
+        try:
+            return types.literal(getattr(self.known(), name))
+        except Exception:  # a field that is not known, or a value that is no literal
+            return None
+
+
+TYPES: dict[type, type[PatternType]] = {}
+"""pattern class -> its Numba type"""
+
+
+def member(field: Any, value: Any, context: Any) -> Any:
+    """The type of a field of a host object: of an argument's, the positional ones are values of the launch."""
+    if isinstance(value, (bool, int, str)) and (field.kw_only or context.purpose is not Purpose.argument):
+        return types.literal(value)
+    return typeof_impl(value, context)
+
+
+def bridge(cls: type, rebind: Rebind, device: Callable[[FunctionType], Any]) -> type[PatternType]:
+    """Make a pattern class known to Numba, once; `rebind` turns its methods into what Numba can compile, `device` into
+    device functions."""
+    known = TYPES.get(cls)
+    if known is not None:
+        return known
+    made: type[PatternType] = type(f"{cls.__name__}Type", (PatternType,), {"cls": cls, "properties": {}})
+    TYPES[cls] = made
+    _enter_values(cls, made)
+    _enter_construction(cls, made)
+    for name in dict.fromkeys(name for base in cls.__mro__ for name in vars(base)):
+        item = inspect.getattr_static(cls, name)
+        if isinstance(item, property) and isinstance(item.fget, FunctionType):
+            made.properties[name] = device(item.fget)
+        elif isinstance(item, FunctionType) and not name.startswith("_"):
+            overload_method(made, name)(_named(rebind(item)))
+    return made
+
+
+def _call(context: Any, function: Any, type_: Any) -> tuple[Any, Any]:
+    """The function type of a device function, and its signature for an object of this type."""
+    kind = context.resolve_value_type(function)
+    return kind, kind.get_call_type(context, (type_,), {})
+
+
+def _enter_values(cls: type, made: type[PatternType]) -> None:
+    """How an object is held, and how its fields are read."""
+
+    @register_model(made)
+    class Model(models.StructModel):  # type: ignore[misc]
+        def __init__(self, manager: Any, type_: Any) -> None:
+            super().__init__(manager, type_, type_.values)
+
+    @typeof_impl.register(cls)
+    def type_of(value: Any, context: Any) -> Any:
+        parts = dataclasses.fields(cls)
+        return made(tuple(member(part, getattr(value, part.name), context) for part in parts))
+
+    @lowering_registry.lower_constant(made)
+    def constant(context: Any, builder: Any, type_: Any, value: Any) -> Any:
+        struct = cgutils.create_struct_proxy(type_)(context, builder)
+        for name, part in type_.values:
+            setattr(struct, name, context.get_constant_generic(builder, part, getattr(value, name)))
+        return struct._getvalue()
+
+    @typing_registry.register_attr
+    class Attributes(AttributeTemplate):  # type: ignore[misc]
+        key = made
+
+        def generic_resolve(self, type_: Any, name: str) -> Any:
+            found = type_.fields.get(name)
+            if found is None and name in made.properties:
+                found = type_.known_attribute(name) or _call(self.context, made.properties[name], type_)[1].return_type
+            return found
+
+    @lowering_registry.lower_getattr_generic(made)
+    def read(context: Any, builder: Any, type_: Any, value: Any, name: str) -> Any:
+        found = type_.fields.get(name)
+        if found is None:
+            found = type_.known_attribute(name)
+        if isinstance(found, types.Literal):
+            if isinstance(found, types.StringLiteral):
+                return context.get_dummy_value()
+            kind = types.boolean if isinstance(found.literal_value, bool) else types.int64
+            return context.get_constant(kind, found.literal_value)
+        if name in made.properties:
+            call = context.get_function(*_call(context.typing_context, made.properties[name], type_))
+            context.add_linking_libs(getattr(call, "libs", ()))
+            return call(builder, (value,))
+        return getattr(cgutils.create_struct_proxy(type_)(context, builder, value=value), name)
+
+
+def _enter_construction(cls: type, made: type[PatternType]) -> None:
+    """Construction inside a kernel: `Copy(self, lanes, 1, self.element_bytes)`."""
+    signature = inspect.signature(cls)
+
+    @typing_registry.register
+    class Construct(CallableTemplate):  # type: ignore[misc]
+        key = cls
+        prefer_literal = True
+
+        def generic(self) -> Any:
+            def typer(*args: Any, **kwargs: Any) -> Any:
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                return made(tuple(_kept(value) for value in bound.arguments.values()))
+
+            typer.pysig = signature  # type: ignore[attr-defined]
+            return typer
+
+    typing_registry.register_global(cls, types.Function(Construct))
+
+    @lowering_registry.lower(cls, types.VarArg(types.Any))
+    def construct(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        type_ = sig.return_type
+        struct = cgutils.create_struct_proxy(type_)(context, builder)
+        for (name, part), value, given in zip(type_.fields.items(), args, sig.args, strict=True):
+            if not isinstance(part, types.Literal):
+                setattr(struct, name, context.cast(builder, value, given, part))
+        return struct._getvalue()
+
+
+def _kept(value: Any) -> Any:
+    """The type of a field that is given a value of this type; integers are kept as int64."""
+    if isinstance(value, types.Omitted):
+        value = value.value
+    if not isinstance(value, types.Type):
+        return types.literal(value)
+    if isinstance(value, types.Literal):
+        return value
+    return types.int64 if isinstance(value, types.Integer) else value
+
+
+def _named(function: FunctionType) -> Any:
+    """A function of the same parameters that returns `function`: what Numba's `overload` takes."""
+    parameters = [str(p.replace(annotation=p.empty)) for p in inspect.signature(function).parameters.values()]
+    space: dict[str, Any] = {"function": function}
+    exec(f"def chosen({', '.join(parameters)}): return function", space)
+    return space["chosen"]
