@@ -1,84 +1,182 @@
-"""SAXPY, y = a x + y, twice: every thread for itself, and with a DMA warp that fills two buffers in turn.
+"""SAXPY, y = a x + y, staged through shared memory: the micro-benchmark of the CudaDMA paper (SC 2011, section 5).
 
-python examples/saxpy.py [n]             run it: every launch is checked
-wsemu check examples/saxpy.py [n]        the same, with a report
+    python examples/saxpy.py [n [intensity]]           run it: every launch is checked
+    wsemu check examples/saxpy.py [n [intensity]]      the same, with a report
+
+    saxpy             every thread for itself, nothing is staged
+    staged            all threads copy a tile of x and one of y, 2 KB each, then compute
+    staged_float4     the same in accesses of 16 bytes, 8 KB a tile
+    cudadma           2 DMA warps copy the tiles of x and 2 those of y, 16 warps compute
+    cudadma_double    two buffers, each with 2 + 2 DMA warps of its own
+
+`intensity` is a number of fused multiply-adds that a thread does to each result on top.  At 0 the memory is the limit,
+at hundreds the arithmetic is; in between it matters most who moves the data.
 """
 
 import sys
 
 import numpy as np
 
-from wsemu import cuda
-from wsemu.patterns.base import CudaDMA
+from wsemu import cuda, ptx
+from wsemu.patterns import Buffers, CudaDMASequential, block_size
 
 GRID = 4
-TILE = 128  # elements, and compute threads
-DMA_THREADS = 32
+TILE = 512  # elements, and compute threads
+TILE_BYTES = 4 * TILE
+DMA_THREADS = 64  # for x, and as many for y
+WIDE_TILE = 4 * TILE  # elements, where each thread copies four
 
-EVEN = CudaDMA(1, DMA_THREADS, TILE, TILE)
-ODD = CudaDMA(2, DMA_THREADS, TILE, TILE)  # another buffer, the same DMA warp
+X = CudaDMASequential(1, DMA_THREADS, TILE, TILE, TILE_BYTES, alignment=16)
+Y = CudaDMASequential(2, DMA_THREADS, TILE, TILE + DMA_THREADS, TILE_BYTES, alignment=16)
+
+X_BUFFERS = Buffers.double(X)
+Y_BUFFERS = Buffers.double(
+    CudaDMASequential(3, DMA_THREADS, TILE, TILE + X_BUFFERS.dma_threads, TILE_BYTES, alignment=16)
+)
+
+HALF = np.float32(0.5)
+
+
+@cuda.jit(device=True)
+def compute(a, x, y, intensity):
+    """a x + y, and some multiply-adds more."""
+    value = a * x + y
+    for _ in range(intensity):
+        value = HALF * value + x
+    return value
 
 
 @cuda.jit
-def saxpy(n, a, x, y):
+def saxpy(n, a, x, y, intensity):
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-        y[i] = a * x[i] + y[i]
+        y[i] = compute(a, x[i], y[i], intensity)
 
 
 @cuda.jit
-def saxpy_staged(n, a, x, y):
-    x_tiles = cuda.shared.array((2, TILE), np.float32)
-    y_tiles = cuda.shared.array((2, TILE), np.float32)
+def staged(n, a, x, y, intensity):
+    x_tile = cuda.shared.array(TILE, np.float32)
+    y_tile = cuda.shared.array(TILE, np.float32)
+    thread = cuda.threadIdx.x
+
+    for first in range(cuda.blockIdx.x * TILE, n, cuda.gridDim.x * TILE):
+        x_tile[thread] = x[first + thread]
+        y_tile[thread] = y[first + thread]
+        cuda.syncthreads()  # a thread uses what it copied itself: staging as such is what is measured
+        y[first + thread] = compute(a, x_tile[thread], y_tile[thread], intensity)
+        cuda.syncthreads()
+
+
+@cuda.jit
+def staged_float4(n, a, x, y, intensity):
+    x_tile = cuda.shared.array(WIDE_TILE, np.float32, 16)
+    y_tile = cuda.shared.array(WIDE_TILE, np.float32, 16)
+    thread = cuda.threadIdx.x
+
+    for first in range(cuda.blockIdx.x * WIDE_TILE, n, cuda.gridDim.x * WIDE_TILE):
+        ptx.st_v4(x_tile, 4 * thread, ptx.ld_v4(x, first + 4 * thread))
+        ptx.st_v4(y_tile, 4 * thread, ptx.ld_v4(y, first + 4 * thread))
+        cuda.syncthreads()
+        for i in range(thread, WIDE_TILE, TILE):
+            y[first + i] = compute(a, x_tile[i], y_tile[i], intensity)
+        cuda.syncthreads()
+
+
+@cuda.jit
+def cudadma(n, a, x, y, intensity):
+    x_tile = cuda.shared.array(TILE, np.float32, 16)
+    y_tile = cuda.shared.array(TILE, np.float32, 16)
     thread = cuda.threadIdx.x
     start = cuda.blockIdx.x * TILE
     step = cuda.gridDim.x * TILE
 
     if thread < TILE:
-        EVEN.start_async_dma()
-        ODD.start_async_dma()
-        for first in range(start, n, 2 * step):
-            EVEN.wait_for_dma_finish()
-            y[first + thread] = a * x_tiles[0, thread] + y_tiles[0, thread]
-            EVEN.start_async_dma()
-            ODD.wait_for_dma_finish()
-            y[first + step + thread] = a * x_tiles[1, thread] + y_tiles[1, thread]
-            ODD.start_async_dma()
-    else:
-        lane = thread - TILE
-        EVEN.wait_for_dma_start()
-        for first in range(start, n, 2 * step):
-            for i in range(lane, TILE, DMA_THREADS):
-                x_tiles[0, i] = x[first + i]
-                y_tiles[0, i] = y[first + i]
-            EVEN.finish_async_dma()
-            ODD.wait_for_dma_start()
-            for i in range(lane, TILE, DMA_THREADS):
-                x_tiles[1, i] = x[first + step + i]
-                y_tiles[1, i] = y[first + step + i]
-            ODD.finish_async_dma()
-            EVEN.wait_for_dma_start()
-        ODD.wait_for_dma_start()  # answers the compute warps' last arrive
+        X.start_async_dma()
+        Y.start_async_dma()
+        for first in range(start, n, step):
+            X.wait_for_dma_finish()
+            Y.wait_for_dma_finish()
+            y[first + thread] = compute(a, x_tile[thread], y_tile[thread], intensity)
+            X.start_async_dma()
+            Y.start_async_dma()
+    elif X.owns_this_thread():
+        for first in range(start, n, step):
+            X.execute_dma(x[first:], x_tile)
+        X.wait_for_dma_start()  # answers the compute warps' last arrive
+    elif Y.owns_this_thread():
+        for first in range(start, n, step):
+            Y.execute_dma(y[first:], y_tile)
+        Y.wait_for_dma_start()
+
+
+@cuda.jit
+def cudadma_double(n, a, x, y, intensity):
+    x_tiles = cuda.shared.array((2, TILE), np.float32, 16)
+    y_tiles = cuda.shared.array((2, TILE), np.float32, 16)
+    thread = cuda.threadIdx.x
+    start = cuda.blockIdx.x * TILE
+    step = cuda.gridDim.x * TILE
+    tiles = (n - start + step - 1) // step
+
+    if thread < TILE:
+        X_BUFFERS.start()
+        Y_BUFFERS.start()
+        for i in range(tiles):
+            X_BUFFERS.wait_for_dma_finish(i)
+            Y_BUFFERS.wait_for_dma_finish(i)
+            own_x = x_tiles[X_BUFFERS.buffer(i), thread]
+            own_y = y_tiles[Y_BUFFERS.buffer(i), thread]
+            y[start + i * step + thread] = compute(a, own_x, own_y, intensity)
+            X_BUFFERS.start_async_dma(i, tiles)
+            Y_BUFFERS.start_async_dma(i, tiles)
+    elif X_BUFFERS.owns_this_thread():
+        for i in range(X_BUFFERS.first_tile(), tiles, X_BUFFERS.tile_step()):
+            X_BUFFERS.execute_dma(i, tiles, x[start + i * step :], x_tiles[X_BUFFERS.buffer(i)])
+        X_BUFFERS.finish()
+    elif Y_BUFFERS.owns_this_thread():
+        for i in range(Y_BUFFERS.first_tile(), tiles, Y_BUFFERS.tile_step()):
+            Y_BUFFERS.execute_dma(i, tiles, y[start + i * step :], y_tiles[Y_BUFFERS.buffer(i)])
+        Y_BUFFERS.finish()
+
+
+KERNELS = (
+    (saxpy, TILE),
+    (staged, TILE),
+    (staged_float4, TILE),
+    (cudadma, block_size(X, Y)),
+    (cudadma_double, block_size(X_BUFFERS, Y_BUFFERS)),
+)
+"""with the threads of a CTA"""
+
+
+def expected(a, x, y, intensity):
+    """The kernels' results in float32: a is a power of two, as 0.5 is, so that fused or not, they round once."""
+    value = a * x + y
+    for _ in range(intensity):
+        value = HALF * value + x
+    return value
 
 
 def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 16384
-    if n < 1 or n % (2 * GRID * TILE):
-        sys.exit(f"n is {n}: give a positive multiple of {2 * GRID * TILE}, two tiles for each of {GRID} CTAs")
+    given = sys.argv[1:]
+    if len(given) > 2 or not all(text.isdecimal() for text in given):
+        sys.exit(f"{' '.join(given)}: give n and an intensity, such as 16384 10")
+    n, intensity = (*map(int, given), *(16384, 0)[len(given) :])
+    if n < 1 or n % (GRID * TILE):
+        near = max(-(-n // (GRID * TILE)), 1) * GRID * TILE
+        sys.exit(f"n is {n}: give a positive multiple of {GRID * TILE}, a tile for each of {GRID} CTAs, such as {near}")
     random = np.random.default_rng(1)
     x = random.standard_normal(n, np.float32)
     y = random.standard_normal(n, np.float32)
-    a = np.float32(2)  # a power of two: a * x is exact, so that one rounding or two give the same sum
-    expected = a * x + y
-    plain, staged = y.copy(), y.copy()
+    a = np.float32(2)
+    right = expected(a, x, y, intensity)
 
-    saxpy[GRID, TILE](n, a, x, plain)
-    saxpy_staged[GRID, TILE + DMA_THREADS](n, a, x, staged)
-
-    for name, result in (("saxpy", plain), ("saxpy_staged", staged)):
-        wrong = np.count_nonzero(result != expected)
+    for kernel, threads in KERNELS:
+        result = y.copy()
+        kernel[GRID, threads](n, a, x, result, intensity)
+        wrong = np.count_nonzero(result != right)
         if wrong:
-            sys.exit(f"{name}: {wrong} of {n} elements differ from NumPy's float32")
-    print(f"saxpy: {n} elements, both kernels equal to NumPy's float32, bit for bit")
+            sys.exit(f"{kernel.py_func.__name__}: {wrong} of {n} elements differ from NumPy's float32")
+    print(f"saxpy: {n} elements, all {len(KERNELS)} kernels equal to NumPy's float32, bit for bit")
 
 
 if __name__ == "__main__":

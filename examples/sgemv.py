@@ -1,10 +1,20 @@
-"""SGEMV with DMA warps: y = alpha A x, as in figure 4 of the CudaDMA paper (SC 2011).
+"""SGEMV with DMA warps: y = alpha A x, as in figure 4 and section 6.1 of the CudaDMA paper (SC 2011).
 
-    python examples/sgemv.py [n]             run it: every launch is checked
-    wsemu check examples/sgemv.py [n]        the same, with a report
+    python examples/sgemv.py [n [version]]             run it: every launch is checked
+    wsemu check examples/sgemv.py [n [version]]        the same, with a report
 
-A CTA computes 128 rows.  It has 9 warps: 4 compute, 1 brings the vector and 4 the matrix into shared memory, tile by
-tile.
+A CTA computes 128 rows, and each row needs the whole vector: tile by tile it comes into shared memory.  The matrix,
+column by column in memory, is used once; it is staged only so that more loads are in flight.
+
+    reference       all threads load the vector, and the matrix into registers
+    vec-single      a DMA warp brings the vector, into one buffer
+    vec-double      two buffers, each with a DMA warp of its own
+    vec-manual      two buffers that the same DMA warp fills in turn
+    both-single     four DMA warps bring the matrix as well: figure 4, the kernel `sgemv`
+    both-double     two buffers of each, each with DMA warps of its own
+    both-manual     two buffers of each, filled by the same DMA warps in turn
+
+Without a version it is figure 4's; `all` stands for all.
 """
 
 import sys
@@ -12,55 +22,178 @@ import sys
 import numpy as np
 
 from wsemu import cuda
-from wsemu.patterns.base import CudaDMA
+from wsemu.patterns import Buffers, CudaDMASequential, CudaDMAStrided, block_size
 
 COMPUTE_THREADS = 128
+COLUMN_BYTES = 4 * COMPUTE_THREADS  # of a column of the matrix's tile
 VECTOR_DMA_THREADS = 32
 MATRIX_DMA_THREADS = 128
 BLOCK = COMPUTE_THREADS + VECTOR_DMA_THREADS + MATRIX_DMA_THREADS
 TILE = 64  # columns of the matrix, elements of the vector
+HALF_TILE = TILE // 2  # where there are two of each
 
-VECTOR = CudaDMA(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS)
-MATRIX = CudaDMA(2, MATRIX_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS + VECTOR_DMA_THREADS)
+VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * TILE, alignment=16)
+HALF_VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * HALF_TILE, alignment=16)
+
+SINGLE, DOUBLE, MANUAL = Buffers.single(VECTOR), Buffers.double(VECTOR), Buffers.manual_double(VECTOR)
+HALF_DOUBLE, HALF_MANUAL = Buffers.double(HALF_VECTOR), Buffers.manual_double(HALF_VECTOR)
+FIRST_MATRIX_THREAD = COMPUTE_THREADS + VECTOR_DMA_THREADS
+FIRST_MATRIX_THREAD_DOUBLE = COMPUTE_THREADS + HALF_DOUBLE.dma_threads
+BLOCK_DOUBLE = FIRST_MATRIX_THREAD_DOUBLE + 2 * MATRIX_DMA_THREADS
 
 
 @cuda.jit
 def sgemv(n, alpha, matrix, x, y):
-    vector_tile = cuda.shared.array(TILE, np.float32)
-    matrix_tile = cuda.shared.array((TILE, COMPUTE_THREADS), np.float32)
+    vector_tile = cuda.shared.array(TILE, np.float32, 16)
+    matrix_tile = cuda.shared.array((TILE, COMPUTE_THREADS), np.float32, 16)
+    columns = CudaDMAStrided(
+        2, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD,
+        COLUMN_BYTES, TILE, 4 * n, COLUMN_BYTES, alignment=16,
+    )  # fmt: skip
     thread = cuda.threadIdx.x
     first_row = cuda.blockIdx.x * COMPUTE_THREADS
 
     if thread < COMPUTE_THREADS:
         VECTOR.start_async_dma()
-        MATRIX.start_async_dma()
+        columns.start_async_dma()
         total = np.float32(0)
         for _ in range(0, n, TILE):
             VECTOR.wait_for_dma_finish()
-            MATRIX.wait_for_dma_finish()
+            columns.wait_for_dma_finish()
             for j in range(TILE):
                 total += matrix_tile[j, thread] * vector_tile[j]
             VECTOR.start_async_dma()
-            MATRIX.start_async_dma()
+            columns.start_async_dma()
         y[first_row + thread] = alpha * total
 
     elif VECTOR.owns_this_thread():
-        lane = thread - VECTOR.first_dma_thread
-        VECTOR.wait_for_dma_start()
         for column in range(0, n, TILE):
-            for j in range(lane, TILE, VECTOR_DMA_THREADS):
-                vector_tile[j] = x[column + j]
-            VECTOR.finish_async_dma()
-            VECTOR.wait_for_dma_start()  # the last one answers the compute warps' last arrive
+            VECTOR.execute_dma(x[column:], vector_tile)
+        VECTOR.wait_for_dma_start()  # answers the compute warps' last arrive
 
-    elif MATRIX.owns_this_thread():
-        row = thread - MATRIX.first_dma_thread
-        MATRIX.wait_for_dma_start()
+    elif columns.owns_this_thread():
         for column in range(0, n, TILE):
+            columns.execute_dma(matrix[first_row:, column:], matrix_tile)
+        columns.wait_for_dma_start()
+
+
+@cuda.jit
+def reference(n, alpha, matrix, x, y):
+    vector_tile = cuda.shared.array(TILE, np.float32)
+    thread = cuda.threadIdx.x
+    row = cuda.blockIdx.x * COMPUTE_THREADS + thread
+    total = np.float32(0)
+    for column in range(0, n, TILE):
+        if thread < TILE:
+            vector_tile[thread] = x[column + thread]
+        cuda.syncthreads()
+        for j in range(TILE):
+            total += matrix[row, column + j] * vector_tile[j]
+        cuda.syncthreads()
+    y[row] = alpha * total
+
+
+# -- the vector alone -------------------------------------------------------------------------------------------------
+@cuda.jit(device=True)
+def vec(vector, tile, n, alpha, matrix, x, y):
+    """DMA warps bring the vector into the buffers of `tile`, compute threads their row of the matrix into registers."""
+    tiles = n // TILE
+    if cuda.threadIdx.x < COMPUTE_THREADS:
+        row = cuda.blockIdx.x * COMPUTE_THREADS + cuda.threadIdx.x
+        total = np.float32(0)
+        vector.start()
+        for i in range(tiles):
+            vector.wait_for_dma_finish(i)
             for j in range(TILE):
-                matrix_tile[j, row] = matrix[first_row + row, column + j]
-            MATRIX.finish_async_dma()
-            MATRIX.wait_for_dma_start()
+                total += matrix[row, i * TILE + j] * tile[vector.buffer(i), j]
+            vector.start_async_dma(i, tiles)
+        y[row] = alpha * total
+    elif vector.owns_this_thread():
+        for i in range(vector.first_tile(), tiles, vector.tile_step()):
+            vector.execute_dma(i, tiles, x[i * TILE :], tile[vector.buffer(i)])
+        vector.finish()
+
+
+@cuda.jit
+def vec_single(n, alpha, matrix, x, y):
+    tile = cuda.shared.array((1, TILE), np.float32, 16)
+    vec(SINGLE, tile, n, alpha, matrix, x, y)
+
+
+@cuda.jit
+def vec_double(n, alpha, matrix, x, y):
+    tile = cuda.shared.array((2, TILE), np.float32, 16)
+    vec(DOUBLE, tile, n, alpha, matrix, x, y)
+
+
+@cuda.jit
+def vec_manual(n, alpha, matrix, x, y):
+    tile = cuda.shared.array((2, TILE), np.float32, 16)
+    vec(MANUAL, tile, n, alpha, matrix, x, y)
+
+
+# -- vector and matrix ------------------------------------------------------------------------------------------------
+@cuda.jit(device=True)
+def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
+    """DMA warps bring the vector and the matrix into two buffers each, compute threads use shared memory alone."""
+    thread = cuda.threadIdx.x
+    first_row = cuda.blockIdx.x * COMPUTE_THREADS
+    tiles = n // HALF_TILE
+    if thread < COMPUTE_THREADS:
+        total = np.float32(0)
+        vector.start()
+        columns.start()
+        for i in range(tiles):
+            vector.wait_for_dma_finish(i)
+            columns.wait_for_dma_finish(i)
+            for j in range(HALF_TILE):
+                total += matrix_tile[columns.buffer(i), j, thread] * vector_tile[vector.buffer(i), j]
+            vector.start_async_dma(i, tiles)
+            columns.start_async_dma(i, tiles)
+        y[first_row + thread] = alpha * total
+    elif vector.owns_this_thread():
+        for i in range(vector.first_tile(), tiles, vector.tile_step()):
+            vector.execute_dma(i, tiles, x[i * HALF_TILE :], vector_tile[vector.buffer(i)])
+        vector.finish()
+    elif columns.owns_this_thread():
+        for i in range(columns.first_tile(), tiles, columns.tile_step()):
+            source = matrix[first_row:, i * HALF_TILE :]
+            columns.execute_dma(i, tiles, source, matrix_tile[columns.buffer(i)])
+        columns.finish()
+
+
+@cuda.jit
+def both_double(n, alpha, matrix, x, y):
+    vector_tile = cuda.shared.array((2, HALF_TILE), np.float32, 16)
+    matrix_tile = cuda.shared.array((2, HALF_TILE, COMPUTE_THREADS), np.float32, 16)
+    columns = CudaDMAStrided(
+        3, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD_DOUBLE,
+        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16,
+    )  # fmt: skip
+    both(HALF_DOUBLE, Buffers(columns, stages=2, ids=2, sets=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
+
+
+@cuda.jit
+def both_manual(n, alpha, matrix, x, y):
+    vector_tile = cuda.shared.array((2, HALF_TILE), np.float32, 16)
+    matrix_tile = cuda.shared.array((2, HALF_TILE, COMPUTE_THREADS), np.float32, 16)
+    columns = CudaDMAStrided(
+        3, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD,
+        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16,
+    )  # fmt: skip
+    both(HALF_MANUAL, Buffers(columns, stages=2, ids=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
+
+
+VERSIONS = {
+    "both-single": (sgemv, BLOCK),
+    "reference": (reference, COMPUTE_THREADS),
+    "vec-single": (vec_single, block_size(SINGLE)),
+    "vec-double": (vec_double, block_size(DOUBLE)),
+    "vec-manual": (vec_manual, block_size(MANUAL)),
+    "both-double": (both_double, BLOCK_DOUBLE),
+    "both-manual": (both_manual, BLOCK),
+}
+"""name -> kernel, threads of a CTA"""
 
 
 def fma(a, b, c):
@@ -76,7 +209,7 @@ def fma(a, b, c):
 
 
 def expected(alpha, matrix, x):
-    """The kernel's sums in the kernel's order: column by column, each product and sum with one rounding."""
+    """The kernels' sums in their order: column by column, each product and sum with one rounding."""
     total = np.zeros(len(matrix), np.float32)
     for column in range(len(x)):
         total = fma(matrix[:, column], x[column], total)
@@ -84,21 +217,27 @@ def expected(alpha, matrix, x):
 
 
 def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
+    given = sys.argv[1:] or ["1024"]
+    n = int(given[0]) if given[0].isdecimal() else 0
     if n < 1 or n % COMPUTE_THREADS:
-        sys.exit(f"n is {n}: give a positive multiple of {COMPUTE_THREADS}, such as 1024")
+        sys.exit(f"n is {given[0]}: give a positive multiple of {COMPUTE_THREADS}, such as 1024")
+    version = given[1] if len(given) > 1 else "both-single"
+    if len(given) > 2 or version not in (*VERSIONS, "all"):
+        sys.exit(f"{' '.join(given[1:])}: give one version: {', '.join(VERSIONS)}, or all")
     random = np.random.default_rng(1)
     matrix = np.asfortranarray(random.standard_normal((n, n), np.float32))  # column by column in memory
     x = random.standard_normal(n, np.float32)
-    y = np.zeros(n, np.float32)
     alpha = np.float32(0.75)
+    right = expected(alpha, matrix, x)
 
-    sgemv[n // COMPUTE_THREADS, BLOCK](n, alpha, matrix, x, y)
-
-    wrong = np.count_nonzero(y != expected(alpha, matrix, x))
-    if wrong:
-        sys.exit(f"sgemv: {wrong} of {n} rows differ from NumPy's float32 in the kernel's order")
-    print(f"sgemv: {n} x {n}, equal to NumPy's float32 in the kernel's order, bit for bit")
+    for kernel, threads in VERSIONS.values() if version == "all" else [VERSIONS[version]]:
+        name = kernel.py_func.__name__
+        y = np.zeros(n, np.float32)
+        kernel[n // COMPUTE_THREADS, threads](n, alpha, matrix, x, y)
+        wrong = np.count_nonzero(y != right)
+        if wrong:
+            sys.exit(f"{name}: {wrong} of {n} rows differ from NumPy's float32 in the kernel's order")
+        print(f"{name}: {n} x {n}, equal to NumPy's float32 in the kernel's order, bit for bit")
 
 
 if __name__ == "__main__":

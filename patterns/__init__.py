@@ -1,12 +1,12 @@
 """Transfer patterns of CudaDMA: objects whose methods are kernel code.
 
-    CudaDMASequential    bytes side by side
-    CudaDMAStrided       elements at fixed distances
-    CudaDMAIndirect      elements that indices name: gather, scatter
-    CudaDMAHalo          the border of a two-dimensional tile
-    CudaDMACustom        a transfer of your own
-    Buffers              one producer loop and one consumer loop for one, two or more buffers
-    block_size           threads of a CTA, once its objects are seen to fit together
+CudaDMASequential    bytes side by side
+CudaDMAStrided       elements at fixed distances
+CudaDMAIndirect      elements that indices name: gather, scatter
+CudaDMAHalo          the border of a two-dimensional tile
+CudaDMACustom        a transfer of your own
+Buffers              one producer loop and one consumer loop for one, two or more buffers
+block_size           threads of a CTA, once its objects are seen to fit together
 """
 
 if __name__ != "wsemu.patterns":

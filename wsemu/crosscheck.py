@@ -149,16 +149,22 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
 
 
 def compare(
-    emulated: Sequence[Emulated], *, launches: int = 20, ulps: int = ULPS, seconds: float = SECONDS, force: bool = False
+    emulated: Sequence[Emulated],
+    *,
+    launches: int = 20,
+    ulps: int = ULPS,
+    seconds: float = SECONDS,
+    force: bool = False,
+    children: int = 1,
 ) -> list[CrossReport]:
-    """Run launches on the GPU, in one child process, and compare each with what the emulator left."""
+    """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
     from wsemu.backends import gpu_process
 
     wanted = [e for e in emulated if force or e.report.verdict == "verified"]
     jobs = [gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches) for e in wanted]
     if jobs:
         require_gpu()
-    found = dict(zip(map(id, wanted), gpu_process.run(jobs, seconds), strict=True))
+    found = dict(zip(map(id, wanted), gpu_process.run(jobs, seconds, children), strict=True))
     return [_judge(e, found.get(id(e)), launches, ulps) for e in emulated]
 
 
@@ -265,5 +271,3 @@ class Recorder:
         report: Report = run()
         self.emulated.append(Emulated(kernel, configuration, before, copied(arguments), report))
         return report
-
-

@@ -126,7 +126,7 @@ class Counters(_Data):
     thread_operations: int = 0
     """lanes that executed an instruction, summed over warp instructions"""
     accesses: int = 0
-    """memory accesses of threads, each counted once whatever its width"""
+    """of threads to shared and global memory, each counted once whatever its width; local arrays are registers"""
     shared_load_wavefronts: int = 0
     shared_store_wavefronts: int = 0
     ideal_shared_load_wavefronts: int = 0

@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.bytecode import NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Verdict
@@ -135,8 +137,9 @@ def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
 def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
     another schedule the atomic may see something else."""
-    kinds = {OPERATIONS[NAMES[op]].kind for op in places.program.code[:, 0].tolist()}
-    if not {"atomic", "fence"} <= kinds or not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+    if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+        return wanted, []
+    if not {"atomic", "fence"} <= {OPERATIONS[NAMES[op]].kind for op in places.program.code[:, 0].tolist()}:
         return wanted, []
     from wsemu.happens_before import ordered_by_atomics, uncounted_barriers
 
@@ -234,14 +237,16 @@ def count(program: Program, outcome: Outcome) -> Counters:
     """A report's counters from an outcome."""
     mix: dict[str, int] = {}
     costs: Counter[str] = Counter()
-    operations = [OPERATIONS[NAMES[op]] for op in program.code[:, 0].tolist()]
+    numbers = program.code[:, 0]
+    executions = np.bincount(numbers, outcome.executions, len(NAMES))
+    own = {array.name for array in program.locals} - {array.name for array in program.shared}
     barriers = 0
-    for operation, n in zip(operations, outcome.executions, strict=False):
-        if n:
-            mix[operation.group] = mix.get(operation.group, 0) + n
-            barriers += n if operation.kind == "barrier" else 0
+    for op in np.flatnonzero(executions).tolist():
+        operation, n = OPERATIONS[NAMES[op]], int(executions[op])
+        mix[operation.group] = mix.get(operation.group, 0) + n
+        barriers += n if operation.kind == "barrier" else 0
     for pc, access in outcome.accesses.items():
-        kind = operations[pc].kind
+        kind = OPERATIONS[NAMES[numbers[pc]]].kind
         if kind != "atomic":
             costs[f"shared_{kind}_wavefronts"] += access.wavefronts
             costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
@@ -250,7 +255,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
     return Counters(
         warp_instructions=outcome.warp_instructions,
         thread_operations=outcome.thread_operations,
-        accesses=sum(access.lanes for access in outcome.accesses.values()),
+        accesses=sum(access.lanes for pc, access in outcome.accesses.items() if program.array_of[pc] not in own),
         barrier_operations=barriers,
         instruction_mix=dict(sorted(mix.items())),
         **costs,

@@ -67,7 +67,8 @@ def inside(name: str, package: str) -> bool:
 
 @pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.patterns")])
 def test_patterns_import_only_what_kernels_and_their_objects_need(name):
-    ours = {i for i in imports(MODULES[name]) if inside(i, "wsemu") and not inside(i, "wsemu.patterns")}
+    found = imports(MODULES[name], top_level=True)  # `plan()` runs the emulator when it is called
+    ours = {i for i in found if inside(i, "wsemu") and not inside(i, "wsemu.patterns")}
     assert ours <= {"wsemu.cuda", "wsemu.ptx", "wsemu.errors"}
 
 
@@ -79,18 +80,29 @@ def test_checkers_import_only_data(name):
     assert ours <= {f"wsemu.{module}" for module in data}
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n not in COMPOSITION and not inside(n, "wsemu.report")])
+OUTSIDE = ("wsemu.report", "wsemu.backends")
+ON_DEMAND = {"wsemu.errors", "wsemu.kernel", "wsemu.crosscheck"}
+"""a failed check as text, a kernel on the GPU: imported when they are asked for"""
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n not in COMPOSITION])
 def test_the_core_imports_neither_report_nor_backends(name):
-    found = imports(MODULES[name], top_level=name == "wsemu.errors")  # an error's text is made when it is asked for
-    assert not {i for i in found if inside(i, "wsemu.report") or inside(i, "wsemu.backends")}
+    found = imports(MODULES[name], top_level=name in ON_DEMAND)
+    others = [package for package in OUTSIDE if not inside(name, package)]
+    assert not {i for i in found if any(inside(i, package) for package in others)}
 
 
 @pytest.mark.parametrize(
     ("library", "users"),
-    [("rich", {"wsemu.report.terminal"}), ("typer", {"wsemu.cli"}), ("numba.cuda", {"wsemu.backends.numba_cuda"})],
+    [("rich", {"wsemu.report.terminal"}), ("typer", {"wsemu.cli"}), ("hypothesis", {"wsemu.strategies"})],
 )
 def test_one_module_uses_the_library(library, users):
     assert {n for n, path in MODULES.items() if any(inside(i, library) for i in imports(path))} <= users
+
+
+def test_only_backends_use_numba_cuda():
+    found = {n for n, path in MODULES.items() if any(inside(i, "numba.cuda") for i in imports(path))}
+    assert all(inside(name, "wsemu.backends") for name in found)
 
 
 def test_the_front_end_knows_no_engine():
@@ -112,7 +124,7 @@ def test_the_reference_interpreter_shares_no_code_with_the_vm():
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
-        "cuda", "ptx",
+        "TransferCase", "check_transfer", "crosscheck", "cuda", "ptx", "strategies",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None
@@ -127,7 +139,7 @@ def run(code: str) -> str:
 
 def test_importing_wsemu_imports_nothing_heavy():
     heavy = ["numba", "numpy", "pydantic", "rich", "typer"]
-    code = "import sys, wsemu; from wsemu import cuda, ptx; from wsemu.patterns import base"
+    code = "import sys, wsemu; from wsemu import cuda, ptx"
     assert run(f"{code}\nprint([m for m in {heavy} if m in sys.modules])").strip() == "[]"
 
 

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,18 @@ class GpuResult:
     hung: bool = False
 
 
-def run(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
-    """The results of launches on the GPU, each within `limit` seconds."""
+def run(launches: Sequence[GpuLaunch], limit: float, children: int = 1) -> list[GpuResult]:
+    """The results of launches on the GPU, each within `limit` seconds; `children` processes share them."""
     if not hasattr(os, "fork"):
         raise UsageError("the GPU is used from a forked process, which this system does not have: use Linux")
+    if children == 1:
+        return _one_by_one(launches, limit)
+    with ThreadPoolExecutor(children) as pool:
+        parts = list(pool.map(lambda n: _one_by_one(launches[n::children], limit), range(children)))
+    return [parts[n % children][n // children] for n in range(len(launches))]
+
+
+def _one_by_one(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
     results: list[GpuResult] = []
     while len(results) < len(launches):
         results += _in_child(launches[len(results) :], limit)

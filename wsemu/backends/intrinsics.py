@@ -19,6 +19,7 @@ from numba.cuda import cgutils
 from numba.cuda.extending import _intrinsic
 
 from wsemu import ptx
+from wsemu.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,15 +73,18 @@ class Operands:
 
 
 def check_barrier(name: str, barrier: Any, count: Any) -> None:
-    """The hardware takes a wrong id silently, and a wrong count as an illegal instruction."""
+    """The hardware takes a wrong id silently, and a wrong count as an illegal instruction.
+
+    UsageError: of its own errors Numba keeps silent, and tries again without the literals.
+    """
     for what, type_ in (("barrier", barrier), ("count", count)):
         if not isinstance(type_, (types.Integer, types.NoneType, types.Omitted)):
             raise errors.TypingError(f"ptx.{name}: the {what} is {type_}: give an integer")
     number, threads = literal(barrier), literal(count)
     if number is not None and not 0 <= number < BARRIERS:
-        raise errors.TypingError(f"ptx.{name}: barrier {number}: give 0 to {BARRIERS - 1}")
+        raise UsageError(f"ptx.{name}: barrier {number}: give 0 to {BARRIERS - 1}")
     if threads is not None and (threads <= 0 or threads % WARP):
-        raise errors.TypingError(f"ptx.{name}: a count of {threads}: give a positive multiple of {WARP}")
+        raise UsageError(f"ptx.{name}: a count of {threads}: give a positive multiple of {WARP}")
 
 
 def _is_none(type_: Any) -> bool:

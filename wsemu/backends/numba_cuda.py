@@ -6,6 +6,7 @@ what Numba can call.  Numba-CUDA is imported when a kernel is first asked for.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,7 @@ def converted(value: Any, name: str) -> Any:
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(converted(item, name) for item in value)
     if _is_pattern(value):
-        _bridge(value if isinstance(value, type) else type(value))
+        _bridge(value)
         return value
     if isinstance(value, FunctionType) and not _is_numbas(value):
         return dispatcher(value)
@@ -149,12 +150,17 @@ def _is_pattern(value: Any) -> bool:
     return hasattr(kind, "__dataclass_fields__") and has_methods(kind)
 
 
-def _bridge(cls: type) -> None:
-    """Make a pattern class, and those of the patterns in its fields, known to Numba."""
+def _bridge(value: Any) -> None:
+    """Make a pattern class known to Numba, or that of an object and of those in its fields."""
     from wsemu.backends import pattern_types
 
     numba_cuda()
-    pattern_types.bridge(cls, rebound, dispatcher)
+    pattern_types.bridge(value if isinstance(value, type) else type(value), rebound, dispatcher)
+    if not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            item = getattr(value, field.name)
+            if _is_pattern(item):
+                _bridge(item)
 
 
 def type_of(value: Any) -> Any:
@@ -168,7 +174,7 @@ def prepare(arguments: Iterable[Any]) -> None:
     """Make the classes of pattern arguments known to Numba."""
     for value in arguments:
         if _is_pattern(value):
-            _bridge(type(value))
+            _bridge(value)
 
 
 class GpuKernel:
@@ -197,7 +203,26 @@ def launch(
 ) -> None:
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
     prepare(arguments)
-    dispatcher(kernel)[grid, block, stream, dynamic_shared](*arguments)
+    configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
     numba_cuda().synchronize()
 
 
+def configured(kernel: Kernel, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
+    """A kernel with its launch shape, for launches that do not wait; patterns among its arguments are `prepare`d."""
+    made = dispatcher(kernel)[grid, block, stream, dynamic_shared]
+    if dynamic_shared > _PLAIN_SHARED:
+        made.pre_launch_callbacks.append(_allow_shared)
+    return made
+
+
+_PLAIN_SHARED = 48 * 1024
+"""bytes of shared memory of a CTA beyond which a kernel has to ask"""
+
+
+def _allow_shared(kernel: Any, configuration: Any) -> None:
+    """Numba-CUDA does not ask for more shared memory than every GPU has."""
+    from numba.cuda.cudadrv import driver
+
+    function = kernel._codelibrary.get_cufunc()
+    attribute = driver.binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.driver.cuKernelSetAttribute(attribute, configuration.sharedmem, function.handle, function.device.id)

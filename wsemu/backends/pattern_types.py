@@ -23,7 +23,7 @@ from numba.cuda.typing.templates import AttributeTemplate, CallableTemplate
 from numba.cuda.typing.typeof import Purpose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     Rebind = Callable[[FunctionType], FunctionType]
 
@@ -166,10 +166,10 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
         def generic(self) -> Any:
             def typer(*args: Any, **kwargs: Any) -> Any:
                 bound = signature.bind(*args, **kwargs)
+                typer.pysig = _by_position(bound.arguments)  # type: ignore[attr-defined]
                 bound.apply_defaults()
-                return made(tuple(_kept(value) for value in bound.arguments.values()))
+                return made(tuple(_kept(bound.arguments[part.name]) for part in dataclasses.fields(cls)))
 
-            typer.pysig = signature  # type: ignore[attr-defined]
             return typer
 
     typing_registry.register_global(cls, types.Function(Construct))
@@ -178,10 +178,16 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
     def construct(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         type_ = sig.return_type
         struct = cgutils.create_struct_proxy(type_)(context, builder)
-        for (name, part), value, given in zip(type_.fields.items(), args, sig.args, strict=True):
+        for name, value, given in zip(sig.pysig.parameters, args, sig.args, strict=True):
+            part = type_.fields[name]
             if not isinstance(part, types.Literal):
                 setattr(struct, name, context.cast(builder, value, given, part))
         return struct._getvalue()
+
+
+def _by_position(names: Iterable[str]) -> inspect.Signature:
+    """A signature of just these parameters: Numba folds no keyword-only ones, nor leaves one out in the middle."""
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
 def _kept(value: Any) -> Any:

@@ -157,8 +157,7 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
     walker = Walker(builder)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [
-        _argument(builder, walker, n, name, type_, ())
-        for n, (name, type_) in enumerate(zip(names, types, strict=True))
+        _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))
     ]
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEPTH))
@@ -174,9 +173,7 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
     return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
 
 
-def _argument(
-    b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]
-) -> Value:
+def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:
     """The value that an argument, or the part of it at `path`, has in the kernel."""
 
     def parameter(register_type: str, part: str, axis: int = 0) -> int:

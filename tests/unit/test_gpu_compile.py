@@ -1,0 +1,163 @@
+"""Every kernel of the project, compiled for an sm_90 by Numba-CUDA without a GPU: it compiles, has the instructions that
+the emulator executes, and Numba gives every variable the type that wsemu gives it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsemu import cuda, ptx, transfer
+from wsemu.backends import numba_cuda
+from wsemu.bytecode import NAMES
+from wsemu.check import around, compiled
+from wsemu.crosscheck import Recorder
+from wsemu.errors import UsageError
+from wsemu.frontend.python import argument_type, compile_kernel
+from wsemu.patterns import (
+    CudaDMAHalo,
+    CudaDMAIndirect,
+    CudaDMASequential,
+    CudaDMAStrided,
+)
+
+try:
+    numba_cuda.numba_cuda()
+except UsageError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+from wsemu.backends import offline
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "tests" / "pass").glob("*.py"))]
+SMALL = {
+    "dgemm": ["64", "64", "16"],
+    "sgemv": ["128", "all"],
+    "sgemv_both_single": ["128"],
+    "saxpy": ["2048"],
+    "stencil": ["32", "16", "2"],
+    "fft": ["16384"],
+}
+"""arguments of programs that take longer"""
+ROLES = (1, 64, 64, 64)
+TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sequential": (CudaDMASequential(*ROLES, 1004, alignment=16), {}),
+    "split": (CudaDMAStrided(*ROLES, 52, 9, 64, 80, alignment=16, load="cs", store="cg"), {}),
+    "full": (CudaDMAStrided(*ROLES, 1000, 5, 1024, 1008, alignment=8), {}),
+    "big": (CudaDMAStrided(*ROLES, 4000, 3, 4000, 4000, bytes_per_thread=4), {}),
+    "gather": (CudaDMAIndirect(*ROLES, 64, 5, alignment=16), {"index": [4, 2, 4, 0, 1]}),
+    "scatter": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True), {"index": [4, 2, 0]}),
+    "halo": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True), {}),
+    "not specialized": (CudaDMAStrided.unspecialized(128, 52, 9, 64, 80, alignment=16), {}),
+}
+SEEN = {
+    r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync",
+    r"bar\.arrive": r"\bbar(rier)?(\.cta)?\.arrive",
+    r"bar\.red": r"\bbarrier\.cta\.red",
+    r"ld\.v4\.b32": r"\bld\.\S*v4\.",
+    r"st\.v4\.b32": r"\bst\.\S*v4\.",
+    r"ld\.v2\.b(32|64)": r"\bld\.\S*v2\.",
+    r"st\.v2\.b(32|64)": r"\bst\.\S*v2\.",
+    r"atom\.": r"\b(atom|red)\.",
+    r"shfl\.": r"\bshfl\.sync",
+    r"vote\.": r"\bvote\.sync",
+    r"fma\.f32": r"\bfma\.rn\.f32",
+    r"fma\.f64": r"\bfma\.rn\.f64",
+}
+"""operation of the emulator -> what the PTX must have"""
+
+
+def launches_of(path: Path) -> list[Any]:
+    """The launches that a program makes, run with the folder of its own on the path."""
+    recorder = Recorder()
+    around.append(recorder)
+    kept = sys.argv, list(sys.path)
+    sys.argv, sys.path[:0] = [str(path), *SMALL.get(path.stem, [])], [str(path.parent)]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(path), run_name="__main__")
+    finally:
+        around.remove(recorder)
+        sys.argv, sys.path[:] = kept
+    first = {id(launch.kernel): launch for launch in reversed(recorder.emulated)}
+    return list(reversed(first.values()))
+
+
+def named_types(types: dict[str, str]) -> dict[str, set[str]]:
+    """Numba's types of the source's variables, over their versions."""
+    found: dict[str, set[str]] = {}
+    for name, type_ in types.items():
+        if not name.startswith(("$", "arg.")):
+            literal = re.sub(r"Literal\[(int|bool)\]\(.*?\)", lambda m: {"int": "int64", "bool": "bool"}[m[1]], type_)
+            found.setdefault(name.partition(".")[0], set()).add(literal)
+    return found
+
+
+def check_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
+    """The kernel's PTX has what the emulator executes, and the variables have the same types."""
+    made = offline.compile_kernel(kernel, arguments)
+    program = compiled(kernel, arguments, True).program
+    operations = {NAMES[op] for op in program.code[:, 0].tolist()}
+    for ours, theirs in SEEN.items():
+        if any(re.match(ours, name) for name in operations):
+            assert re.search(theirs, made.ptx), f"{kernel}: {ours} is not in the PTX"
+    walked = compile_kernel(kernel.py_func, tuple(argument_type(value) for value in arguments))
+    source = kernel.py_func.__code__
+    own = set(source.co_varnames) - set(source.co_varnames[: source.co_argcount])
+    types = named_types(made.types)
+    for name in own & set(types):
+        ours_ = {v.type for v in walked.variables if v.name == name and v.line >= source.co_firstlineno}
+        if ours_ and name != "_":
+            assert ours_ <= types[name], f"{kernel}: variable `{name}`"
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_the_kernels_of_a_program_compile_for_a_gpu(path):
+    for launch in launches_of(path):
+        check_kernel(launch.kernel, launch.before)
+
+
+@pytest.mark.parametrize("name", TRANSFERS)
+@pytest.mark.parametrize("two_phase", [False, True])
+@pytest.mark.parametrize("constants", [False, True])
+def test_a_transfer_compiles_for_a_gpu(name, two_phase, constants):
+    pattern, options = TRANSFERS[name]
+    case = transfer.TransferCase(pattern, two_phase=two_phase, constants=constants, **options)
+    run = transfer.fill(transfer.job(case))
+    made = offline.compile_kernel(run.job.kernel, run.arguments())
+    if pattern.specialized:
+        assert "bar.arrive" in made.ptx
+    if pattern.alignment == 16:
+        assert re.search(r"\bst\.\S*v4", made.ptx)
+
+
+def test_constant_barriers_are_immediates_in_machine_code():
+    run = transfer.fill(transfer.job(transfer.TransferCase(TRANSFERS["sequential"][0], constants=True)))
+    try:
+        text = offline.compile_kernel(run.job.kernel, run.arguments()).machine_code()
+    except FileNotFoundError:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    assert "BAR.ARV 0x3, 0x80" in text
+    assert "LDG.E.128" in text
+    assert "LDL" not in text  # the registers between loads and stores are registers
+
+
+@pytest.mark.parametrize(
+    ("barrier", "count", "message"),
+    [(16, 64, "barrier 16: give 0 to 15"), (1, 48, "a count of 48: give a positive multiple of 32")],
+)
+def test_what_the_hardware_takes_silently_is_refused(barrier, count, message):
+    @cuda.jit
+    def kernel(x):
+        ptx.bar_sync(barrier, count)
+        x[0] = 1
+
+    with pytest.raises(UsageError, match=message):
+        offline.compile_kernel(kernel, (np.zeros(1, np.float32),))
