@@ -50,6 +50,19 @@ def store(points, i, point):
 
 
 @cuda.jit(device=True)
+def product(a, b):
+    """a b, rounded as it says: which of its products the compiler would fuse with what comes next is its own choice."""
+    real = cuda.fma(a.real, b.real, -cuda.libdevice.fmul_rn(a.imag, b.imag))
+    return complex(real, cuda.fma(a.real, b.imag, cuda.libdevice.fmul_rn(a.imag, b.real)))
+
+
+@cuda.jit(device=True)
+def scaled(x):
+    """x / sqrt(2)"""
+    return cuda.libdevice.fmul_rn(ROOT_HALF, x)
+
+
+@cuda.jit(device=True)
 def turned(a):
     """-i a"""
     return complex(a.imag, -a.real)
@@ -68,9 +81,9 @@ def transform8(z):
     """Transform 8 points in place."""
     even0, even1, even2, even3 = transform4(z[0], z[2], z[4], z[6])
     odd0, odd1, odd2, odd3 = transform4(z[1], z[3], z[5], z[7])
-    odd1 = complex(ROOT_HALF * (odd1.real + odd1.imag), ROOT_HALF * (odd1.imag - odd1.real))
+    odd1 = complex(scaled(odd1.real + odd1.imag), scaled(odd1.imag - odd1.real))
     odd2 = turned(odd2)
-    odd3 = complex(ROOT_HALF * (odd3.imag - odd3.real), -ROOT_HALF * (odd3.imag + odd3.real))
+    odd3 = complex(scaled(odd3.imag - odd3.real), -scaled(odd3.imag + odd3.real))
     z[0], z[1], z[2], z[3] = even0 + odd0, even1 + odd1, even2 + odd2, even3 + odd3
     z[4], z[5], z[6], z[7] = even0 - odd0, even1 - odd1, even2 - odd2, even3 - odd3
 
@@ -139,7 +152,7 @@ def multiply(z, radix, points, first, stride):
     """Multiply z by the thread's points of a tile that begins at `first`, with rows `stride` points apart."""
     p, column = own(radix)
     for s in range(8):
-        z[s] *= load(points, first + (p + s * (radix // 8)) * stride + column)
+        z[s] = product(z[s], load(points, first + (p + s * (radix // 8)) * stride + column))
 
 
 @cuda.jit(device=True)
@@ -151,18 +164,18 @@ def transform(z, radix, plane, roots):
     transform8(z)
     swap(z, plane, radix, 8 * p, 1, column, p, step, column, 0)
     for s in range(1, 8):
-        z[s] *= load(roots, p % 8 * s * (radix // 64))
+        z[s] = product(z[s], load(roots, p % 8 * s * (radix // 64)))
     transform8(z)
     swap(z, plane, radix, spread(p, 8, 8), 8, column, p, step, column, 0)
     if radix == 128:
         for s in range(4):
-            other = z[s + 4] * load(roots, p + s * step)
+            other = product(z[s + 4], load(roots, p + s * step))
             z[s], z[s + 4] = z[s] + other, z[s] - other
     else:
         for s in range(2):
-            b = z[s + 2] * load(roots, p + s * step)
-            c = z[s + 4] * load(roots, (p + s * step) * 2)
-            d = z[s + 6] * load(roots, (p + s * step) * 3)
+            b = product(z[s + 2], load(roots, p + s * step))
+            c = product(z[s + 4], load(roots, (p + s * step) * 2))
+            d = product(z[s + 6], load(roots, (p + s * step) * 3))
             z[s], z[s + 2], z[s + 4], z[s + 6] = transform4(z[s], b, c, d)
 
 

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from wsemu.kernel import Kernel, LaunchConfiguration
 
-_START = 60.0
-"""seconds that a child may take beyond its first launch's limit, to import Numba-CUDA and compile"""
+_START = 120.0
+"""seconds that a child may take to import Numba-CUDA and to compile a kernel"""
+_STARTED = "started"
+"""what a child sends when a kernel is compiled and goes to the GPU"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class GpuResult:
     unequal: int = 0
     """runs whose arrays differed from the first one's"""
     seconds: float = 0.0
-    """of all runs, with copies and compilation"""
+    """of all runs, with copies"""
     error: str = ""
     """why there is nothing: what the driver said, or that the time was up"""
     hung: bool = False
@@ -122,33 +124,34 @@ def _in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
 
     def work(pipe: Connection) -> None:
         for launch in launches:
-            pipe.send(_launch(launch))
+            pipe.send(_launch(launch, lambda: pipe.send(_STARTED)))
 
     child = _Child(work)
     results: list[GpuResult] = []
-    allowed = limit + _START
     try:
         while len(results) < len(launches):
-            started = time.monotonic()
-            result = child.receive(allowed)
-            if result is None:
-                hung = time.monotonic() - started >= allowed
-                what = f"no end within {limit:g} s" if hung else "the process that used the GPU ended"
-                result = GpuResult(error=what, hung=hung)
+            result = child.receive(_START)
+            if result == _STARTED:
+                started = time.monotonic()
+                result = child.receive(limit)
+                if result is None and time.monotonic() - started >= limit:
+                    result = GpuResult(error=f"no end within {limit:g} s", hung=True)
+            result = result or GpuResult(error="the process that used the GPU ended")
             results.append(result)
             if result.error:
                 break
-            allowed = limit + _START / 4  # another kernel may have to be compiled
     finally:
         child.stop()
     return results
 
 
-def _launch(launch: GpuLaunch) -> GpuResult:
-    """Run a launch, each time on fresh copies of its arguments."""
+def _launch(launch: GpuLaunch, begins: Callable[[], None]) -> GpuResult:
+    """Run a launch, each time on fresh copies of its arguments; `begins` is called once it is compiled."""
     result = GpuResult()
-    started = time.perf_counter()
     c = launch.configuration
+    numba_cuda.compile_for(launch.kernel, c.threads, launch.arguments)
+    begins()
+    started = time.perf_counter()
     for n in range(launch.times):
         arguments = tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in launch.arguments)
         numba_cuda.launch(launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared)

@@ -6,8 +6,11 @@ what Numba can call.  Numba-CUDA is imported when a kernel is first asked for.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import math
+import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ from wsemu.kernel import Kernel
 from wsemu.marker import KernelFunction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 _INSTALL = "pip install 'wsemu[gpu]'"
 
@@ -51,21 +54,26 @@ def intrinsics() -> ModuleType:
     return made.module()
 
 
-_dispatchers: dict[int, tuple[Any, Any]] = {}
-"""id of what was rebound -> it, and the dispatcher"""
+_dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
+"""id of what was rebound, and the bound of its CTAs -> it, and the dispatcher"""
+_BOUNDS = (512, 1024)
+"""threads of a CTA from which on the compiler has to be told, lest a thread takes more registers than there are"""
 
 
-def dispatcher(kernel: Any) -> Any:
-    """The Numba-CUDA dispatcher of a kernel, or of a function that kernels call."""
-    found = _dispatchers.get(id(kernel))
+def dispatcher(kernel: Any, threads: int = 0) -> Any:
+    """The Numba-CUDA dispatcher of a kernel for CTAs of so many threads, or of a function that kernels call."""
+    bound = 0 if threads <= _BOUNDS[0] // 2 else next(bound for bound in _BOUNDS if threads <= bound)
+    found = _dispatchers.get((id(kernel), bound))
     if found is None:
         function = getattr(kernel, "py_func", kernel)
         options = dict(getattr(kernel, "options", {}))
         if not isinstance(kernel, Kernel) or kernel.device:
             options["device"] = True
         else:
-            options.setdefault("extensions", []).append(_Arguments())
-        found = _dispatchers[id(kernel)] = kernel, numba_cuda().jit(**options)(rebound(function))
+            options["extensions"] = [*options.get("extensions", ()), _Arguments()]
+            if bound:
+                options.setdefault("launch_bounds", bound)
+        found = _dispatchers[id(kernel), bound] = kernel, numba_cuda().jit(**options)(rebound(function))
     return found[1]
 
 
@@ -203,13 +211,32 @@ def launch(
 ) -> None:
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
     prepare(arguments)
-    configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
+    with quiet():
+        configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
     numba_cuda().synchronize()
+
+
+def compile_for(kernel: Kernel, threads: int, arguments: Iterable[Any]) -> None:
+    """Compile a kernel for CTAs of so many threads and for arguments like these, if that was not done."""
+    given = tuple(arguments)
+    prepare(given)
+    dispatcher(kernel, threads).compile(tuple(type_of(value) for value in given))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Numba-CUDA's warnings that a launch is small or copies its arrays: it is here to compare."""
+    from numba.cuda.core.errors import NumbaPerformanceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        yield
 
 
 def configured(kernel: Kernel, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
     """A kernel with its launch shape, for launches that do not wait; patterns among its arguments are `prepare`d."""
-    made = dispatcher(kernel)[grid, block, stream, dynamic_shared]
+    threads = math.prod(block) if isinstance(block, tuple) else block
+    made = dispatcher(kernel, threads)[grid, block, stream, dynamic_shared]
     if dynamic_shared > _PLAIN_SHARED:
         made.pre_launch_callbacks.append(_allow_shared)
     return made

@@ -1,0 +1,20 @@
+"""Tests that need a GPU: skipped where there is none, and where Numba-CUDA is not installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from wsemu.crosscheck import require_gpu
+from wsemu.errors import UsageError
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip these tests, saying why, unless a GPU can be used; this process does not touch it."""
+    own = [item for item in items if "device" in item.path.parts]
+    if not own:
+        return
+    try:
+        require_gpu()
+    except UsageError as error:
+        for item in own:
+            item.add_marker(pytest.mark.skip(reason=str(error)))
