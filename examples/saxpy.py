@@ -99,12 +99,16 @@ def cudadma(n, a, x, y, intensity):
             X.start_async_dma()
             Y.start_async_dma()
     elif X.owns_this_thread():
+        registers = cuda.local.array(X.register_bytes, np.uint8, 16)
         for first in range(start, n, step):
-            X.execute_dma(x[first:], x_tile)
+            X.start_xfer_async(x[first:], registers)  # while the tile is still in use
+            X.wait_xfer_finish(x[first:], x_tile, registers)
         X.wait_for_dma_start()  # answers the compute warps' last arrive
     elif Y.owns_this_thread():
+        registers = cuda.local.array(Y.register_bytes, np.uint8, 16)
         for first in range(start, n, step):
-            Y.execute_dma(y[first:], y_tile)
+            Y.start_xfer_async(y[first:], registers)
+            Y.wait_xfer_finish(y[first:], y_tile, registers)
         Y.wait_for_dma_start()
 
 
@@ -129,12 +133,18 @@ def cudadma_double(n, a, x, y, intensity):
             X_BUFFERS.start_async_dma(i, tiles)
             Y_BUFFERS.start_async_dma(i, tiles)
     elif X_BUFFERS.owns_this_thread():
+        registers = cuda.local.array(X_BUFFERS.pattern.register_bytes, np.uint8, 16)
         for i in range(X_BUFFERS.first_tile(), tiles, X_BUFFERS.tile_step()):
-            X_BUFFERS.execute_dma(i, tiles, x[start + i * step :], x_tiles[X_BUFFERS.buffer(i)])
+            source = x[start + i * step :]
+            X_BUFFERS.start_xfer_async(source, registers)
+            X_BUFFERS.wait_xfer_finish(i, tiles, source, x_tiles[X_BUFFERS.buffer(i)], registers)
         X_BUFFERS.finish()
     elif Y_BUFFERS.owns_this_thread():
+        registers = cuda.local.array(Y_BUFFERS.pattern.register_bytes, np.uint8, 16)
         for i in range(Y_BUFFERS.first_tile(), tiles, Y_BUFFERS.tile_step()):
-            Y_BUFFERS.execute_dma(i, tiles, y[start + i * step :], y_tiles[Y_BUFFERS.buffer(i)])
+            source = y[start + i * step :]
+            Y_BUFFERS.start_xfer_async(source, registers)
+            Y_BUFFERS.wait_xfer_finish(i, tiles, source, y_tiles[Y_BUFFERS.buffer(i)], registers)
         Y_BUFFERS.finish()
 
 

@@ -31,6 +31,9 @@ MATRIX_DMA_THREADS = 128
 BLOCK = COMPUTE_THREADS + VECTOR_DMA_THREADS + MATRIX_DMA_THREADS
 TILE = 64  # columns of the matrix, elements of the vector
 HALF_TILE = TILE // 2  # where there are two of each
+STEP_BYTES = 4 * TILE  # that a DMA thread of the matrix has in flight: its whole part of a tile
+HALF_STEP_BYTES = 4 * HALF_TILE
+BATCH = 16  # loads from global memory that a compute thread has in flight
 
 VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * TILE, alignment=16)
 HALF_VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * HALF_TILE, alignment=16)
@@ -48,7 +51,7 @@ def sgemv(n, alpha, matrix, x, y):
     matrix_tile = cuda.shared.array((TILE, COMPUTE_THREADS), np.float32, 16)
     columns = CudaDMAStrided(
         2, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD,
-        COLUMN_BYTES, TILE, 4 * n, COLUMN_BYTES, alignment=16,
+        COLUMN_BYTES, TILE, 4 * n, COLUMN_BYTES, alignment=16, bytes_per_thread=STEP_BYTES,
     )  # fmt: skip
     thread = cuda.threadIdx.x
     first_row = cuda.blockIdx.x * COMPUTE_THREADS
@@ -72,9 +75,24 @@ def sgemv(n, alpha, matrix, x, y):
         VECTOR.wait_for_dma_start()  # answers the compute warps' last arrive
 
     elif columns.owns_this_thread():
+        registers = cuda.local.array(STEP_BYTES, np.uint8, 16)
         for column in range(0, n, TILE):
-            columns.execute_dma(matrix[first_row:, column:], matrix_tile)
+            source = matrix[first_row:, column:]
+            columns.start_xfer_async(source, registers)  # while the tile is still in use
+            columns.wait_xfer_finish(source, matrix_tile, registers)
         columns.wait_for_dma_start()
+
+
+@cuda.jit(device=True)
+def product(total, row, vector_tile):
+    """total and the products of a tile of the vector with a row of the matrix in global memory, BATCH at a time."""
+    elements = cuda.local.array(BATCH, np.float32)
+    for first in range(0, TILE, BATCH):
+        for j in range(BATCH):
+            elements[j] = row[first + j]
+        for j in range(BATCH):
+            total += elements[j] * vector_tile[first + j]
+    return total
 
 
 @cuda.jit
@@ -87,8 +105,7 @@ def reference(n, alpha, matrix, x, y):
         if thread < TILE:
             vector_tile[thread] = x[column + thread]
         cuda.syncthreads()
-        for j in range(TILE):
-            total += matrix[row, column + j] * vector_tile[j]
+        total = product(total, matrix[row, column:], vector_tile)
         cuda.syncthreads()
     y[row] = alpha * total
 
@@ -104,8 +121,7 @@ def vec(vector, tile, n, alpha, matrix, x, y):
         vector.start()
         for i in range(tiles):
             vector.wait_for_dma_finish(i)
-            for j in range(TILE):
-                total += matrix[row, i * TILE + j] * tile[vector.buffer(i), j]
+            total = product(total, matrix[row, i * TILE :], tile[vector.buffer(i)])
             vector.start_async_dma(i, tiles)
         y[row] = alpha * total
     elif vector.owns_this_thread():
@@ -146,8 +162,9 @@ def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
         for i in range(tiles):
             vector.wait_for_dma_finish(i)
             columns.wait_for_dma_finish(i)
+            column, element = matrix_tile[columns.buffer(i)], vector_tile[vector.buffer(i)]
             for j in range(HALF_TILE):
-                total += matrix_tile[columns.buffer(i), j, thread] * vector_tile[vector.buffer(i), j]
+                total += column[j, thread] * element[j]
             vector.start_async_dma(i, tiles)
             columns.start_async_dma(i, tiles)
         y[first_row + thread] = alpha * total
@@ -156,9 +173,11 @@ def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
             vector.execute_dma(i, tiles, x[i * HALF_TILE :], vector_tile[vector.buffer(i)])
         vector.finish()
     elif columns.owns_this_thread():
+        registers = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
         for i in range(columns.first_tile(), tiles, columns.tile_step()):
             source = matrix[first_row:, i * HALF_TILE :]
-            columns.execute_dma(i, tiles, source, matrix_tile[columns.buffer(i)])
+            columns.start_xfer_async(source, registers)
+            columns.wait_xfer_finish(i, tiles, source, matrix_tile[columns.buffer(i)], registers)
         columns.finish()
 
 
@@ -168,7 +187,7 @@ def both_double(n, alpha, matrix, x, y):
     matrix_tile = cuda.shared.array((2, HALF_TILE, COMPUTE_THREADS), np.float32, 16)
     columns = CudaDMAStrided(
         3, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD_DOUBLE,
-        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16,
+        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16, bytes_per_thread=HALF_STEP_BYTES,
     )  # fmt: skip
     both(HALF_DOUBLE, Buffers(columns, stages=2, ids=2, sets=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
 
@@ -179,7 +198,7 @@ def both_manual(n, alpha, matrix, x, y):
     matrix_tile = cuda.shared.array((2, HALF_TILE, COMPUTE_THREADS), np.float32, 16)
     columns = CudaDMAStrided(
         3, MATRIX_DMA_THREADS, COMPUTE_THREADS, FIRST_MATRIX_THREAD,
-        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16,
+        COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, alignment=16, bytes_per_thread=HALF_STEP_BYTES,
     )  # fmt: skip
     both(HALF_MANUAL, Buffers(columns, stages=2, ids=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
 

@@ -177,9 +177,9 @@ def test_b11_arrivals_left_at_the_end_are_harmless():
 def halves_at_two_barriers(out):
     thread = cuda.threadIdx.x
     if thread % 32 < 16:
-        ptx.bar_sync(1, 32)
+        ptx.bar_sync(1, 64)
     else:
-        ptx.bar_sync(2, 32)
+        ptx.bar_sync(2, 64)
     out[thread] = 1
 
 
@@ -194,7 +194,7 @@ def halves_at_two_places(out):
 
 
 def test_b12_an_aligned_barrier_needs_the_whole_warp():
-    assert seen(halves_at_two_barriers, 32, numbers(32))[0] == ILLEGAL
+    assert seen(halves_at_two_barriers, 64, numbers(64))[0] == ILLEGAL
 
 
 def test_b12_the_other_form_may_be_reached_from_two_places():
