@@ -1,23 +1,45 @@
 """The patterns on a GPU, side by side with what they are compared with.
 
-    python benchmarks/gpu.py [speed] [counters] [sanitizer] [sweeps]
+    python benchmarks/gpu.py [speed] [sweeps] [counters] [sanitizer]
 
-Needs a GPU and Numba-CUDA (`pip install 'wsemu[gpu]'`), and no network.
+speed       SAXPY and SGEMV in all versions, beside a copy from device to device
+sweeps      SAXPY over compute intensity and DMA warps, as in figures 8 and 9 of the paper
+counters    wavefronts and sectors: the emulator's beside what Nsight Compute (`ncu`) measures
+sanitizer   30 programs under `compute-sanitizer`'s racecheck and synccheck, and under wsemu
+
+Needs a GPU and Numba-CUDA (`pip install 'wsemu[gpu]'`), and no network.  Results go to benchmarks/results.
 """
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import functools
 import importlib.util
+import io
 import json
+import os
+import re
+import runpy
+import signal
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu import cuda, ptx, settings
 from wsemu.backends import gpu_process, numba_cuda
+from wsemu.check import around, examine, observers
+from wsemu.crosscheck import Recorder, copied
+from wsemu.kernel import configure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -47,54 +69,55 @@ def example(name: str, **constants: Any) -> ModuleType:
 
 def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...], repeats: int = REPEATS) -> float:
     """The median time of a launch, by events on the device."""
-    cuda = numba_cuda.numba_cuda()
+    device = numba_cuda.numba_cuda()
     launch = numba_cuda.configured(kernel, grid, block)
     with numba_cuda.quiet():
         for _ in range(3):
             launch(*arguments)
-    cuda.synchronize()
+    device.synchronize()
     times = []
     for _ in range(repeats):
-        start, end = cuda.event(), cuda.event()
+        start, end = device.event(), device.event()
         start.record()
         launch(*arguments)
         end.record()
         end.synchronize()
-        times.append(cuda.event_elapsed_time(start, end))
+        times.append(device.event_elapsed_time(start, end))
     return float(np.median(times))
 
 
 def copy_rate() -> float:
     """GB/s of a device-to-device copy, bytes read plus written."""
-    cuda = numba_cuda.numba_cuda()
-    a, b = (cuda.device_array(1 << 28, np.float64) for _ in range(2))
+    device = numba_cuda.numba_cuda()
+    a, b = (device.device_array(1 << 28, np.float64) for _ in range(2))
     times = []
     for _ in range(REPEATS):
-        start, end = cuda.event(), cuda.event()
+        start, end = device.event(), device.event()
         start.record()
         b.copy_to_device(a)
         end.record()
         end.synchronize()
-        times.append(cuda.event_elapsed_time(start, end))
+        times.append(device.event_elapsed_time(start, end))
     return 2 * 8 * (1 << 28) / float(np.median(times)) / 1e6
 
 
-def saxpy_rates(intensity: int = 0, **constants: Any) -> dict[str, float]:
-    """GB/s of the kernels of examples/saxpy.py: 12 bytes an element."""
-    cuda, module = numba_cuda.numba_cuda(), example("saxpy", **constants)
+def saxpy_rates(intensity: int = 0, wanted: tuple[str, ...] = (), **constants: Any) -> dict[str, float]:
+    """GB/s of the kernels of examples/saxpy.py, or those that are wanted: 12 bytes an element."""
+    device, module = numba_cuda.numba_cuda(), example("saxpy", **constants)
     n = CTAS * TILES * module.TILE
-    x, y = (cuda.to_device(np.ones(n, np.float32)) for _ in range(2))
+    x, y = (device.to_device(np.ones(n, np.float32)) for _ in range(2))
     return {
         kernel.__name__: 12 * n / milliseconds(kernel, CTAS, block, (n, np.float32(2), x, y, intensity)) / 1e6
         for kernel, block in module.KERNELS
+        if not wanted or kernel.__name__ in wanted
     }
 
 
 def sgemv_rates(n: int) -> dict[str, float]:
     """GB/s of the versions of examples/sgemv.py: 4 bytes an element of the matrix."""
-    cuda, module = numba_cuda.numba_cuda(), example("sgemv")
-    matrix = cuda.device_array((n, n), np.float32, order="F")
-    x, y = cuda.to_device(np.ones(n, np.float32)), cuda.to_device(np.zeros(n, np.float32))
+    device, module = numba_cuda.numba_cuda(), example("sgemv")
+    matrix = device.device_array((n, n), np.float32, order="F")
+    x, y = device.to_device(np.ones(n, np.float32)), device.to_device(np.zeros(n, np.float32))
     grid, arguments = n // module.COMPUTE_THREADS, (n, np.float32(1), matrix, x, y)
     return {
         name: 4 * n * n / milliseconds(kernel, grid, block, arguments) / 1e6
@@ -108,34 +131,250 @@ def speed() -> dict[str, Any]:
     return found
 
 
+def sweeps() -> dict[str, Any]:
+    """Figures 8 and 9 of the paper: SAXPY over compute intensity, and over the number of DMA warps."""
+    intensity = {str(n): saxpy_rates(n) for n in (0, 4, 8, 16, 32, 64, 128, 256)}
+    warps: dict[str, dict[str, float]] = {"cudadma": {}, "cudadma_double": {}}
+    for threads in (32, 64, 96, 128):  # for x, and as many for y; twice that with two buffers
+        for name, rate in saxpy_rates(0, tuple(warps), DMA_THREADS=threads).items():
+            sets = 4 if name == "cudadma_double" else 2
+            warps[name][str(sets * threads // 32)] = rate
+    return {"intensity": intensity, "warps": warps}
+
+
+# -- counters --------------------------------------------------------------------------------------------------------
+METRICS = {
+    "shared_load_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "shared_store_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+}
+"""counter of a report -> metric of Nsight Compute"""
+
+
+@functools.cache
+def probe(kind: str, width: int) -> Any:
+    """A kernel of one warp that makes one access of `width` bytes at offsets that it is given."""
+    is_shared = kind.startswith("shared")
+
+    @cuda.jit
+    def probe_kernel(offsets, data):  # type: ignore[no-untyped-def]
+        tile = cuda.shared.array(4096, np.uint32, 16)
+        lane = cuda.threadIdx.x
+        offset = offsets[lane]
+        if is_shared:  # what nobody reads the compiler would leave out
+            for word in range(lane, 4096, 32):
+                tile[word] = word
+            cuda.syncwarp()
+        if offset >= 0:
+            if kind == "shared load":
+                ptx.st_bytes(data, 16 * lane, ptx.ld_bytes(tile, offset, width))
+            elif kind == "shared store":
+                ptx.st_bytes(tile, offset, ptx.ld_bytes(data, 16 * lane, width))
+                data[4 * lane] = tile[offset // 4]
+            elif kind == "global load":
+                ptx.st_bytes(data, 16 * lane, ptx.ld_bytes(data, 16384 + offset, width))
+            else:
+                ptx.st_bytes(data, 16384 + offset, ptx.ld_bytes(data, 16 * lane, width))
+
+    return probe_kernel
+
+
+def probes(count: int) -> Iterator[tuple[str, Any, Any, tuple[Any, ...]]]:
+    """(name, kernel, launch, arguments) of random access patterns: strides, permutations, broadcasts, gaps."""
+    random = np.random.default_rng(1)
+    kinds = ("shared load", "shared store", "global load", "global store")
+    for n in range(count):
+        kind, width = kinds[n % 4], (4, 8, 16)[n // 4 % 3]
+        stride, spread = int(random.integers(0, 40)), int(random.integers(1, 200))
+        lanes = random.permutation(32) if n % 3 else np.arange(32)
+        index = lanes * stride if n % 2 else random.integers(0, spread, 32)
+        offsets = (index * width % 16384).astype(np.int64)
+        offsets[random.random(32) < (n % 5 == 0) * 0.3] = -1
+        data = random.integers(0, 1 << 31, 16384, dtype=np.uint32)
+        yield f"{kind} {width} bytes, pattern {n}", probe(kind, width), configure(1, 32), (offsets, data)
+
+
+def counted() -> list[tuple[str, Any, Any, tuple[Any, ...]]]:
+    """What is launched under Nsight Compute: the kernels of all examples, and 100 access patterns."""
+    found = []
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        for e in launches_of(path, SMALL.get(path.stem, [])):
+            found.append((f"{path.stem}: {e.kernel.__name__}", e.kernel, e.configuration, e.before))
+    return found + list(probes(100))
+
+
+COUNTED = 3
+"""times that each kernel is measured: wavefronts differ by a few from run to run"""
+SMALL = {"sgemv": ["512", "all"]}
+
+
+def launches_of(path: Path, arguments: list[str]) -> list[Any]:
+    """One launch of each kernel of a program, emulated."""
+    recorder = Recorder()
+    around.append(recorder)
+    kept, sys.argv = sys.argv, [str(path), *arguments]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(path), run_name="__main__")
+    finally:
+        around.remove(recorder)
+        sys.argv = kept
+    return list({id(e.kernel): e for e in reversed(recorder.emulated)}.values())[::-1]
+
+
+def launch_counted() -> None:
+    """What Nsight Compute runs."""
+    for _, kernel, configuration, arguments in counted() * COUNTED:
+        numba_cuda.launch(
+            kernel, configuration.grid, configuration.block, copied(arguments),
+            dynamic_shared=configuration.dynamic_shared,
+        )  # fmt: skip
+
+
+def counters() -> dict[str, Any]:
+    """What the emulator predicts beside what the hardware counted."""
+    command = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
+    own = [sys.executable, str(Path(__file__)), "--launch-counted"]
+    said = subprocess.run([*command, *own], capture_output=True, text=True, check=False, timeout=500)
+    lines = said.stdout.splitlines()
+    start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return {"error": (said.stdout + said.stderr)[-2000:]}
+    measured: dict[str, dict[str, float]] = {}
+    names = {metric: counter for counter, metric in METRICS.items()}
+    for row in csv.DictReader(lines[start:]):
+        if row["Metric Name"] in names:
+            value = float(row["Metric Value"].replace(",", ""))
+            measured.setdefault(row["ID"], {})[names[row["Metric Name"]]] = value
+    rows = []
+    wanted, runs = counted(), list(measured.values())
+    for n, (name, kernel, configuration, arguments) in enumerate(wanted):
+        counts = [run for k, run in enumerate(runs) if k % len(wanted) == n]
+        if not counts:
+            break
+        report = examine(kernel, configuration, copied(arguments), settings.current())
+        predicted = {counter: getattr(report.counters, counter) for counter in METRICS}
+        found = {counter: sorted({int(run[counter]) for run in counts}) for counter in METRICS}
+        equal = all(predicted[counter] in found[counter] for counter in METRICS)
+        rows.append({"name": name, "predicted": predicted, "measured": found, "equal": equal})
+    return {
+        "kernels": len(rows),
+        "launched": len(measured),
+        "equal": sum(row["equal"] for row in rows),
+        "unequal": [row for row in rows if not row["equal"]],
+    }
+
+
+# -- NVIDIA's checkers -----------------------------------------------------------------------------------------------
+CORRECT = (
+    "producer_consumer arrive_is_no_wait barriers_of_two_groups both_sides_arrive consumer_laps_producer "
+    "different_trip_counts sgemv_both_single no_empty_wait no_wait_between_rounds store_after_arrive "
+    "two_pipelines_one_id neighbour_without_syncwarp transpose_through_a_tile early_return three_warps"
+).split()
+BROKEN = (
+    "race/no_empty_wait race/no_loop_back_barrier race/two_tiles_no_empty_wait race/wrong_stage_index "
+    "race/store_after_arrive race/histogram_without_atomics race/shared_sum_of_two_warps race/ctas_write_one_array "
+    "race/stencil_in_place intra-warp-race/neighbour_without_syncwarp barrier-recycling/no_wait_between_rounds "
+    "deadlock/last_arrive_missing deadlock/crossed_barriers count-mismatch/counts_differ "
+    "uninitialized-read/sum_without_a_start"
+).split()
+TOOLS = ("racecheck", "synccheck")
+
+
+def run_program(path: str) -> None:
+    """What NVIDIA's checkers run: a program whose launches go to the GPU, unchecked."""
+
+    def on_gpu(kernel: Any, c: Any, arguments: Any, run: Any) -> Any:
+        numba_cuda.launch(kernel, c.grid, c.block, tuple(arguments), dynamic_shared=c.dynamic_shared)
+        return SimpleNamespace(verdict="verified")
+
+    observers.append(lambda report: None)
+    around.append(on_gpu)
+    sys.argv = [path]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except (AssertionError, SystemExit) as wrong:
+        print(f"wrong result: {wrong}")
+
+
+def sanitized(path: Path, tool: str) -> tuple[str, float]:
+    """What a tool of compute-sanitizer says of a program, in a few words, and the seconds it took."""
+    own = [sys.executable, str(Path(__file__)), "--program", str(path)]
+    started = time.perf_counter()
+    child = subprocess.Popen(
+        ["compute-sanitizer", "--tool", tool, *own],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said = child.communicate(timeout=60)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return "hangs", time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    summary = [line for line in said.splitlines() if "SUMMARY" in line]
+    return (summary[-1].partition("SUMMARY:")[2].strip() if summary else said[-200:]), seconds
+
+
+def sanitizer() -> dict[str, Any]:
+    """30 programs: what they are, what wsemu says, what racecheck and synccheck say."""
+    paths = [(ROOT / "tests" / "pass" / f"{name}.py", True) for name in CORRECT]
+    paths += [(ROOT / "tests" / "fail" / f"{name}.py", False) for name in BROKEN]
+    jobs = [(path, tool) for path, _ in paths for tool in TOOLS if path.is_file()]
+    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 2)) as pool:
+        found = dict(zip(jobs, pool.map(lambda job: sanitized(*job), jobs), strict=True))
+    rows = []
+    for path, right in paths:
+        started = time.perf_counter()
+        said = subprocess.run([sys.executable, "-m", "wsemu.cli", "check", str(path)], capture_output=True, text=True)
+        seconds = time.perf_counter() - started
+        row: dict[str, Any] = {"program": path.stem, "correct": right}
+        row["wsemu"] = {0: "verified", 1: "failed", 3: "incomplete"}.get(said.returncode, said.stderr[-200:])
+        row["codes"] = sorted(set(re.findall(r"^(?:error|warning)\[(.*?)\]", said.stdout, re.MULTILINE)))
+        row["wsemu_seconds"] = seconds
+        for tool in TOOLS:
+            row[tool], row[f"{tool}_seconds"] = found.get((path, tool), ("", 0.0))
+        rows.append(row)
+    return {"programs": rows}
+
+
 def about() -> dict[str, str]:
     """Date, card and versions."""
     import numba
 
     import wsemu
 
-    cuda = numba_cuda.numba_cuda()
-    name = cuda.get_current_device().name
+    device = numba_cuda.numba_cuda()
+    name = device.get_current_device().name
     return {
         "date": time.strftime("%Y-%m-%d"),
         "card": name.decode() if isinstance(name, bytes) else str(name),
-        "numba-cuda": cuda.__version__ if hasattr(cuda, "__version__") else "",
+        "numba-cuda": device.__version__ if hasattr(device, "__version__") else "",
         "numba": numba.__version__,
         "wsemu": wsemu.__version__,
     }
 
 
-PARTS = {"speed": speed}
+PARTS = {"speed": speed, "sweeps": sweeps, "counters": counters, "sanitizer": sanitizer}
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--launch-counted"]:
+        return launch_counted()
+    if sys.argv[1:2] == ["--program"]:
+        return run_program(sys.argv[2])
     chosen = sys.argv[1:] or list(PARTS)
-    results = {"about": gpu_process.call(about, 120)}
-    for part in chosen:
-        results[part] = gpu_process.call(PARTS[part], 600)
-        print(json.dumps({part: results[part]}, indent=1, default=str))
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
+    for part in chosen:
+        found = gpu_process.call(PARTS[part], 580)
+        text = json.dumps({"about": gpu_process.call(about, 120), **found}, indent=1, default=str)
+        (RESULTS / f"gpu_{part}.json").write_text(text + "\n")
+        print(part, text)
+    return None
 
 
 if __name__ == "__main__":

@@ -177,6 +177,19 @@ def test_b11_arrivals_left_at_the_end_are_harmless():
 def halves_at_two_barriers(out):
     thread = cuda.threadIdx.x
     if thread % 32 < 16:
+        out[thread] = 3
+        ptx.bar_sync(1, 64)
+        out[thread] += 1
+    else:
+        out[thread + 64] = thread
+        ptx.bar_sync(2, 64)
+        out[thread + 64] *= 3
+
+
+@cuda.jit
+def predicated_barriers(out):
+    thread = cuda.threadIdx.x
+    if thread % 32 < 16:
         ptx.bar_sync(1, 64)
     else:
         ptx.bar_sync(2, 64)
@@ -194,7 +207,11 @@ def halves_at_two_places(out):
 
 
 def test_b12_an_aligned_barrier_needs_the_whole_warp():
-    assert seen(halves_at_two_barriers, 64, numbers(64))[0] == ILLEGAL
+    assert seen(halves_at_two_barriers, 64, numbers(128))[0] == ILLEGAL
+
+
+def test_b12_without_other_code_in_the_branches_the_compiler_makes_two_predicated_barriers_one_after_the_other():
+    assert seen(predicated_barriers, 64, numbers(64))[1].all()
 
 
 def test_b12_the_other_form_may_be_reached_from_two_places():
