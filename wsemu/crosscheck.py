@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wsemu import settings
 from wsemu.bytecode import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
-from wsemu.check import compiled, examine
+from wsemu.check import as_declared, compiled, examine
 from wsemu.errors import UsageError, WsemuError
 from wsemu.finding import Report
 from wsemu.kernel import LaunchConfiguration, configure
@@ -143,7 +143,8 @@ def crosscheck(
 
 def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> Emulated:
     """Run a launch on the emulator, on copies of its arguments."""
-    before, after = copied(arguments), copied(arguments)
+    before = copied(as_declared(kernel, arguments))
+    after = copied(before)
     report = examine(kernel, configuration, after, settings.current())
     return Emulated(kernel, configuration, before, after, report)
 
@@ -160,12 +161,18 @@ def compare(
     """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
     from wsemu.backends import gpu_process
 
-    wanted = [e for e in emulated if force or e.report.verdict == "verified"]
-    jobs = [gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches) for e in wanted]
+    wanted = [force or e.report.verdict == "verified" for e in emulated]
+    jobs = [
+        gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches)
+        for e, sent in zip(emulated, wanted, strict=True)
+        if sent
+    ]
     if jobs:
         require_gpu()
-    found = dict(zip(map(id, wanted), gpu_process.run(jobs, seconds, children), strict=True))
-    return [_judge(e, found.get(id(e)), launches, ulps) for e in emulated]
+    results = iter(gpu_process.run(jobs, seconds, children))
+    return [
+        _judge(e, next(results) if sent else None, launches, ulps) for e, sent in zip(emulated, wanted, strict=True)
+    ]
 
 
 def require_gpu() -> None:
@@ -199,8 +206,8 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
                 Difference(
                     array=names[k],
                     index=index,
-                    emulated=repr(ours[index].item()),
-                    gpu=repr(gpu[index].item()),
+                    emulated=str(ours[index]),
+                    gpu=str(gpu[index]),
                     ulps=None if distance is None else int(distance[flat]),
                     place=_stored_at(program, names[k]),
                 )
@@ -267,7 +274,7 @@ class Recorder:
 
     def __call__(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Any) -> Report:
         """Run a launch, and keep its arguments before and after."""
-        before = copied(arguments)
+        before = copied(as_declared(kernel, arguments))
         report: Report = run()
         self.emulated.append(Emulated(kernel, configuration, before, copied(arguments), report))
         return report

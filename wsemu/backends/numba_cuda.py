@@ -210,6 +210,7 @@ def launch(
     kernel: Kernel, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0
 ) -> None:
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
+    numba_cuda()
     prepare(arguments)
     with quiet():
         configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
