@@ -12,13 +12,11 @@ that fails, a replay by the reference interpreter tells which lane stored what.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu import transfer
 from wsemu.bytecode import SEGMENT_SHIFT, SHARED
 from wsemu.finding import Finding
 from wsemu.places import lanes_text
@@ -36,7 +34,7 @@ def examine(run: Run, places: Places) -> list[Finding]:
     job = run.job
     if places.outcome.status != "done":
         return []  # what it did not write, it was kept from
-    accesses = transfer.pattern_accesses(job, places.program, places.outcome)
+    accesses = run.accesses(places)
     image, wanted = job.image(run.before)
     wrong = np.flatnonzero(run.dst != image)
     stored = sum(size * places.outcome.accesses[pc].lanes for pc, kind, size in accesses if kind == "store")
@@ -48,11 +46,8 @@ def examine(run: Run, places: Places) -> list[Finding]:
 
 def _by_bytes(run: Run, places: Places) -> list[Finding]:
     """Accesses of less than a word: three more runs number each byte of the source, one byte of the number each."""
-    from wsemu import settings
-
     for plane in range(3):
-        again = transfer.fill(run.job, plane)
-        transfer.launch(again, places.outcome.arch, settings.current())
+        again = run.again(plane, places.outcome.arch)
         wrong = np.flatnonzero(again.dst != run.job.image(again.before)[0])
         if wrong.size:
             return _explain(run, places, wrong)
@@ -74,7 +69,7 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
     spilled: list[Stored] = []
     again: list[tuple[Stored, int]] = []
     segment = SHARED if not job.scatter else _segment(places, "dst")
-    for store in transfer.replay(job):
+    for store in run.stores():
         offset = store.address & _OFFSET
         part = slice(offset, offset + store.size)
         inside = store.address >> SEGMENT_SHIFT == segment and 0 <= offset <= job.sizes[1] - store.size
@@ -133,7 +128,7 @@ def _missed(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray
     if misplaced.size:
         byte = int(misplaced[0])
         notes.append(f"{_element(run, byte)} holds {_origin(run, byte)}")
-    pcs = [pc for pc, kind, _ in transfer.pattern_accesses(job, places.program, places.outcome) if kind == "store"]
+    pcs = [pc for pc, kind, _ in run.accesses(places) if kind == "store"]
     label = "the last store of the transfer" if pcs else ""
     site = places.site(pcs[-1], label) if pcs else None
     return Finding(
@@ -190,11 +185,4 @@ def _who(store: Stored) -> str:
 
 
 def _told(run: Run) -> str:
-    """The pattern, without what stands at its default."""
-    pattern = run.job.pattern
-    said = [
-        f"{part.name}={value!r}"
-        for part in dataclasses.fields(pattern)
-        if (value := getattr(pattern, part.name)) != part.default
-    ]
-    return f"the transfer: {type(pattern).__name__}({', '.join(said)})"
+    return f"the transfer: {run}"

@@ -54,6 +54,8 @@ class CudaDMAIndirect(Transfer):
         rules.multiple(self, "element_bytes", self.alignment, "the alignment")
         rules.multiple(self, "elements", 1)
         rules.stride(self, "dense_stride", self.alignment)
+        if self.scatter and self.load == "nc":
+            raise UsageError("load is 'nc', but the source of a scatter is shared memory: leave load out")
         if self.dense_stride and self.dense_stride < self.element_bytes and not self.scatter:
             raise UsageError(
                 f"dense_stride is {self.dense_stride}, element_bytes {self.element_bytes}: elements would overlap; "

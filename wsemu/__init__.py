@@ -19,13 +19,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wsemu import cuda as cuda
     from wsemu import ptx as ptx
+    from wsemu import strategies as strategies
     from wsemu.check import check as check
+    from wsemu.crosscheck import crosscheck as crosscheck
     from wsemu.errors import CheckFailed as CheckFailed
     from wsemu.errors import KernelError as KernelError
     from wsemu.errors import UnsupportedError as UnsupportedError
     from wsemu.errors import UsageError as UsageError
     from wsemu.finding import Finding as Finding
     from wsemu.finding import Report as Report
+    from wsemu.transfer import TransferCase as TransferCase
     from wsemu.transfer import check_transfer as check_transfer
 
 __version__ = "0.1.0"
@@ -35,18 +38,23 @@ _HOME = {
     "Finding": "wsemu.finding",
     "KernelError": "wsemu.errors",
     "Report": "wsemu.finding",
+    "TransferCase": "wsemu.transfer",
     "UnsupportedError": "wsemu.errors",
     "UsageError": "wsemu.errors",
     "check": "wsemu.check",
     "check_transfer": "wsemu.transfer",
+    "crosscheck": "wsemu.crosscheck",
     "cuda": "wsemu.cuda",
     "ptx": "wsemu.ptx",
+    "strategies": "wsemu.strategies",
 }
 """public name -> the module that defines it (or is it)"""
 
 __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check",
     "check_transfer",
+    "crosscheck",
+    "TransferCase",
     "Report",
     "Finding",
     "CheckFailed",
@@ -55,6 +63,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "UnsupportedError",
     "cuda",
     "ptx",
+    "strategies",
     "__version__",
 ]
 
@@ -64,7 +73,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module `wsemu` has no attribute `{name}`")
     module = importlib.import_module(home)
-    value = module if home == f"wsemu.{name}" and name != "check" else getattr(module, name)
+    value = module if home == f"wsemu.{name}" and name not in _FUNCTIONS else getattr(module, name)
     globals()[name] = value
     return value
 
@@ -73,12 +82,16 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+_FUNCTIONS = ("check", "crosscheck")
+"""functions in a module of the same name"""
+
+
 class _Package(ModuleType):
     """Keeps `wsemu.check` the function: importing the submodule of that name would otherwise replace it."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "check" and isinstance(value, ModuleType):
-            value = value.check
+        if name in _FUNCTIONS and isinstance(value, ModuleType):
+            value = getattr(value, name)
         super().__setattr__(name, value)
 
 

@@ -8,13 +8,13 @@ kernel: patterns that differ in sizes, strides and threads alone share one compi
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wsemu import cuda, settings
+from wsemu import cuda, ptx, settings
 from wsemu.bytecode import NAMES, OPERATIONS, access_shape
 from wsemu.errors import UsageError
 from wsemu.kernel import Kernel, configure, jit
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wsemu.bytecode import Program
     from wsemu.finding import Finding, Report
-    from wsemu.outcome import Outcome, Stored
+    from wsemu.outcome import Stored
     from wsemu.places import Places
 
 BLANK = 0
@@ -43,11 +43,9 @@ def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
         tile = cuda.shared.array(0, np.uint32, 16)
         thread, threads = cuda.threadIdx.x, cuda.blockDim.x
         computes = pattern.first_compute_thread <= thread < pattern.first_compute_thread + pattern.compute_threads
-        for word in range(thread, tile.size, threads):
-            if scatter:
-                tile[word] = src[word]
-            else:
-                tile[word] = np.uint32(BLANK)
+        initial = src if scatter else dst
+        for byte in range(16 * thread, 4 * tile.size, 16 * threads):
+            ptx.st_bytes(tile, byte, ptx.ld_bytes(initial, byte, 16))
         cuda.syncthreads()
         if pattern.specialized and computes:
             pattern.start_async_dma()
@@ -70,8 +68,9 @@ def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
         if not pattern.specialized:
             cuda.syncthreads()
         if computes and not scatter:
-            for word in range(thread - pattern.first_compute_thread, tile.size, pattern.compute_threads):
-                dst[word] = tile[word]
+            first = 16 * (thread - pattern.first_compute_thread)
+            for byte in range(first, 4 * tile.size, 16 * pattern.compute_threads):
+                ptx.st_bytes(dst, byte, ptx.ld_bytes(tile, byte, 16))
 
     return jit(run, device=True)
 
@@ -99,13 +98,50 @@ def _with_constants(pattern: Any, two_phase: bool, indexed: bool, scatter: bool)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One transfer to be run: the pattern, where it begins, and what it should do."""
+class TransferCase:
+    """One transfer as a value: what `wsemu.strategies` draws and `check_transfer` runs.
+
+    As text it is the call that makes it.
+    """
 
     pattern: Any
+    index: Any = None
+    """the indices of an indirect transfer, a sequence of ints"""
+    src_offset: int = 0
+    """bytes from a 16-byte boundary to where the source begins"""
+    dst_offset: int = 0
+    """the same of the destination"""
+    two_phase: bool = False
+    """`start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`"""
+    constants: bool = False
+    """the pattern's numbers are compiled in, not passed"""
+
+    def __repr__(self) -> str:
+        return spelled(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The same for Hypothesis and IPython, which would print every field."""
+        printer.text(spelled(self))
+
+
+def spelled(value: Any) -> str:
+    """A dataclass as the call that makes it, without what stands at its default."""
+    if not is_dataclass(value):
+        return repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    said = []
+    for part in fields(value):
+        given = getattr(value, part.name)
+        if part.default is MISSING or isinstance(given, np.ndarray) or given != part.default:
+            said.append(f"{part.name}={spelled(given)}")
+    return f"{type(value).__name__}({', '.join(said)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A transfer to be run: where it lies in its arrays, and what it should do."""
+
+    case: TransferCase
     index: npt.NDArray[Any] | None
-    two_phase: bool
-    constants: bool
     moves: Sequence[tuple[int, int, int]]
     """(offset in the source, offset in the destination, bytes), from where the transfer begins"""
     first_src: int
@@ -115,19 +151,23 @@ class Job:
     """bytes of source and destination"""
 
     @property
+    def pattern(self) -> Any:
+        return self.case.pattern
+
+    @property
     def scatter(self) -> bool:
         """From shared to global memory."""
         return bool(getattr(self.pattern, "scatter", False))
 
     @property
     def kernel(self) -> Kernel:
-        options = self.two_phase, self.index is not None, self.scatter
-        return _with_constants(self.pattern, *options) if self.constants else _with_values(*options)
+        options = self.case.two_phase, self.index is not None, self.scatter
+        return _with_constants(self.pattern, *options) if self.case.constants else _with_values(*options)
 
     def arguments(self, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tuple[Any, ...]:
         index = np.zeros(1, np.int64) if self.index is None else self.index
         rest = (src, dst, index, self.first_src // 4, self.first_dst // 4)
-        return rest if self.constants else (self.pattern, *rest)
+        return rest if self.case.constants else (self.pattern, *rest)
 
     def threads(self) -> int:
         """Of the CTA."""
@@ -151,26 +191,20 @@ class Job:
         return program.spans[program.span_of[pc]].file != HARNESS
 
 
-def job(
-    pattern: Any,
-    index: Any = None,
-    src_offset: int = 0,
-    dst_offset: int = 0,
-    two_phase: bool = False,
-    constants: bool = False,
-) -> Job:
-    """A transfer of `pattern` that begins `src_offset` and `dst_offset` bytes after a 16-byte boundary."""
+def job(case: TransferCase) -> Job:
+    """What `case` says, laid out in arrays; UsageError where its parts do not fit together."""
+    pattern, index = case.pattern, case.index
     if not hasattr(pattern, "moves") or not hasattr(pattern, "transfer"):
         raise UsageError(
             f"{type(pattern).__name__} does not say what it transfers: write `moves()`, a list of (offset in the "
             "source, offset in the destination, bytes), and `transfer(self, thread, src, dst)`"
         )
-    if two_phase and not hasattr(pattern, "prefetch"):
+    if case.two_phase and not hasattr(pattern, "prefetch"):
         raise UsageError(f"{type(pattern).__name__} has no two phases: leave out two_phase=True")
     indexed = index is not None or hasattr(pattern, "dense_bytes")
     moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
     places = []
-    for name, offset, end in (("src_offset", src_offset, 0), ("dst_offset", dst_offset, 1)):
+    for name, offset, end in (("src_offset", case.src_offset, 0), ("dst_offset", case.dst_offset, 1)):
         alignment = getattr(pattern, "alignment", 4)
         if offset < 0 or offset % alignment:
             near = -(-max(offset, 0) // alignment) * alignment
@@ -181,7 +215,7 @@ def job(
         places.append((first, _up(first + max(high, 0)) + _GUARD))
     (first_src, src_size), (first_dst, dst_size) = places
     made = None if index is None else np.ascontiguousarray(index)
-    return Job(pattern, made, two_phase, constants, moves, first_src, first_dst, (src_size, dst_size))
+    return Job(case, made, moves, first_src, first_dst, (src_size, dst_size))
 
 
 def _checked(pattern: Any, index: Any) -> npt.NDArray[Any]:
@@ -189,6 +223,8 @@ def _checked(pattern: Any, index: Any) -> npt.NDArray[Any]:
     if index is None:
         raise UsageError(f"index is missing: give index=, {pattern.elements} numbers of elements")
     made = np.asarray(index)
+    if not made.size:
+        made = made.astype(np.int64)
     if made.dtype.kind not in "iu" or made.ndim != 1:
         raise UsageError(f"index is of {made.dtype} with {made.ndim} dimensions: give a one-dimensional array of ints")
     if len(made) < pattern.elements:
@@ -218,6 +254,43 @@ class Run:
     def arguments(self) -> tuple[Any, ...]:
         return self.job.arguments(self.src.view(np.uint32), self.dst.view(np.uint32))
 
+    def again(self, plane: int, arch: str) -> Run:
+        """Another run of the job, in which every byte of the source holds one of the three bytes of its number."""
+        run = fill(self.job, plane)
+        launch(run, arch, settings.current())
+        return run
+
+    def accesses(self, places: Places) -> list[tuple[int, str, int]]:
+        """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses to shared and global memory that
+        were executed."""
+        program = places.program
+        found: list[tuple[int, str, int]] = []
+        for pc, access in places.outcome.accesses.items():
+            name = NAMES[int(program.code[pc, 0])]
+            if (access.wavefronts or access.sectors) and self.job.from_pattern(program, pc):
+                found.append((pc, OPERATIONS[name].kind, access_shape(name)[1]))
+        return found
+
+    def stores(self) -> list[Stored]:
+        """Every lane's stores of the pattern in a run of the job, from the reference interpreter."""
+        from wsemu import reference
+        from wsemu.binding import bind
+        from wsemu.check import compiled
+        from wsemu.outcome import TraceRequest
+
+        job, arguments = self.job, fill(self.job).arguments()
+        program, names, _ = compiled(job.kernel, arguments, settings.current().fma)
+        rows, memory, _ = bind(program, arguments, names)
+        outcome = reference.run(
+            program, (1, 1, 1), (job.threads(), 1, 1), rows, memory.segments, dynamic_shared=job.shared_bytes,
+            races=False, recycling=False, initialised=False, trace=TraceRequest(stores=True),
+        )  # fmt: skip
+        assert outcome.trace is not None
+        return [store for store in outcome.trace.stores if job.from_pattern(program, store.pc)]
+
+    def __str__(self) -> str:
+        return spelled(self.job.case)
+
 
 def fill(job: Job, plane: int | None = None) -> Run:
     """Arrays for a job: every word of the source is numbered, from 1 (below 2**32 of them); or every byte holds one
@@ -246,14 +319,23 @@ def check_transfer(
     `pattern` is one of `wsemu.patterns`, or a `CudaDMACustom` with `moves()`; `index` has the indices of an indirect
     one.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
     `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers in
-    instead of passing them.  UsageError where a transfer has no room in shared memory.
+    instead of passing them.  A `TransferCase` holds all of these: give it alone, in place of the pattern.
+    UsageError where a transfer has no room in shared memory.
     """
-    work = job(pattern, index, src_offset, dst_offset, two_phase, constants)
+    case = pattern
+    if not isinstance(pattern, TransferCase):
+        case = TransferCase(pattern, index, src_offset, dst_offset, two_phase, constants)
+    elif index is not None or src_offset or dst_offset or two_phase or constants:
+        raise UsageError(
+            "a TransferCase has its own index, offsets, phases and constants: change it with `dataclasses.replace`"
+        )
+    work = job(case)
     chosen = settings.current()
     if engine is not None:
         chosen = replace(chosen, engine=engine)
     from wsemu.checkers import transfer
 
+    configure(1, work.threads(), 0, work.shared_bytes, arch=arch)  # before there are arrays
     run = fill(work)
     return launch(run, arch, chosen, lambda places: transfer.examine(run, places))
 
@@ -266,35 +348,6 @@ def launch(
 
     configuration = configure(1, run.job.threads(), 0, run.job.shared_bytes, arch=arch)
     return examine(run.job.kernel, configuration, run.arguments(), chosen, more=more)
-
-
-def replay(job: Job) -> list[Stored]:
-    """Every lane's stores of the pattern in a run of the job, from the reference interpreter."""
-    from wsemu import reference
-    from wsemu.binding import bind
-    from wsemu.check import compiled
-    from wsemu.outcome import TraceRequest
-
-    run = fill(job)
-    program, names, _ = compiled(job.kernel, run.arguments(), settings.current().fma)
-    rows, memory, _ = bind(program, run.arguments(), names)
-    outcome = reference.run(
-        program, (1, 1, 1), (job.threads(), 1, 1), rows, memory.segments, dynamic_shared=job.shared_bytes,
-        races=False, recycling=False, initialised=False, trace=TraceRequest(stores=True),
-    )  # fmt: skip
-    assert outcome.trace is not None
-    return [store for store in outcome.trace.stores if job.from_pattern(program, store.pc)]
-
-
-def pattern_accesses(job: Job, program: Program, outcome: Outcome) -> list[tuple[int, str, int]]:
-    """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses to shared and global memory that were
-    executed."""
-    found: list[tuple[int, str, int]] = []
-    for pc, access in outcome.accesses.items():
-        name = NAMES[int(program.code[pc, 0])]
-        if (access.wavefronts or access.sectors) and job.from_pattern(program, pc):
-            found.append((pc, OPERATIONS[name].kind, access_shape(name)[1]))
-    return found
 
 
 # -- plan ------------------------------------------------------------------------------------------------------------
@@ -323,9 +376,7 @@ class Plan:
 
     def __str__(self) -> str:
         p = self.pattern
-        what = (
-            f"{p.dma_threads} DMA threads, {p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
-        )
+        what = f"{p.dma_threads} DMA threads, {p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
         lines = [f"{type(p).__name__}: {what}"]
         header = ["way", "elements", "bytes", "lanes", "at a time", "steps"]
         rows = [[str(part[name]) for name in header] for part in self.parts]
@@ -344,13 +395,13 @@ class Plan:
 def plan(pattern: Any, arch: str = "sm_90") -> Plan:
     """The plan of a transfer that begins at a 16-byte boundary on both ends; an indirect one with indices in order."""
     index = np.arange(pattern.elements) if hasattr(pattern, "dense_bytes") else None
-    run = fill(job(pattern, index))
+    run = fill(job(TransferCase(pattern, index)))
     loads: dict[int, int] = {}
     stores: dict[int, int] = {}
     costs = [0, 0, 0, 0]
 
     def count(places: Places) -> list[Finding]:
-        for pc, kind, size in pattern_accesses(run.job, places.program, places.outcome):
+        for pc, kind, size in run.accesses(places):
             access = places.outcome.accesses[pc]
             counts = loads if kind == "load" else stores
             if places.program.array_of[pc] == "index":
