@@ -46,8 +46,8 @@ _ADVICE = {
         "assign `{element}` in this thread before it is read, on every path that leads here",
     ),
     "global": (
-        "the launch takes {array} as uninitialized; what the array held was read here",
-        "store to `{element}` earlier in this launch, or leave the array out of `uninitialized`",
+        "nothing has written to {array} before this launch; what it held was read here",
+        "store to `{element}` earlier in this launch, or fill the array before it, as `cuda.to_device` does",
     ),
 }
 """note and help by memory"""

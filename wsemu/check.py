@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wsemu import settings
 from wsemu.bytecode import Program
 from wsemu.codes import checkers_named, finding_codes
-from wsemu.errors import CheckFailed, UsageError
+from wsemu.errors import CheckFailed, UsageError, WsemuError
 from wsemu.kernel import LaunchConfiguration, configure
 from wsemu.limits import limits
 from wsemu.places import BoundArray, Places
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 observers: list[Callable[[Report], None]] = []
 """called with the report of every launch; while there are any, a failed launch does not raise"""
+
+
+refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
+"""called with a launch that could not be made and why; where one says True the program goes on without the launch"""
 
 
 class Compiled(NamedTuple):
@@ -114,6 +118,16 @@ def check(
     return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
 
 
+def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the signatures of the kernel want them."""
+    declared = getattr(kernel, "declared", ())
+    if not declared:
+        return arguments
+    from wsemu.signatures import fit
+
+    return fit(declared, arguments, kernel.__name__, _match_arguments(kernel.py_func, arguments))
+
+
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
     """Names as a tuple; a bare string is taken for a mistake."""
     if isinstance(given, str):
@@ -127,7 +141,13 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
     def run() -> Report:
         return examine(kernel, configuration, arguments, settings.current())
 
-    report = around[-1](kernel, configuration, arguments, run) if around else run()
+    try:
+        report = around[-1](kernel, configuration, arguments, run) if around else run()
+    except WsemuError as error:
+        answers = [tell(kernel, configuration, error) for tell in refused]
+        if not any(answers):
+            raise
+        return
     if report.verdict == "failed" and not observers:
         raise CheckFailed(report)
 
@@ -149,6 +169,7 @@ def examine(
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
     if chosen.budget < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    arguments = as_declared(kernel, arguments)
     program, names, notes = compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
     if chosen.engine == "vm":
@@ -157,8 +178,12 @@ def examine(
         native.compiled()  # once per installation it takes seconds, which are not this launch's
     started = time.perf_counter()
     rows, memory, bound = bind(program, arguments, names)
-    blank = _segments(uninitialized, bound)
+    unwritten = [name for name, value in zip(names, arguments, strict=True) if getattr(value, "blank", False) is True]
+    blank = _segments((*uninitialized, *unwritten), bound)
     outcome, trace = _run(program, configuration, rows, memory.segments, bound, chosen, workers, blank)
+    for name, value in zip(names, arguments, strict=True):
+        if name in unwritten:
+            value.blank = False
     places = Places(program, configuration.grid, configuration.block, outcome, bound, address_rows(program, rows))
     report = judge(configuration, places, notes, trace, chosen, started, more)
     for observer in observers:

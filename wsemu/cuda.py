@@ -113,14 +113,19 @@ _LIBDEVICE = {
     f"{name}({f.parameters})": f"{f.operation.lstrip('=')} of {', '.join(f.operands)}, as {f.result}."
     for name, f in libdevice_table.TABLE.items()
 }
+cg = Namespace("cuda.cg", "Cooperative groups: not modelled.", functions("cuda", "cg", {
+    "this_grid()": "The group of all threads of the grid.",
+}))  # fmt: skip
+
 libdevice = Namespace("cuda.libdevice", "NVIDIA's device library.", functions("cuda", "libdevice", _LIBDEVICE))
 
-types = Namespace("cuda.types", "Number types by Numba's names.", {
+_TYPES = {
     name: ScalarType(name.replace("boolean", "bool")) for name in (
         "boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
         "float16", "float32", "float64", "complex64", "complex128",
     )
-})  # fmt: skip
+}  # fmt: skip
+types = Namespace("cuda.types", "Number types by Numba's names.", _TYPES)
 
 _PREFIXES = {
     **{
@@ -150,36 +155,30 @@ def jit(signature: Any = None, /, **options: Any) -> Any:
     return kernel.jit(signature, **options)
 
 
+def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool = False, abi: str = "numba") -> Any:
+    """A function that is not Python: a kernel that calls it is not modelled."""
+    return KernelFunction("declare_device", f"{name}(*arguments)", "A function in CUDA C++ or PTX.")
+
+
+def vectorize(*arguments: Any, **options: Any) -> Any:
+    """Not modelled: raises UnsupportedError."""
+    from wsemu import takeover
+
+    return takeover.refuse_vectorize(*arguments, **options)
+
+
+guvectorize = vectorize
+
+
 HOST = frozenset(
-    [
-        "as_cuda_array",
-        "close",
-        "current_context",
-        "defer_cleanup",
-        "detect",
-        "device_array",
-        "device_array_like",
-        "event",
-        "event_elapsed_time",
-        "get_current_device",
-        "gpus",
-        "is_available",
-        "is_cuda_array",
-        "managed_array",
-        "mapped_array",
-        "mapped_array_like",
-        "pinned",
-        "pinned_array",
-        "pinned_array_like",
-        "profile_start",
-        "profile_stop",
-        "profiling",
-        "select_device",
-        "stream",
-        "default_stream",
-        "synchronize",
-        "to_device",
-    ]
+    """
+    CudaAPIError CudaDriverError CudaSupportError In InOut Out as_cuda_array close current_context default_stream
+    defer_cleanup detect device_array device_array_like event event_elapsed_time external_stream
+    from_cuda_array_interface get_current_device gpus is_available is_cuda_array is_float16_supported
+    is_supported_version legacy_default_stream list_devices managed_array mapped mapped_array mapped_array_like
+    per_thread_default_stream pinned pinned_array pinned_array_like profile_start profile_stop profiling runtime
+    select_device stream synchronize to_device
+    """.split()
 )
 """names that `wsemu.host` provides"""
 
@@ -193,6 +192,16 @@ def __getattr__(name: str) -> Any:
         from wsemu import host
 
         return getattr(host, name)
+    if name in ("reduce", "Reduce"):
+        from wsemu.reduction import Reduce
+
+        return Reduce
+    if name == "random":
+        from wsemu import xoroshiro
+
+        return xoroshiro
+    if name in _TYPES:
+        return _TYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(unknown("module `wsemu.cuda`", name, __dir__()))
@@ -201,4 +210,5 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     public = (name for name in globals() if not name.startswith("_") and name[0].islower())
     plumbing = {"annotations", "functions", "libdevice_table", "unknown"}
-    return sorted({*_FUNCTIONS, *VECTORS, *HOST, *public} - plumbing)
+    lazy = {"Reduce", "reduce", "random", *_TYPES}
+    return sorted({*_FUNCTIONS, *VECTORS, *HOST, *public, *lazy} - plumbing)

@@ -652,7 +652,7 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
 
 def _worst(machines: list[Machine], number: int) -> Pattern | None:
     """The costliest execution that any machine kept, of the first CTA that has it."""
-    kept = [pattern for pattern in (m.patterns[number] for m in machines) if pattern["cost"]]
+    kept = [m.patterns[number] for m in machines if m.patterns["cost"][number]]
     if not kept:
         return None
     worst = max(kept, key=lambda pattern: (int(pattern["cost"]), -int(pattern["cta"])))

@@ -168,6 +168,8 @@ class Report(_Data):
     counters: Counters = Counters()
     notes: list[str] = []
     """about the launch as a whole, such as why it is incomplete"""
+    reasons: list[str] = []
+    """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
     """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
     seconds: float = 0.0

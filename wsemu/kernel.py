@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType
 
+    from wsemu.signatures import Declared
+
 Dimensions = tuple[int, int, int]
 OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
@@ -123,16 +125,25 @@ def _too_large(name: str, extents: Dimensions, most: Dimensions, arch: str) -> s
 class Kernel:
     """A function of the kernel dialect: `kernel[grid, block](*arguments)` launches it, checked.
 
-    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given.
+    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given,
+    `declared` the signatures among it.
     """
 
     __wrapped__: FunctionType
 
-    def __init__(self, py_func: FunctionType, *, device: bool = False, options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        py_func: FunctionType,
+        *,
+        device: bool = False,
+        options: dict[str, Any] | None = None,
+        declared: tuple[Declared, ...] = (),
+    ) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self.device = device
         self.options = options or {}
+        self.declared = declared
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
@@ -150,6 +161,33 @@ class Kernel:
                 f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
             )
         return configure(*parameters)
+
+    def configure(self, griddim: Any, blockdim: Any, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+        """The same by its other name."""
+        return self[griddim, blockdim, stream, sharedmem]
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+        """The launch of at least `ntasks` threads, `tpb` in a CTA (0: as many as an H200 takes, which is up to the
+        kernel's registers there)."""
+        tasks, threads = _integer(ntasks, "forall"), _integer(tpb, "tpb") or limits(settings.current().arch).threads
+        if tasks < 0:
+            raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
+        if tasks == 0:
+            return lambda *_: None
+        return self[-(-tasks // threads), threads, stream, sharedmem]
+
+    def specialize(self, *arguments: Any) -> Kernel:
+        """This kernel: it is compiled for the arguments of each launch."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What Numba-CUDA tells of its compiled code is told to be missing."""
+        if name.startswith(("inspect_", "get_", "max_cooperative_")):
+            raise AttributeError(
+                f"kernel `{self.__name__}` has no `{name}`: nothing is compiled for a GPU here; "
+                'use `wsemu.check` for counters, `.on("gpu")` where there is one'
+            )
+        raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
 
     def on(self, target: str) -> Any:
         """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
@@ -192,8 +230,8 @@ def jit(
 def jit(signature: Any = None, /, **options: Any) -> Any:
     """Declare a kernel, or with `device=True` a function that kernels call: `@jit`, `@jit(...)`, as in Numba-CUDA.
 
-    A signature is accepted and not needed: a launch compiles for the arguments it gets.  Options for the GPU's compiler
-    are kept for it and change nothing here.
+    Without a signature a launch compiles for the arguments it gets; with one, or a list, it converts its numbers to the
+    declared types first.  Options for the GPU's compiler are kept for it and change nothing here.
     """
     if isinstance(signature, Kernel):
         signature = signature.py_func
@@ -206,7 +244,7 @@ def jit(signature: Any = None, /, **options: Any) -> Any:
     if isinstance(signature, staticmethod):
         signature = signature.__func__
     if _is_signature(signature):
-        return lambda function: _kernel(function, device, options)
+        return lambda function: _kernel(function, device, options, signature)
     return _kernel(signature, device, options)
 
 
@@ -214,7 +252,12 @@ def _is_signature(value: Any) -> bool:
     return value is None or isinstance(value, (str, tuple, list)) or hasattr(value, "return_type")
 
 
-def _kernel(function: Any, device: bool, options: dict[str, Any]) -> Kernel:
+def _kernel(function: Any, device: bool, options: dict[str, Any], signature: Any = None) -> Kernel:
     if not hasattr(function, "__code__"):
         raise UsageError(f"`jit` decorates a Python function, not {function!r} of type {type(function).__name__}")
-    return Kernel(function, device=device, options=options)
+    declared: tuple[Declared, ...] = ()
+    if signature is not None:
+        from wsemu import signatures  # on demand: it loads Numba's types
+
+        declared = signatures.parse(signature, function.__name__)
+    return Kernel(function, device=device, options=options, declared=declared)

@@ -98,6 +98,19 @@ class ScalarType:
     def __init__(self, name: str) -> None:
         self.number_name = name
 
+    def __getitem__(self, index: Any) -> Any:
+        """Numba's array type, for signatures: `float32[:]`."""
+        return self._numba()[index]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Numba's signature with this result, or a number of this type."""
+        return self._numba()(*(a._numba() if isinstance(a, ScalarType) else a for a in arguments))
+
+    def _numba(self) -> Any:
+        from numba import types  # on demand: kernels' modules import this one early
+
+        return getattr(types, self.number_name)
+
     def __repr__(self) -> str:
         return self.number_name
 

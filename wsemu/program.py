@@ -1,9 +1,10 @@
-"""`wsemu check FILE`: run a Python program, check every launch in it, say what was found."""
+"""`wsemu check FILE` and `wsemu run FILE`: run a Python program, check every launch in it, say what was found."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -11,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
-from wsemu.check import around, observers
-from wsemu.errors import CheckFailed, UnsupportedError, WsemuError
+from wsemu import takeover
+from wsemu.check import around, observers, refused
+from wsemu.errors import CheckFailed, KernelError, UnsupportedError, WsemuError
 from wsemu.limits import limits
+from wsemu.report.diagnostic import display_path
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -21,8 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wsemu.finding import Report, Verdict
+    from wsemu.kernel import LaunchConfiguration
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
+_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
+"""modules of host functions, which hand on what the program gave them"""
 _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
@@ -31,12 +37,56 @@ class _Run:
     """The launches of a program so far."""
 
     printer: Printer
+    quiet: bool = False
+    """tell only of launches that are not verified, each trouble once"""
     verdicts: list[Verdict] = field(default_factory=list)
+    kernels: set[str] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
+    """why launches are incomplete, in the order in which they came"""
+    warnings: int = 0
+    refused: list[WsemuError] = field(default_factory=list)
+    """what launches raised"""
+    missing: int = 0
+    """launches that did not run, for what is not modelled"""
+    told: set[Any] = field(default_factory=set)
 
     def observe(self, report: Report) -> None:
         sys.stdout.flush()
-        self.printer.report(report)
         self.verdicts.append(report.verdict)
+        self.kernels.add(report.kernel)
+        self.reasons.update(dict.fromkeys(report.reasons))
+        self.warnings += len(report.warnings)
+        if not self.quiet:
+            self.printer.report(report)
+        elif report.verdict != "verified":
+            places = (tuple((site.file, site.line) for site in finding.sites) for finding in report.errors)
+            if self._is_new(report.kernel, *places, *report.notes):
+                self.printer.report(report.model_copy(update={"findings": report.errors}))
+
+    def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
+        """Count a launch that could not be made; what is not modelled does not end the program."""
+        self.refused.append(error)
+        if not isinstance(error, UnsupportedError):
+            return False
+        sys.stdout.flush()
+        self.missing += 1
+        self.verdicts.append("incomplete")
+        self.kernels.add(kernel.__name__)
+        self.reasons[_subject(error)] = None
+        if self._is_new(kernel.__name__, str(error)):
+            self.printer.error(error)
+            self.printer.text(f"{kernel.__name__} was not run: its arrays are as they were", "warning")
+        return True
+
+    def _is_new(self, *what: Any) -> bool:
+        known = what in self.told
+        self.told.add(what)
+        return not known
+
+    def swallowed(self, ending: BaseException | None) -> WsemuError | None:
+        """What a launch raised and the program caught, so that nobody has seen it."""
+        hidden = (e for e in self.refused if e is not ending and not isinstance(e, UnsupportedError))
+        return next(hidden, None)
 
     def count(self, verdict: Verdict) -> int:
         return self.verdicts.count(verdict)
@@ -48,24 +98,44 @@ class _Run:
         return INCOMPLETE if self.count("incomplete") else 0
 
     def total(self) -> None:
-        """The sum over all launches, where there is more than one."""
-        if len(self.verdicts) > 1:
-            parts = [f"{self.count(v)} {v}" for v in ("verified", "failed", "incomplete") if self.count(v)]
-            self.printer.text(f"{len(self.verdicts)} launches: {', '.join(parts)}", "strong")
+        """The sum over all launches, where there is more than one or nothing else was said."""
+        if len(self.verdicts) <= (not self.quiet):
+            return
+        parts = [f"{self.count(v)} {v}" for v in ("verified", "failed", "incomplete") if self.count(v)]
+        if self.reasons:
+            parts[-1] += f" ({', '.join(self.reasons)})"
+        extent = f"{_plural(len(self.kernels), 'kernel')}, {_plural(len(self.verdicts), 'launch', 'es')}"
+        more = f"; {_plural(self.warnings, 'warning')}, shown by `wsemu check`" if self.quiet and self.warnings else ""
+        self.printer.text(f"{extent}: {', '.join(parts)}{more}", "strong")
 
 
-def run(file: Path, arguments: Sequence[str], settings: _settings.Settings) -> int:
-    """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`."""
+def _plural(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count:,} {noun}{ending if count != 1 else ''}"
+
+
+def _subject(error: UnsupportedError) -> str:
+    """The thing that is not modelled: what the message has as code, else the message."""
+    found = re.search(r"`([^`]+)`", error.message)
+    return found[1] if found else error.message
+
+
+def run(file: Path, arguments: Sequence[str], settings: _settings.Settings, *, quiet: bool = False) -> int:
+    """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
+
+    `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches.
+    """
     printer = Printer()
     if not file.is_file():
         kind = "is a folder, not a program" if file.is_dir() else "does not exist"
         printer.text(f"error: `{file}` {kind}: give a Python file that launches kernels", "error")
         return USAGE
-    launches = _Run(printer)
+    launches = _Run(printer, quiet)
+    ending: BaseException | None = None
     observers.append(launches.observe)
+    refused.append(launches.refuse)
     try:
         limits(settings.arch)
-        with _settings.using(settings), _as_main(file, arguments):
+        with _settings.using(settings), takeover.numba_cuda(), _as_main(file, arguments):
             runpy.run_path(str(file), run_name="__main__")
         code = 0
     except KeyboardInterrupt:
@@ -76,11 +146,18 @@ def run(file: Path, arguments: Sequence[str], settings: _settings.Settings) -> i
     except BrokenPipeError:
         raise
     except WsemuError as error:
-        code = _refused(error, launches)
+        ending = error
+        code = _refused(error, launches, file)
     except Exception as error:
         code = _raised(error, launches, file)
     finally:
         observers.remove(launches.observe)
+        refused.remove(launches.refuse)
+    hidden = launches.swallowed(ending)
+    if hidden is not None:
+        printer.error(hidden)
+        printer.text("the program caught this error of a launch and went on", "warning")
+        code = code or launches.exit_code or USAGE
     launches.total()
     if not code and not launches.verdicts:
         printer.text(f"error: `{file}` launched no kernel: call one as `kernel[grid, block](...)`", "error")
@@ -133,15 +210,26 @@ def _stopped(exit_: SystemExit, launches: _Run) -> int:
         launches.printer.text(f"the program ended with exit code {exit_.code}{_after(launches)}", "error")
     else:
         launches.printer.text(f"the program stopped{_after(launches)}: {exit_.code}", "error")
+    return _code_of_failure(launches)
+
+
+def _code_of_failure(launches: _Run) -> int:
+    """The program failed: that means nothing where launches are missing."""
+    if launches.missing:
+        return launches.exit_code
     return FAILED if launches.verdicts else USAGE
 
 
-def _refused(error: WsemuError, launches: _Run) -> int:
+def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     """A launch that could not be checked, or a check in the program that failed."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
     launches.printer.error(error)
+    if not isinstance(error, KernelError):
+        frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_within(f)), None)
+        if frame is not None:
+            launches.printer.text(f"  --> {display_path(frame.filename)}:{frame.lineno}")
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
@@ -159,9 +247,9 @@ def _raised(error: Exception, launches: _Run, file: Path) -> int:
         printer.text("this is an error of wsemu, not of your program: please report it with the program")
         return INTERNAL
     printer.text(f"the program raised an exception{_after(launches)}:", "error")
-    shown = [frame for frame in frames if not _is_ours(frame)]
+    shown = [frame for frame in frames if not _is_within(frame)]
     printer.text("".join(traceback.format_list(shown)) + message)
-    return FAILED if launches.verdicts else USAGE
+    return _code_of_failure(launches)
 
 
 def _frames(error: Exception, program: str) -> list[traceback.FrameSummary]:
@@ -171,8 +259,14 @@ def _frames(error: Exception, program: str) -> list[traceback.FrameSummary]:
     return frames[files.index(program) :] if program in files else []
 
 
-def _is_ours(frame: traceback.FrameSummary) -> bool:
+def _is_within(frame: traceback.FrameSummary) -> bool:
+    """Whether the frame lies in wsemu."""
     return os.path.realpath(frame.filename).startswith(_HERE + os.sep)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
+    return _is_within(frame) and os.path.basename(frame.filename) not in _THIN
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:
@@ -182,6 +276,8 @@ def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:
 
 def _after(launches: _Run) -> str:
     failed = launches.count("failed")
+    if launches.missing:
+        return f" after {_plural(launches.missing, 'launch', 'es')} that did not run: their results are missing"
     if failed:
         return f" after {failed} failed launch{'es' * (failed > 1)}: its arrays may hold only a part of the results"
     return "" if launches.verdicts else " before it launched a kernel"

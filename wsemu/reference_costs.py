@@ -100,7 +100,10 @@ def ways(part: Offsets, size: int, model: CostModel) -> int:
 def bank_words(part: Offsets, size: int, model: CostModel) -> dict[int, set[int]]:
     """Bank -> the words that the lanes of a pass want of it."""
     words = {word for at in part.values() for word in range(at // WORD, (at + size - 1) // WORD + 1)}
-    return {bank: {w for w in words if w % model.banks == bank} for bank in sorted({w % model.banks for w in words})}
+    found: dict[int, set[int]] = {bank: set() for bank in sorted({word % model.banks for word in words})}
+    for word in words:
+        found[word % model.banks].add(word)
+    return found
 
 
 def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:

@@ -33,6 +33,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 ORDERED = ("race", "intra-warp-race", "barrier-recycling")
 """codes whose explanation needs a trace"""
+STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
+"""status of a launch that ended early -> a word on why"""
 DECIDED = ("deadlock", "race", "intra-warp-race")
 """codes that say in which schedules they hold"""
 
@@ -64,7 +66,10 @@ def judge(
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     failed = any(finding.severity == "error" for finding in findings)
-    reasons = [*_stopped(places, settings, failed), *doubts, *steered]
+    stopped = _stopped(places, settings, failed)
+    reasons = [*stopped, *doubts, *steered]
+    words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
+    words += ["atomics"] if doubts or steered else []
     said = [*notes, *reasons, *loose]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
@@ -81,6 +86,7 @@ def judge(
         findings=findings,
         counters=count(program, outcome),
         notes=said,
+        reasons=words if verdict == "incomplete" else [],
         proof=_proof(settings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )

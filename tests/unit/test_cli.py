@@ -80,7 +80,7 @@ def test_a_failed_launch_is_reported_and_the_program_goes_on(program):
     assert "error[deadlock]: " in done.stdout
     assert "--> program.py:12:9" in done.stdout
     assert "stuck[grid 1, block 64]  failed: 1 error" in done.stdout
-    assert "end\n2 launches: 1 verified, 1 failed\n" in done.stdout
+    assert "end\n2 kernels, 2 launches: 1 verified, 1 failed\n" in done.stdout
 
 
 def test_an_incomplete_launch(program):

@@ -593,8 +593,8 @@ def test_unwritten_memory_is_explained_by_its_kind(launch):
     assert "barrier" in (shared.help or "")
     assert local.message == "local `own` is read before it is written"
     assert local.help == "assign `own[0]` in this thread before it is read, on every path that leads here"
-    assert array.notes == ["the launch takes `x` as uninitialized; what the array held was read here"]
-    assert "or leave the array out of `uninitialized`" in (array.help or "")
+    assert array.notes == ["nothing has written to `x` before this launch; what it held was read here"]
+    assert "or fill the array before it" in (array.help or "")
 
 
 def test_a_launch_of_many_ctas_names_the_one(launch):

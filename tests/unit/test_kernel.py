@@ -7,7 +7,7 @@ import timeit
 import numpy as np
 import pytest
 
-from wsemu import settings
+from wsemu import cuda, settings
 from wsemu.errors import UsageError
 from wsemu.kernel import OPTIONS, Kernel, configure, jit
 from wsemu.limits import LIMITS
@@ -24,7 +24,7 @@ def scale(x, a):
         jit,
         jit(),
         jit("void(float32[:], float32)"),
-        jit(("float32[:]", "float32")),
+        jit((cuda.types.float32[:], cuda.types.float32)),
         jit(["void(float32[:], float32)"]),
         jit(fastmath=True, cache=True, max_registers=64, launch_bounds=(256, 2), lineinfo=True),
         jit(func_or_sig=None),

@@ -9,8 +9,10 @@ import inspect
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.errors import KernelError
-from wsemu.frontend import arrays, joining, library
+from wsemu.frontend import arrays, declared, elementwise, joining, library
 from wsemu.frontend.frames import NONE, Frame, Unreachable
 from wsemu.frontend.joining import Environment
 from wsemu.frontend.names import has_methods
@@ -29,6 +31,7 @@ from wsemu.frontend.values import (
     Value,
 )
 from wsemu.frontend.walk_builtins import BUILTINS
+from wsemu.marker import KernelFunction
 
 if TYPE_CHECKING:
     from wsemu.frontend.walker import Walker
@@ -138,12 +141,20 @@ class Functions:
         own = BUILTINS.get(obj) if obj.__hash__ is not None and isinstance(obj, (type, BuiltinFunctionType)) else None
         if own is not None:
             return own(self, node, args, kwargs)
+        if isinstance(obj, np.ufunc) and elementwise.is_meant(obj, args):
+            return elementwise.call(self, obj, args, node)
         handler = library.find(obj)
         if handler is not None:
             return handler(self.library_call(getattr(obj, "__name__", "function"), args, kwargs))
         function = getattr(obj, "py_func", obj)
         if isinstance(function, FunctionType):
-            return self.walk_function(function, args, kwargs, node)
+            known = getattr(obj, "declared", ())
+            if not known or kwargs:
+                return self.walk_function(function, args, kwargs, node)
+            args, type_ = declared.arguments(self.b, known, args, function.__name__)
+            return declared.result(self.b, self.walk_function(function, args, kwargs, node), type_)
+        if isinstance(obj, KernelFunction):
+            raise self.unsupported(node, f"`{obj.name}` is not modelled", "check the kernel without it")
         if isinstance(obj, MethodType):
             return self.walk_function(_plain(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
         if isinstance(obj, type) and (

@@ -45,9 +45,8 @@ _NAMESPACES = ("shared", "local", "const", "atomic", "fp16", "libdevice")
 
 
 @functools.cache
-def _numba_objects(module_name: str) -> dict[int, object]:
+def _numba_objects(module: ModuleType) -> dict[int, object]:
     """id of an object of Numba-CUDA -> the one of `wsemu.cuda` by the same name."""
-    module = sys.modules[module_name]
     found: dict[int, object] = {}
     for name in dir(cuda):
         theirs, ours = getattr(module, name, None), getattr(cuda, name)
@@ -68,7 +67,7 @@ def canonical(obj: object) -> object:
         if module is not None:
             if obj is module:
                 return cuda
-            ours = _numba_objects(module_name).get(id(obj))
+            ours = _numba_objects(module).get(id(obj))
             if ours is not None:
                 return ours
     return obj

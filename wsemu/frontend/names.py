@@ -37,10 +37,16 @@ if TYPE_CHECKING:
     from wsemu.frontend.walker import Walker
 
 BUILTINS = vars(builtins)
+_BY_ANY_NAME = frozenset(
+    "grid gridsize syncthreads syncthreads_and syncthreads_count syncthreads_or shfl_sync shfl_up_sync shfl_down_sync "
+    "shfl_xor_sync all_sync any_sync eq_sync ballot_sync ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt libdevice types "
+    "cg".split()
+)
+"""what Numba-CUDA knows also when it is imported from `numba.cuda` by its own name"""
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
     for name in dir(cuda)
-    if name not in cuda.HOST and name not in cuda.VECTORS and name not in ("libdevice", "types")
+    if name not in cuda.HOST and name not in cuda.VECTORS and name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
 """id of a marker -> how a kernel has to name it"""
