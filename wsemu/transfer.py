@@ -203,6 +203,9 @@ def job(case: TransferCase) -> Job:
         raise UsageError(f"{type(pattern).__name__} has no two phases: leave out two_phase=True")
     indexed = index is not None or hasattr(pattern, "dense_bytes")
     moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
+    for move in moves:
+        if len(move) != 3 or move[2] < 0:
+            raise UsageError(f"moves() has {move!r}: give (offset in the source, offset in the destination, bytes)")
     places = []
     for name, offset, end in (("src_offset", case.src_offset, 0), ("dst_offset", case.dst_offset, 1)):
         alignment = getattr(pattern, "alignment", 4)

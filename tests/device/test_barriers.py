@@ -207,7 +207,7 @@ def halves_at_two_places(out):
 
 
 def test_b12_an_aligned_barrier_needs_the_whole_warp():
-    assert seen(halves_at_two_barriers, 64, numbers(128))[0] == ILLEGAL
+    assert seen(halves_at_two_barriers, 64, numbers(128))[0] in (ILLEGAL, HANGS)
 
 
 def test_b12_without_other_code_in_the_branches_the_compiler_makes_two_predicated_barriers_one_after_the_other():

@@ -400,7 +400,7 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     b: Builder = call.b
     made = host_dtype(dtype)
     extents = _constant_shape(shape, space)
-    align = max(made.alignment, _constant(alignment, "the alignment") if alignment is not None else 1)
+    align = max(made.alignment, _alignment(alignment) if alignment is not None else 1)
     name = call.walker.name_for_array(space)
     if space == "shared" and extents == (0,):
         b.graph.uses_dynamic_shared = True
@@ -415,6 +415,14 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     address = moved(b, b.special(space), allocation)
     shape_values = tuple(Scalar(int64, None, extent) for extent in extents)
     return ArrayValue(made, address, shape_values, row_major(b, shape_values, made.itemsize), name, space)
+
+
+def _alignment(value: Value) -> int:
+    """What Numba-CUDA takes: a power of two, and whole pointers."""
+    given = _constant(value, "the alignment")
+    if given % 8 or given & (given - 1) or not given:
+        raise KernelError(f"an alignment of {given} bytes", remedy="give a power of two from 8 on, such as 16")
+    return given
 
 
 def _place(b: Builder, space: str, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> int:

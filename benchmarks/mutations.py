@@ -1,0 +1,523 @@
+"""What can be changed in a source file, one place at a time: barriers, their ids and counts, strides, offsets, bounds.
+
+A mutation replaces the text of one node of the syntax tree.  In a pattern, every integer counts; in an example, those
+of kernels that say where or how often: indices and slices, the limits of `range`, comparisons, arguments of barriers,
+sizes of shared arrays, and whatever such a place gets its value from through a local variable; on the host, the
+parameters of transfer patterns and the shapes of launches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+KINDS = ("barrier", "id", "count", "stride", "offset", "bound")
+"""barrier      a call that synchronises is deleted, or a sync becomes an arrive and the other way round
+id, count    of a barrier, or of the object that has it
+stride       a factor, a divisor, a step, a distance
+offset       what is added, where something begins
+bound        the limits of a range, a comparison, a condition, a size"""
+
+_SYNC = {"bar_sync": "bar_arrive", "bar_arrive": "bar_sync", "barrier_sync": "barrier_arrive"}
+_TRANSFERS = {"execute_dma", "wait_xfer_finish"}
+"""they synchronise and transfer"""
+_BARRIERS = (
+    {"syncthreads", "syncwarp", "start_async_dma", "wait_for_dma_finish", "wait_for_dma_start", "finish_async_dma"}
+    | {"start", "finish"}
+    | set(_SYNC)
+    | _TRANSFERS
+)
+_OF_TILES = _TRANSFERS | {"start_async_dma", "wait_for_dma_finish", "buffer"}
+"""of `Buffers`: first come the number of the tile and the number of tiles"""
+_PATTERNS = {"CudaDMA", "CudaDMASequential", "CudaDMAStrided", "CudaDMAIndirect", "CudaDMAHalo"}
+_BUFFERS = {"Buffers"}
+_BOUNDARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+}  # fmt: skip
+_SWAPPED: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr,
+    ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+_WARPS = ("threads", "first_dma_thread", "first_compute_thread", "count")
+_BYTES = ("stride", "pitch", "bytes", "left", "right", "flank", "row", "corner", "offset")
+_NO_NUMBERS = ("pattern", "array", "index", "specialized", "load", "store", "corners", "scatter", "indexed")
+_SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|",
+    ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change of one file."""
+
+    file: Path
+    line: int
+    kind: str
+    function: str
+    """where it is: `Copy.locate`, or `` at the top of the file"""
+    before: str
+    """the lines of source around the place, as one"""
+    after: str
+    start: int
+    """bytes of the file that are replaced"""
+    end: int
+    text: str
+
+    def source(self) -> str:
+        """The whole file with the change."""
+        original = self.file.read_bytes()
+        return (original[: self.start] + self.text.encode() + original[self.end :]).decode()
+
+    def __str__(self) -> str:
+        return f"{self.file.parent.name}/{self.file.name}:{self.line}: {self.before}  ->  {self.after}"
+
+
+class File:
+    """The mutations of a file, in its order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.source = path.read_bytes()
+        self.tree = ast.parse(self.source)
+        self.starts = [0]
+        for line in self.source.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+        self.found: dict[tuple[int, int, str], Mutation] = {}
+        self.inside = ""
+        self.owners: dict[ast.AST, ast.AST] = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+
+    def span(self, node: Any) -> tuple[int, int]:
+        start, end = self.starts[node.lineno - 1], self.starts[node.end_lineno - 1]
+        return start + node.col_offset, end + node.end_col_offset
+
+    def text(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.source[start:end].decode()
+
+    def put(self, kind: str, node: Any, text: str) -> None:
+        """Note that `text` may stand where a node is."""
+        start, end = self.span(node)
+        if text == self.source[start:end].decode() or (start, end, text) in self.found:
+            return
+        first, last = self.starts[node.lineno - 1], self.starts[node.end_lineno]
+        whole = [self.source[first:last], self.source[first:start] + text.encode() + self.source[end:last]]
+        before, after = (" ".join(line.strip() for line in part.decode().splitlines()) for part in whole)
+        self.found[start, end, text] = Mutation(
+            self.path, node.lineno, kind, self.inside, before, after, start, end, text
+        )
+
+    def mutations(self) -> list[Mutation]:
+        return [self.found[key] for key in sorted(self.found)]
+
+    # -- operators -----------------------------------------------------------------------------------------------------
+    def more(self, kind: str, node: ast.expr, by: int = 1, signs: str = "+-") -> None:
+        """`node + by` and `node - by`."""
+        for sign in signs:
+            if isinstance(node, ast.Constant):
+                self.put(kind, node, str(node.value + by if sign == "+" else node.value - by))
+            else:
+                self.put(kind, node, f"({self.text(node)} {sign} {by})")
+
+    def barrier_call(self, statement: ast.stmt) -> None:
+        """Delete the call of a statement; wait instead of arriving, arrive instead of waiting."""
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            return
+        call = statement.value
+        name = called(call)
+        if name not in _BARRIERS:
+            return
+        self.put("barrier", statement, "pass")
+        if name in _SYNC and len(call.args) > 1 and isinstance(call.func, ast.Attribute):
+            self.put("barrier", call.func, self.text(call.func).replace(name, _SYNC[name]))
+        if name == "execute_dma" and len(call.args) < 4:  # of one object; of `Buffers` it takes the tile's number too
+            self.put("barrier", call.func, f"{self.text(call.func)}_no_sync")
+
+    def barrier_arguments(self, call: ast.Call) -> None:
+        if called(call) in _SYNC:
+            self.integer("id", call.args[0])
+            self.more("id", call.args[0])
+            for count in call.args[1:2]:
+                self.integer("count", count)
+                self.more("count", count, 32)
+
+    def integer(self, kind: str, node: ast.AST) -> None:
+        """Operators and constants of an integer expression."""
+        if isinstance(node, ast.BinOp):
+            self.operator(kind, node)
+            self.integer(kind, node.left)
+            self.integer(kind, node.right)
+        elif isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+                self.put(kind, node, self.text(node.operand))
+            self.integer(kind, node.operand)
+        elif isinstance(node, ast.Constant) and type(node.value) is int:
+            self.more(self.part(kind, node), node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            self.attribute(kind, node)
+        elif isinstance(node, ast.IfExp):
+            self.condition(node.test)
+            self.integer(kind, node.body)
+            self.integer(kind, node.orelse)
+        elif isinstance(node, ast.Compare):
+            self.comparison(node)
+        elif isinstance(node, (ast.Tuple, ast.Starred)):
+            for child in ast.iter_child_nodes(node):
+                self.integer(kind, child)
+
+    def part(self, kind: str, node: ast.AST) -> str:
+        """A factor or divisor is a stride, a summand an offset, unless the whole is part of a barrier."""
+        owner = self.owners.get(node)
+        if kind in ("id", "count") or not isinstance(owner, ast.BinOp):
+            return kind
+        return "stride" if isinstance(owner.op, (ast.Mult, ast.FloorDiv, ast.Mod)) else "offset"
+
+    def operator(self, kind: str, node: ast.BinOp) -> None:
+        """`a + b` -> `a - b`; `a * b` -> `a * (b + 1)`; `a & b` -> `a | b`."""
+        left, right = self.text(node.left), self.text(node.right)
+        own = kind if kind in ("id", "count") else "stride"
+        if type(node.op) in _SWAPPED:
+            own = kind if kind in ("id", "count") else "offset"
+            swapped = _SYMBOLS[_SWAPPED[type(node.op)]]
+            self.put(own, node, f"({self._wrapped(node.left)} {swapped} {self._wrapped(node.right)})")
+        elif isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Mod)) and not isinstance(node.right, ast.Constant):
+            symbol = _SYMBOLS[type(node.op)]
+            if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
+                return  # the constant is changed
+            if isinstance(node.right, ast.Attribute) and node.right.attr.endswith(_BYTES + _WARPS):
+                return  # the attribute is
+            left = self._wrapped(node.left) if isinstance(node.left, ast.BinOp) else left
+            self.put(own, node, f"{left} {symbol} ({right} + 1)")
+
+    def _wrapped(self, node: ast.expr) -> str:
+        """The text of an operand, in brackets if it is more than a name."""
+        simple = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
+        return self.text(node) if isinstance(node, simple) else f"({self.text(node)})"
+
+    def attribute(self, kind: str, node: ast.Attribute) -> None:
+        """`self.src_stride` -> `(self.src_stride + 4)`: by bytes, by warps, or by one."""
+        assert isinstance(node.value, ast.Name)
+        name = node.attr
+        if name in _NO_NUMBERS or node.value.id in ("cuda", "np", "ptx") or name.startswith("_"):
+            return
+        if name.isupper() and node.value.id == "rules":
+            return  # its value is changed where it stands
+        by = 4 if name.endswith(_BYTES) else 32 if name.endswith(_WARPS) else 1
+        if kind not in ("id", "count"):
+            kind = "stride" if name.endswith(("stride", "pitch")) else kind if kind != "bound" else "bound"
+        self.more(kind, node, by, "+")
+
+    def comparison(self, node: ast.Compare) -> None:
+        """`a < b` -> `a <= b`, each operator alone."""
+        operands = [node.left, *node.comparators]
+        for n, (one, other) in enumerate(pairwise(operands)):
+            changed = _BOUNDARY.get(type(node.ops[n]))
+            if changed:
+                place = ast.copy_location(ast.Pass(), one)
+                place.lineno, place.col_offset = one.end_lineno or 0, one.end_col_offset or 0
+                place.end_lineno, place.end_col_offset = other.lineno, other.col_offset
+                between = self.text(place)
+                symbol = _SYMBOLS[type(node.ops[n])]
+                if symbol in between:
+                    self.put("bound", place, between.replace(symbol, _SYMBOLS[changed]))
+        for operand in operands:
+            self.integer("bound", operand)
+
+    def condition(self, node: ast.expr) -> None:
+        """A test: its comparisons, each side of `and` and `or` alone, and never mind it."""
+        if isinstance(node, ast.BoolOp):
+            for value in node.values:
+                self.put("bound", node, self.text(value))
+                self.condition(value)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.condition(node.operand)
+        elif isinstance(node, ast.Compare):
+            self.comparison(node)
+        else:
+            self.integer("bound", node)
+
+    def branch(self, node: ast.If | ast.IfExp) -> None:
+        """A branch that is always taken, or never."""
+        if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            self.put("bound", node.test, "True")
+            self.put("bound", node.test, "False")
+
+    def loop(self, call: ast.Call) -> None:
+        """The limits and the step of a `range`."""
+        stop = call.args[min(1, len(call.args) - 1)]
+        for n, argument in enumerate(call.args):
+            kind = "stride" if n == 2 else "bound" if argument is stop else "offset"
+            self.integer(kind, argument)
+            self.more(kind, argument, signs="+-" if argument is stop else "+")
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """All functions with their qualified names, those within functions too."""
+
+    def within(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef):
+                yield prefix + child.name, child
+                yield from within(child, f"{prefix}{child.name}.")
+            elif isinstance(child, ast.ClassDef):
+                yield from within(child, f"{prefix}{child.name}.")
+            else:
+                yield from within(child, prefix)
+
+    return within(tree, "")
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------------
+def of_pattern(path: Path) -> list[Mutation]:
+    """The mutations of a file of `patterns`: all integers of its functions, and its constants."""
+    file = File(path)
+    for statement in ast.walk(file.tree):
+        if isinstance(statement, (ast.Module, ast.ClassDef)):
+            for child in statement.body:
+                _constant(file, child)
+    for name, function in functions(file.tree):
+        file.inside = name
+        for statement in function.body:
+            _everything(file, statement)
+    return file.mutations()
+
+
+def _constant(file: File, statement: ast.stmt) -> None:
+    """`WARP = 32`, `stages: int = 1`, `alignment: int = field(default=4)`."""
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        value = statement.value
+        if isinstance(value, ast.Call) and called(value) == "field":
+            value = next((k.value for k in value.keywords if k.arg == "default"), value)
+        if value is not None and not (isinstance(value, ast.Constant) and value.value is True):
+            file.integer("bound", value)
+
+
+def _everything(file: File, node: ast.AST) -> None:
+    """All that counts within a node; what a message says does not."""
+    if isinstance(node, (ast.JoinedStr, ast.ImportFrom, ast.FunctionDef)):
+        return
+    if isinstance(node, ast.If):
+        file.branch(node)
+        file.condition(node.test)
+    if isinstance(node, ast.stmt):
+        file.barrier_call(node)
+    if isinstance(node, ast.Call):
+        file.barrier_arguments(node)
+        if called(node) == "range":
+            file.loop(node)
+    if isinstance(node, (ast.BoolOp, ast.IfExp)):
+        file.condition(node if isinstance(node, ast.BoolOp) else node.test)
+    if isinstance(node, ast.Compare):
+        file.comparison(node)
+    stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Attribute)) and not stored:
+        file.integer("offset", node)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.AnnAssign) and child is node.annotation:
+            continue
+        if isinstance(node, ast.Call) and child is node.func:
+            child = getattr(child, "value", child)  # `self.copy().run(...)`: what the method is called of
+            if not isinstance(child, ast.Call):
+                continue
+        _everything(file, child)
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+def of_example(path: Path) -> list[Mutation]:
+    """The mutations of a program: what its kernels compute addresses, trips and barriers from, and what the host gives
+    them."""
+    file = File(path)
+    everything = dict(functions(file.tree))
+    kernels = {name: node for name, node in everything.items() if _is_kernel(node)}
+    places = _index_names(kernels)
+    for name, function in kernels.items():
+        file.inside = name
+        for statement in function.body:
+            _kernel(file, statement, places, name)
+    for name, node in {"": file.tree, **everything}.items():
+        if name in kernels:
+            continue
+        file.inside = name
+        for child in ast.walk(node):
+            if isinstance(child, ast.Call) and not _within(file, child, everything, node):
+                _parameters(file, child)
+                _launch(file, child)
+    return file.mutations()
+
+
+def _within(file: File, node: ast.AST, everything: dict[str, ast.FunctionDef], outer: ast.AST) -> bool:
+    """Whether a node belongs to a function inside `outer`."""
+    inner = set(everything.values()) - {outer}
+    at: ast.AST | None = file.owners.get(node)
+    while at is not None and at is not outer:
+        if at in inner:
+            return True
+        at = file.owners.get(at)
+    return False
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def _index_expressions(node: ast.AST, device: dict[str, set[int]]) -> Iterator[ast.expr]:
+    """The expressions below a node that say where or how often."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Subscript):
+            yield from _indices(child.slice)
+        elif isinstance(child, ast.Call):
+            name = called(child)
+            if name == "range":
+                yield from child.args
+            elif name in _OF_TILES and (name not in _TRANSFERS or len(child.args) > 3):
+                yield from child.args[:2]
+            elif name.startswith(("ld_", "st_")):
+                yield from _indices(child.args[1])
+            elif name in device:
+                yield from (argument for n, argument in enumerate(child.args) if n in device[name])
+        elif isinstance(child, ast.Compare):
+            yield from (child.left, *child.comparators)
+
+
+def _indices(node: ast.expr) -> Iterator[ast.expr]:
+    for item in node.elts if isinstance(node, ast.Tuple) else [node]:
+        if isinstance(item, ast.Slice):
+            yield from (part for part in (item.lower, item.upper) if part is not None)
+        else:
+            yield item
+
+
+class Places:
+    """What is an index: local names of each kernel, and parameters of each by number."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, set[str]] = {}
+        self.parameters: dict[str, set[int]] = {}
+        self.returning: set[str] = set()
+        """device functions whose result is an index"""
+
+    def value(self, node: ast.AST, function: str) -> ast.expr | None:
+        """What a statement gives an index: a local one, or the function's result."""
+        if isinstance(node, ast.Assign) and _targets(node) & self.names[function]:
+            return node.value
+        return node.value if isinstance(node, ast.Return) and function in self.returning else None
+
+
+def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
+    """The fixed point: a name is an index if an index is computed from it."""
+    places = Places()
+    places.names = {name: set() for name in kernels}
+    size = -1
+    while size != (size := sum(map(len, places.names.values())) + len(places.returning)):
+        for name, function in kernels.items():
+            own = places.names[name]
+            used = list(_index_expressions(function, places.parameters))
+            for statement in ast.walk(function):
+                value = places.value(statement, name)
+                if value is not None:
+                    used.append(value)
+            for expression in used:
+                own |= {child.id for child in _plain(expression) if isinstance(child, ast.Name)}
+                places.returning |= {called(c) for c in _plain(expression) if isinstance(c, ast.Call)} & set(kernels)
+            parameters = [argument.arg for argument in function.args.args]
+            places.parameters[name] = {n for n, parameter in enumerate(parameters) if parameter in own}
+    return places
+
+
+def _plain(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of an expression, without what is indexed in it, and without attributes."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(node, (ast.Subscript, ast.Attribute)) and not (
+            isinstance(node, ast.Call) and child is node.func
+        ):
+            yield from _plain(child)
+
+
+def _targets(statement: ast.Assign) -> set[str]:
+    """The names that a statement assigns, not those that it only indexes."""
+    nodes = (child for target in statement.targets for child in ast.walk(target))
+    return {child.id for child in nodes if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)}
+
+
+def _kernel(file: File, statement: ast.stmt, places: Places, name: str) -> None:
+    """The mutations of a statement of a kernel."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.stmt):
+            file.barrier_call(node)
+        if isinstance(node, (ast.If, ast.IfExp)):
+            file.condition(node.test)
+        elif (value := places.value(node, name)) is not None:
+            file.integer("offset", value)
+        elif isinstance(node, ast.Subscript):
+            for index in _indices(node.slice):
+                file.integer("offset", index)
+                file.more("offset", index, signs="+")
+        elif isinstance(node, ast.Call):
+            _call(file, node, places)
+
+
+def _call(file: File, call: ast.Call, places: Places) -> None:
+    name = called(call)
+    file.barrier_arguments(call)
+    _parameters(file, call)
+    if name == "range":
+        file.loop(call)
+    elif name.startswith(("ld_", "st_")) and len(call.args) > 1:
+        for index in _indices(call.args[1]):
+            file.integer("offset", index)
+            file.more("offset", index, signs="+")
+    elif name == "array" and call.args:  # shared or local: one less
+        for size in _indices(call.args[0]):
+            if not (isinstance(size, ast.Constant) and size.value in (0, 1)):
+                file.more("bound", size, signs="-")
+    elif name in _OF_TILES and (name not in _TRANSFERS or len(call.args) > 3):
+        for argument in call.args[:2]:
+            file.integer("offset", argument)
+            file.more("bound", argument, signs="+")
+    elif name in places.parameters:
+        for n in sorted(places.parameters[name]):
+            if n < len(call.args) and not isinstance(call.args[n], ast.Starred):
+                file.integer("offset", call.args[n])
+                if isinstance(call.args[n], ast.Name):
+                    file.more("offset", call.args[n], signs="+")
+
+
+def _parameters(file: File, call: ast.Call) -> None:
+    """The numbers of a transfer pattern: its id, its threads, and its sizes and strides."""
+    name = called(call)
+    if name in _PATTERNS:
+        words = {k.arg: k.value for k in call.keywords}
+        alignment = words.get("alignment")
+        unit = alignment.value if isinstance(alignment, ast.Constant) and type(alignment.value) is int else 4
+        for n, argument in enumerate(call.args):
+            kind = "id" if n == 0 else "count" if n < 4 else "stride"
+            small = n in ((5, 6, 7) if name == "CudaDMAHalo" else (5,))  # elements, not bytes
+            file.more(kind, argument, 1 if n == 0 or small else 32 if n < 4 else unit)
+    elif name in _BUFFERS:
+        for argument in [*call.args[1:], *(keyword.value for keyword in call.keywords)]:
+            file.more("count", argument)
+    elif name in ("double", "manual_double") and isinstance(call.func, ast.Attribute):
+        other = {"double": "manual_double", "manual_double": "double"}[name]
+        file.put("count", call.func, f"{file.text(call.func.value)}.{other}")
+
+
+def _launch(file: File, call: ast.Call) -> None:
+    """`kernel[grid, block](...)`."""
+    if isinstance(call.func, ast.Subscript) and isinstance(call.func.slice, ast.Tuple):
+        grid, block = call.func.slice.elts[:2]
+        for extent in grid.elts if isinstance(grid, ast.Tuple) else [grid]:
+            file.more("bound", extent)
+        file.more("bound", block, 32)
