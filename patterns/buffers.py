@@ -58,8 +58,13 @@ class Buffers:
         rules.multiple(self, "stages", self.ids, "the number of ids")
         if self.sets != 1 and not self.sets == self.ids == self.stages:
             raise UsageError(f"sets is {self.sets}: give 1, or as many sets as stages and ids, such as {self.stages}")
-        for each in self.objects():
-            each.__post_init__()
+        first, last = self.pattern.dma_id, self.pattern.dma_id + self.ids - 1
+        if last >= rules.MOST_OBJECTS:
+            raise UsageError(
+                f"the pattern has dma_id {first}, and {self.ids} ids follow from there on: give it "
+                f"{rules.MOST_OBJECTS - self.ids} or less"
+            )
+        self.objects()  # threads and all
 
     @classmethod
     def single(cls, pattern: Any) -> Buffers:

@@ -80,9 +80,10 @@ class CudaDMAHalo(Transfer):
         rules.stride(self, "src_pitch", self.alignment)
         for name, elements in (("radius", self.radius), ("tile_x", self.tile_x)):
             if elements * self.element_bytes % self.alignment:
+                fits = max(a for a in _ELEMENT_BYTES if elements * self.element_bytes % a == 0)
                 raise UsageError(
                     f"{name} is {elements}, {elements * self.element_bytes} bytes: not a multiple of alignment, "
-                    f"{self.alignment} bytes; give alignment={self.element_bytes}"
+                    f"{self.alignment} bytes; give alignment={fits}"
                 )
 
     @property

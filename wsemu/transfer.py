@@ -18,6 +18,7 @@ from wsemu import cuda, ptx, settings
 from wsemu.bytecode import NAMES, OPERATIONS, access_shape
 from wsemu.errors import UsageError
 from wsemu.kernel import Kernel, configure, jit
+from wsemu.limits import limits
 from wsemu.places import HARNESS
 
 if TYPE_CHECKING:
@@ -194,6 +195,8 @@ class Job:
 def job(case: TransferCase) -> Job:
     """What `case` says, laid out in arrays; UsageError where its parts do not fit together."""
     pattern, index = case.pattern, case.index
+    if hasattr(pattern, "pattern"):
+        raise UsageError(f"{type(pattern).__name__} fill buffers by turns: give the pattern itself, `.pattern`")
     if not hasattr(pattern, "moves") or not hasattr(pattern, "transfer"):
         raise UsageError(
             f"{type(pattern).__name__} does not say what it transfers: write `moves()`, a list of (offset in the "
@@ -202,6 +205,8 @@ def job(case: TransferCase) -> Job:
     if case.two_phase and not hasattr(pattern, "prefetch"):
         raise UsageError(f"{type(pattern).__name__} has no two phases: leave out two_phase=True")
     indexed = index is not None or hasattr(pattern, "dense_bytes")
+    if indexed and not hasattr(pattern, "dense_bytes"):
+        raise UsageError(f"index is given, but {type(pattern).__name__} takes none: leave it out")
     moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
     for move in moves:
         if len(move) != 3 or move[2] < 0:
@@ -338,9 +343,19 @@ def check_transfer(
         chosen = replace(chosen, engine=engine)
     from wsemu.checkers import transfer
 
-    configure(1, work.threads(), 0, work.shared_bytes, arch=arch)  # before there are arrays
+    _check_room(work, arch)
     run = fill(work)
     return launch(run, arch, chosen, lambda places: transfer.examine(run, places))
+
+
+def _check_room(job: Job, arch: str | None) -> None:
+    """UsageError where the transfer does not fit, before there are arrays."""
+    most = limits(settings.current().arch if arch is None else arch).shared
+    if job.shared_bytes > most:
+        raise UsageError(
+            f"the transfer takes {job.shared_bytes:,} bytes of shared memory, {2 * _GUARD} of them around it: at most "
+            f"{most:,}; give fewer or smaller elements, or smaller strides"
+        )
 
 
 def launch(
@@ -397,6 +412,8 @@ class Plan:
 
 def plan(pattern: Any, arch: str = "sm_90") -> Plan:
     """The plan of a transfer that begins at a 16-byte boundary on both ends; an indirect one with indices in order."""
+    if not hasattr(pattern, "parts"):
+        raise UsageError(f"{type(pattern).__name__} has no plan: only the patterns that CudaDMA has know how they go")
     index = np.arange(pattern.elements) if hasattr(pattern, "dense_bytes") else None
     run = fill(job(TransferCase(pattern, index)))
     loads: dict[int, int] = {}

@@ -13,6 +13,7 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.errors import UsageError
 from wsemu.patterns import (
+    Buffers,
     CudaDMA,
     CudaDMACustom,
     CudaDMAHalo,
@@ -155,7 +156,9 @@ def test_the_finding_names_the_place_and_the_byte():
         (CudaDMAIndirect(*ROLES, 64, 3), {"index": [0.5] * 3}, "index is of float64"),
         (CudaDMAIndirect(*ROLES, 64, 3), {"index": [-1, 0, 1]}, "index has -1"),
         (CudaDMAIndirect(*ROLES, 64, 3), {}, "index is missing"),
-        (CudaDMASequential(*ROLES, 1 << 20), {}, "bytes of dynamic shared memory: at most"),
+        (CudaDMASequential(*ROLES, 64), {"index": [1]}, "index is given, but CudaDMASequential takes none"),
+        (Buffers(CudaDMASequential(*ROLES, 64)), {}, "Buffers fill buffers by turns: give the pattern itself"),
+        (CudaDMASequential(*ROLES, 1 << 20), {}, "bytes of shared memory, 128 of them around it: at most"),
     ],
 )
 def test_what_cannot_be_run_is_refused(pattern, options, message):

@@ -421,7 +421,8 @@ def _alignment(value: Value) -> int:
     """What Numba-CUDA takes: a power of two, and whole pointers."""
     given = _constant(value, "the alignment")
     if given % 8 or given & (given - 1) or not given:
-        raise KernelError(f"an alignment of {given} bytes", remedy="give a power of two from 8 on, such as 16")
+        remedy = "give a power of two from 8 on, such as 16"
+        raise KernelError(f"the alignment of an array is {given} bytes", remedy=remedy)
     return given
 
 
