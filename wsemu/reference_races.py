@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, uncounted_barriers
-from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.outcome import ATOMIC, WRITE, Event, EventKind, RawFinding, Stored, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -191,7 +191,7 @@ class Watch:
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
-        kept = [e for e in state.since if not self._before(e, now) or (e.kind == ATOMIC and now.kind == READ)]
+        kept = [e for e in state.since if not self._before(e, now) or (e.kind == ATOMIC) != (now.kind == ATOMIC)]
         if not kept and len(state.since) == 1:
             last = state.since[0]
             if (last.cta, last.warp) == (now.cta, now.warp) and not self._lanes_know(_range(now), last):

@@ -144,12 +144,13 @@ def set_clashes(m, w, kind, v, floor):
 
 @compiled
 def keeps(m, w, e, new, floor):
-    """Whether element e stays in a set when `new` is added: a read does not stand for an atomic."""
+    """Whether element e stays in a set when `new` is added: a read does not stand for an atomic, nor an atomic for a
+    read, since they conflict with different accesses."""
     if not happened(m, w, e, floor):
         return True
     if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
         return False
-    return e & ATOMIC_BIT != 0 and new & ATOMIC_BIT == 0
+    return (e ^ new) & ATOMIC_BIT != 0
 
 
 @compiled
@@ -525,8 +526,9 @@ def track(address, w, pc, registers, bias, mask, how, number):
 
 @compiled
 def note_range(segment, cell, n):
-    segment.low = min(segment.low, cell)
-    segment.high = max(segment.high, cell + n)
+    """Cells from `cell` on were touched.  Of an access by some lanes all 32 are counted: they may lie outside."""
+    segment.low = min(segment.low, max(cell, np.int64(0)))
+    segment.high = max(segment.high, min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1))
 
 
 @compiled

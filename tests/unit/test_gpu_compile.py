@@ -1,5 +1,7 @@
-"""Every kernel of the project, compiled for an sm_90 by Numba-CUDA without a GPU: it compiles, has the instructions that
-the emulator executes, and Numba gives every variable the type that wsemu gives it."""
+"""Every kernel of the project, compiled for an sm_90 by Numba-CUDA without a GPU.
+
+It compiles, has the instructions that the emulator executes, and Numba gives every variable wsemu's type.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import wsemu
 from wsemu import cuda, ptx, reference
 from wsemu import reference_races as races
 from wsemu.binding import bind
@@ -622,3 +623,54 @@ def test_findings_are_sorted_by_code_and_place() -> None:
     outcome = run(no_empty_barrier, 64, floats(64), floats(32), 2)
     places = [(f.code, f.pc, f.other_pc) for f in outcome.findings]
     assert places == sorted(places)
+
+
+@cuda.jit
+def read_then_atomic(x):
+    thread = cuda.threadIdx.x
+    if thread == 0:
+        x[1] = x[0]
+        cuda.atomic.add(x, 0, 1)
+    if thread == 32:
+        cuda.atomic.add(x, 0, 1)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_atomic_does_not_stand_for_an_earlier_read(engine):
+    report = wsemu.check(read_then_atomic, 1, 64, (np.zeros(64, np.int32),), engine=engine)
+    assert [finding.code for finding in report.findings if finding.severity == "error"] == ["race"]
+
+
+@cuda.jit
+def all_but_the_first_lane(x):
+    if cuda.threadIdx.x > 0:
+        x[cuda.threadIdx.x - 1] = cuda.blockIdx.x
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctas_race_where_some_lanes_of_a_warp_store(workers):
+    report = wsemu.check(all_but_the_first_lane, 2, 32, (np.zeros(256, np.int32),), workers=workers)
+    assert [finding.code for finding in report.findings if finding.severity == "error"] == ["race"]
+
+
+@cuda.jit
+def words_then_bytes(x):
+    words, narrow = cuda.shared.array(64, np.int32), cuda.shared.array(64, np.int8)
+    thread = cuda.threadIdx.x
+    if 30 <= thread < 32:
+        words[thread - 30] = 1
+    if thread >= 32:
+        narrow[thread - 32] = 1
+    x[thread] = 1
+
+
+@cuda.jit
+def bytes_alone(x):
+    narrow = cuda.shared.array(320, np.int8)
+    narrow[cuda.threadIdx.x] = 1
+    x[cuda.threadIdx.x] = 1
+
+
+def test_a_launch_leaves_nothing_to_the_next():
+    for kernel in (bytes_alone, words_then_bytes, bytes_alone):
+        assert wsemu.check(kernel, 1, 64, (np.zeros(64, np.int32),)).verdict == "verified"
