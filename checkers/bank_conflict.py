@@ -65,15 +65,37 @@ class _Access:
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
     """A finding for each instruction with too many wavefronts, the costliest first."""
+    excess = _excess(places)
+    found = sorted(_found(places, thresholds), key=lambda pc: (-excess[pc], pc))
+    return [_finding(places, pc, sum(excess.values())) for pc in found]
+
+
+def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
+    """A finding for the access whose worst execution has the most ways, where `explain` has none with as many."""
     counts = places.outcome.accesses
-    excess = {pc: count.wavefronts - count.ideal_wavefronts for pc, count in counts.items()}
-    found = [
+    warned = _found(places, thresholds)
+    best, most = -1, 0
+    patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
+    for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):
+        if pattern.cost <= most:  # no pass has more ways than all take wavefronts
+            break
+        n, _ = _access(places, pc, pattern).worst()
+        if n > most:
+            best, most = pc, n
+    return [_finding(places, best, sum(_excess(places).values()))] if best >= 0 and best not in warned else []
+
+
+def _excess(places: Places) -> dict[int, int]:
+    return {pc: count.wavefronts - count.ideal_wavefronts for pc, count in places.outcome.accesses.items()}
+
+
+def _found(places: Places, thresholds: Thresholds) -> list[int]:
+    """The accesses that are worth a warning."""
+    return [
         pc
-        for pc, count in counts.items()
+        for pc, count in places.outcome.accesses.items()
         if count.worst_wavefronts and count.wavefronts >= thresholds.bank_conflict * count.ideal_wavefronts
     ]
-    total = sum(excess.values())
-    return [_finding(places, pc, total) for pc in sorted(found, key=lambda pc: (-excess[pc], pc))]
 
 
 def _finding(places: Places, pc: int, excess: int) -> Finding:
@@ -92,6 +114,7 @@ def _finding(places: Places, pc: int, excess: int) -> Finding:
         sites=sites,
         notes=[tally("wavefronts", count.executions, count.wavefronts, count.ideal_wavefronts, pattern.cost, excess)],
         help=_help(places, access, array),
+        factor=n,
     )
 
 

@@ -1,7 +1,8 @@
 """Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`,
 `invalid-barrier`, `dangling-arrive`.
 
-Detects: operations of one generation that name different counts (B5); a generation completed by arrivals alone (B10);
+Detects: operations of one generation that name different counts, some of them none, or that are not all the same
+reduction (B5); a generation completed by arrivals alone (B10);
 a count that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a
 warp (B12); ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends
 (B11).
@@ -45,6 +46,8 @@ def _first_operation(raw: RawFinding, places: Places, text: str) -> list[Site]:
 
 def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
+    if d["expected"] == d["count"]:
+        return _mixture(raw, places)
     return _finding(
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} in a generation that was opened with count {d['expected']}",
@@ -52,6 +55,30 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
         _first_operation(raw, places, f"warp {raw.other_warp} opened it with {d['expected']}"),
         ["the hardware raises an illegal instruction; the launch was stopped here"],
         "give every operation of this barrier the same count: all threads that arrive plus all that sync",
+    )  # fmt: skip
+
+
+def _mixture(raw: RawFinding, places: Places) -> Finding:
+    """Operations with the same count that do not go together: a reduction and something else, or one with a count and
+    one without."""
+    barrier, who = raw.detail["barrier"], places.who(raw.cta, raw.warp)
+    one, other = (NAMES[int(places.program.code[pc, 0])] for pc in (raw.other_pc, raw.pc))
+    if one != other and any(name.startswith("bar.red") for name in (one, other)):
+        return _finding(
+            raw, places,
+            f"barrier {barrier}: `{other}` in a generation that was opened with `{one}`",
+            f"executed by {who}",
+            _first_operation(raw, places, f"warp {raw.other_warp} opened it"),
+            ["PTX calls the outcome unpredictable; the launch was stopped here"],
+            "let all operations of a generation be the same reduction, or use another barrier for it",
+        )  # fmt: skip
+    return _finding(
+        raw, places,
+        f"barrier {barrier}: operations with a count and without one in one generation",
+        f"{who} exits" if other == "exit" else f"executed by {who}",
+        _first_operation(raw, places, f"warp {raw.other_warp} opened it"),
+        ["with a count it waits for warps that have exited, too; the launch was stopped here"],
+        "give every operation of this barrier a count, or none of them",
     )  # fmt: skip
 
 

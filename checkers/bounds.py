@@ -97,6 +97,10 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
         return "check the index against the array's shape"
     if axis is not None and _literal(parts[axis]):
         return f"use an index below {shape[axis]}, or make the array larger"
+    elements = raw.detail["size"] // np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
+    if elements > 1 and axis in (len(parts) - 1, None) and raw.detail["index"] >= 0 and not _literal(parts[-1]):
+        guard = f"{parts[-1]} + {elements} <= {base}.shape[{len(parts) - 1}]"  # a vector
+        return f"guard the access: `if {guard}:`"
     axes = [n for n, part in enumerate(parts) if axis in (n, None) and not _literal(part)]
     if raw.detail["index"] < 0:
         guard = " and ".join(f"{parts[n]} >= 0" for n in axes)

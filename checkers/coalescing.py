@@ -25,15 +25,31 @@ if TYPE_CHECKING:
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
     """A finding for each instruction with too many sectors, the costliest first."""
-    counts = places.outcome.accesses
-    excess = {pc: count.sectors - count.ideal_sectors for pc, count in counts.items()}
-    found = [
+    excess = _excess(places)
+    found = sorted(_found(places, thresholds), key=lambda pc: (-excess[pc], pc))
+    return [_finding(places, pc, sum(excess.values())) for pc in found]
+
+
+def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
+    """A finding for the access with the most sectors in excess, where `explain` has none for it."""
+    excess = _excess(places)
+    worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)
+    if worst < 0 or not excess[worst] or worst in _found(places, thresholds):
+        return []
+    return [_finding(places, worst, sum(excess.values()))]
+
+
+def _excess(places: Places) -> dict[int, int]:
+    return {pc: count.sectors - count.ideal_sectors for pc, count in places.outcome.accesses.items()}
+
+
+def _found(places: Places, thresholds: Thresholds) -> list[int]:
+    """The accesses that are worth a warning."""
+    return [
         pc
-        for pc, count in counts.items()
+        for pc, count in places.outcome.accesses.items()
         if count.worst_sectors and count.sectors >= thresholds.uncoalesced * count.ideal_sectors
     ]
-    total = sum(excess.values())
-    return [_finding(places, pc, total) for pc in sorted(found, key=lambda pc: (-excess[pc], pc))]
 
 
 def _finding(places: Places, pc: int, excess: int) -> Finding:
@@ -47,6 +63,7 @@ def _finding(places: Places, pc: int, excess: int) -> Finding:
         sites=[places.site(pc, _label(places, pc, pattern), cta=pattern.cta), *places.callers(pc)],
         notes=[tally("sectors", count.executions, count.sectors, count.ideal_sectors, pattern.cost, excess)],
         help=_help(places, pc, pattern),
+        factor=count.sectors / count.ideal_sectors,
     )
 
 

@@ -12,7 +12,7 @@ from wsemu.witness import Access, Witness
 
 if TYPE_CHECKING:
     from wsemu.bytecode import Span
-    from wsemu.finding import Site
+    from wsemu.finding import Site, Step
     from wsemu.outcome import RawFinding
     from wsemu.places import Places
 
@@ -127,6 +127,8 @@ class Conflict:
     def title(self, of: str = "") -> str:
         space = self.places.space(self.raw.detail["address"] >> SEGMENT_SHIFT)
         what = f"{space} `{self.text}`"
+        if self.first.kind == self.second.kind == ATOMIC:
+            return f"unordered atomics of different width{of} on {what}"
         if self.atomic:
             return f"unordered atomic and plain access{of} to {what}"
         return f"{self.hazard} hazard{of} on {what}"
@@ -182,6 +184,14 @@ def _side(access: Access, kind: int, position: int | None, places: Places, witne
     if witness is None:
         return Side(access, kind, places.role([access.pc]), None, "")
     return Side(access, kind, witness.role(access.cta, access.warp), position, witness.iteration(position))
+
+
+def step(found: Conflict, witness: Witness, number: int) -> Step:
+    """Access (1) or (2) as a step of a schedule."""
+    side = found.second if number == 2 else found.first
+    what = found.places.accessed(side.access.pc, side.access.address)
+    verb = VERBS[side.kind]
+    return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
 
 
 def _index(text: str) -> str | None:

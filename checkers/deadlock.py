@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import NAMES, OPCODE, Program
-from wsemu.finding import Finding, Site
+from wsemu.finding import Finding, Site, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,8 +106,17 @@ def explain(places: Places) -> list[Finding]:
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=_help(places, groups, edges, [] if starved else cycle, starved),
+        steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
+
+
+def _wait(places: Places, warp: WarpState, state: BarrierState) -> Step:
+    """A warp's last step."""
+    return places.step(
+        warp.pc, places.outcome.cta, warp.warp, "sync", barrier=state.barrier, generation=state.generation,
+        arrived=state.arrived, expected=_count(places, state), mark="waits",
+    )  # fmt: skip
 
 
 def _unique(items: list) -> list:  # type: ignore[type-arg]
@@ -231,5 +240,6 @@ def _surplus(
         )
         site = places.site(group.pc, text, cta=places.outcome.cta, warp=late[0])
         help_ = f"count every thread that takes part: {len(users) * 32}"
-        findings.append(Finding(code="oversubscribed", message=message, sites=[site], help=help_))
+        steps = [_wait(places, w, state) for w in places.outcome.warps if w.warp in late and w.waits == group.barrier]
+        findings.append(Finding(code="oversubscribed", message=message, sites=[site], help=help_, steps=steps))
     return findings

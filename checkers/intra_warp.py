@@ -3,11 +3,10 @@
 Detects: two lanes of one store that write different values to a byte; and, unless the launch is checked with
 `lockstep=True`, accesses of two lanes that overlap, at least one of them a write and not both atomic, with no operation
 between them in which both lanes took part: `syncwarp`, shuffle, vote, match, `syncthreads`, a sync on a named barrier.
-An arrive orders nothing between lanes.
-Does not detect: such a conflict where other warps have touched the byte as well since its last write; the lanes of the
-earlier access are remembered as a range, so a lane inside it that did not take part counts too.
+An arrive orders nothing between lanes; a lane that has exited has met those that name it in their mask.
+Does not detect: such a conflict with what came before another access that is itself one.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
-test is `shadow.lanes_know`.
+test is `lane_order.not_before`; `shadow.lanes_know` says where it is worth making.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import SEGMENT_SHIFT
-from wsemu.checkers.conflict import Conflict, conflict
+from wsemu.checkers.conflict import Conflict, conflict, step
 from wsemu.finding import Finding
 from wsemu.places import lanes_text
-from wsemu.witness import Witness
+from wsemu.witness import Witness, culprit
 
 if TYPE_CHECKING:
+    from wsemu.finding import Step
     from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
 
@@ -34,7 +34,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     """The finding of two lanes of a warp; a trace adds in which iterations."""
     if raw.other_pc < 0:
         return _one_store(raw, places)
-    found = conflict(raw, places, None if trace is None else Witness(places, trace, {raw.cta}))
+    witness = None if trace is None else Witness(places, trace, {raw.cta})
+    found = conflict(raw, places, witness)
     earlier = _lane_range(raw.detail["other_lane"], raw.detail["other_last"])
     between = f"{lanes_text(raw.lanes)} and {earlier}"
     return Finding(
@@ -44,7 +45,19 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _INDEPENDENT],
         help=_help(found),
         count=raw.count,
+        steps=_steps(found, witness),
     )
+
+
+def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
+    """(1) and (2) as in this run: the lanes of a warp have no schedule of their own here."""
+    if witness is None:
+        return []
+    access, at = found.second.access, found.first.position
+    before = witness.before((access.cta, access.warp, access.interval))
+    early, late = ([n for n in before if (at is None or n < at) == first] for first in (True, False))
+    one, two = (step(found, witness, number) for number in (1, 2))
+    return [*witness.steps(early, lambda _: False, {}), one, *witness.steps(late, lambda _: False, {}), two]
 
 
 def _lane_range(first: int, last: int) -> str:
@@ -74,4 +87,5 @@ def _one_store(raw: RawFinding, places: Places) -> Finding:
         notes=[f"at `{places.element(address, raw.pc)}` lane {stays}'s value stayed; the hardware leaves any of them"],
         help="let one lane store, give each lane its own element, or combine the values with `cuda.atomic`",
         count=raw.count,
+        steps=[culprit(raw, places)],
     )

@@ -17,12 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import FIELDS
-from wsemu.checkers.conflict import VERBS, Conflict, Side, conflict
+from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
-from wsemu.witness import Step, Witness, numbered
+from wsemu.witness import Witness, numbered
 
 if TYPE_CHECKING:
+    from wsemu.finding import Step
     from wsemu.outcome import Event, RawFinding, Trace
     from wsemu.places import Places
 
@@ -38,7 +39,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         witness = None  # the trace ends before that
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
     notes = [f"{found.overlap()}; nothing orders (1) before (2)"]
-    schedule, steps = _schedule(found, witness) if witness is not None else ([], 0)
+    steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
     if _overwritten(found, witness):
@@ -50,8 +51,9 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=notes,
         help=_help(found, witness),
         count=raw.count,
-        schedule=schedule,
-        schedule_steps=steps,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
     )
 
 
@@ -122,6 +124,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
     plain = found.first if found.second.kind == ATOMIC else found.second
+    if found.first.kind == found.second.kind == ATOMIC:
+        return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
     if found.atomic:
         line = places.near(plain.access.pc, two.pc)
         what = "after" if plain is found.first else "before"
@@ -141,14 +145,20 @@ def _help(found: Conflict, witness: Witness | None) -> str:
 
 def _flag(found: Conflict, witness: Witness) -> str:
     """The two warps meet at an atomic in between, but without fences."""
-    pcs = witness.flag(found.first.access, found.first.position, found.second.access, found.second.position)
-    if found.hazard != "read-after-write" or pcs is None:
+    flag = _between(found, witness)
+    if found.hazard != "read-after-write" or flag is None:
         return ""
-    raised, seen = (found.places.near(pc, found.raw.pc) for pc in pcs)
+    raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
     return (
         f"the atomics on {raised} and {seen} order nothing else: put a `cuda.threadfence()` before the first and after "
         f"the second, or use {'a named barrier' if found.same_cta else 'a second launch'}"
     )
+
+
+def _between(found: Conflict, witness: Witness) -> tuple[int, int] | None:
+    """Two atomics, after (1) and before (2), by which the second warp may have waited for the first."""
+    first, second = found.first, found.second
+    return witness.flag(first.access, first.position, second.access, second.position)
 
 
 def _overwritten(found: Conflict, witness: Witness | None) -> bool:
@@ -200,24 +210,42 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
 # -- a schedule that shows it -----------------------------------------------------------------------------------------
 
 
-def _schedule(found: Conflict, witness: Witness) -> tuple[list[str], int]:
-    """The two accesses next to each other and in the other order, after all that must come before one of them."""
+def _schedule(found: Conflict, witness: Witness) -> list[Step]:
+    """The two accesses next to each other and in the other order, after all that must come before one of them.  Where
+    atomics lie between them, which the second warp may wait for, they stay in the order of this run."""
+    first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
-    if not found.same_cta:
-        return list(numbered([_step(found, found.second, witness, 2), _step(found, found.first, witness, 1)])), 2
     before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
+    flag = _between(found, witness)
+    if flag is not None:
+        between = [_atomic(found, witness, n) for n in flag]
+        return [*witness.steps(before, lambda _: False, {}), first, *between, second]
+    if not found.same_cta:
+        return [*witness.steps(before, lambda _: False, {}), second, first]
     accesses = {
         n: found.places.accessed(side.access.pc, side.access.address)
         for side in pair
         for n in witness.earlier(side.access, side.position)
     }
     warps = {side.access.warp for side in pair}
-    kept = witness.steps(before, lambda event: event.warp in warps, accesses)
-    steps = [*kept, _step(found, found.second, witness, 2), _step(found, found.first, witness, 1)]
-    return list(numbered(steps)), len(before) + len(accesses) + 2
+    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
+        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
+    return [*witness.steps(before, lambda event: event.warp in warps, accesses), second, first]
 
 
-def _step(found: Conflict, side: Side, witness: Witness, number: int) -> Step:
-    what = found.places.accessed(side.access.pc, side.access.address)
-    step = witness.step(side.access, VERBS[side.kind], what, f"{side.iteration}  ({number})".strip())
-    return step if found.same_cta else step._replace(who=f"CTA {found.places.cta(side.access.cta)} {step.who}")
+def _as_run(found: Conflict, witness: Witness, warps: set[int]) -> list[Step]:
+    """The two accesses in the order of this run, after all that was before them."""
+    one, two = found.first, found.second
+    if one.position is None or two.position is None:
+        return []
+    names = {
+        n: found.places.accessed(side.access.pc, side.access.address)
+        for n, side in ((one.position, one), (two.position, two))
+    }
+    return witness.as_run(one.position, two.position, names, lambda event: event.warp in warps)
+
+
+def _atomic(found: Conflict, witness: Witness, position: int) -> Step:
+    event = witness.events[position]
+    what = found.places.accessed(event.pc, event.place)
+    return witness.step(event, position, "atomic", what=what, when=witness.iteration(position))

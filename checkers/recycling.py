@@ -12,14 +12,14 @@ section 3, "well-synchronised".  The compiled test is `clocks.judge_recycling`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wsemu.bytecode import LANES, NAMES
+from wsemu.bytecode import NAMES
 from wsemu.finding import Finding
 from wsemu.witness import Access, Witness, numbered
 
 if TYPE_CHECKING:
-    from wsemu.finding import Site
+    from wsemu.finding import Site, Step
     from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
 
@@ -48,7 +48,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         witness = None  # the trace ends before that
     pair = _pair(raw, places, witness)
     verb, place = _verb(places, raw.pc), places.near(raw.other_pc, raw.pc)
-    schedule, steps, then = _schedule(pair, witness, places) if witness is not None else ([], 0, "")
+    steps, then = _schedule(pair, witness, places) if witness is not None else ([], "")
     g = pair.generation
     late = (
         f"nothing orders (1) before (2): if {pair.first_who} is late at {place}, the {verb} of {pair.second_who} on "
@@ -68,8 +68,9 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=[late, then] if then else [late],
         help=_help(pair, places),
         count=raw.count,
-        schedule=schedule,
-        schedule_steps=steps,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
     )  # fmt: skip
 
 
@@ -93,32 +94,50 @@ def _verb(places: Places, pc: int) -> str:
     return "arrive" if NAMES[int(places.program.code[pc, 0])] == "bar.arrive" else "sync"
 
 
-def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[str], int, str]:
+def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step], str]:
     """All that must come before one of the two, then (2), then (1); and what comes of it, in words."""
     first, second, g = pair.first, pair.second, pair.generation
-    end = witness.endings.get((second.cta, second.warp, second.interval), len(witness.events))
-    before = witness.without(first.cta, first.warp, first.interval, end)
-    there = [n for n in before if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]
-    kept = witness.steps(
-        before,
-        lambda e: e.warp in (first.warp, second.warp) or (e.place, e.generation) == (pair.barrier, g),
-        {},
-    )
-    arrived, expected = LANES * (len(there) + 1), witness.expected(first.cta, pair.barrier, g)
-    complete = arrived == expected
-    count = f"{arrived}/{expected}{' complete' * complete}" if expected else f"{arrived} arrived"
-    if complete:
-        then = f"generation {g} then completes without {pair.first_who}, whose {_verb(places, first.pc)} comes too late"
+    at_first, at_second = (witness.endings.get((a.cta, a.warp, a.interval)) for a in (first, second))
+    if at_first is None or at_second is None:
+        return [], ""
+    before = _needed(pair, witness, at_second)
+    counted = witness.counted([*before, at_second, at_first])
+    warps = (first.warp, second.warp)
+    if counted is None:  # counts differ, or another warp is held up: no more than the run itself
+        return witness.as_run(at_first, at_second, {}, lambda e: e.warp in warps), ""
+    early, late = counted[at_second], counted[at_first]
+    if early.arrived == early.expected:
+        then = f"generation {early.generation} then completes without {pair.first_who}, "
+        then += f"whose {_verb(places, first.pc)} comes too late"
     else:
-        then = f"generation {g} then has {pair.second_who} in it too early, and a warp that belongs there is left over"
-    what = f"barrier {pair.barrier} gen"
-    late = f"{what} {g + 1}" if complete else f"{what} {g} or {g + 1}"
+        then = f"generation {early.generation} then has {pair.second_who} in it too early, "
+        then += "and a warp that belongs there is left over"
+    theirs = (pair.barrier, g)
+    kept = witness.steps(before, lambda e: e.warp in warps or (e.place, e.generation) == theirs, {})
+    second_fields: dict[str, Any] = {"barrier": pair.barrier, **early._asdict(), "mark": "(2)"}
+    first_fields: dict[str, Any] = {"barrier": pair.barrier, "generation": late.generation, "mark": "(1) late"}
     steps = [
         *kept,
-        witness.step(second, _verb(places, second.pc), f"{what} {g}", f"{count}  (2)"),
-        witness.step(first, _verb(places, first.pc), late, "(1) late"),
+        witness.step(second, at_second, _verb(places, second.pc), **second_fields),
+        witness.step(first, at_first, _verb(places, first.pc), **first_fields),
     ]
-    return list(numbered(steps)), len(before) + 2, then
+    return steps, then
+
+
+def _needed(pair: Pair, witness: Witness, end: int) -> list[int]:
+    """Where the barrier operations are that must come before (2), with (1) late: first those that happen before one of
+    the two or complete the generation of (1), or else all that need not wait for (1)."""
+    first, second, g = pair.first, pair.second, pair.generation
+    free = witness.without(first.cta, first.warp, first.interval, end)
+    there = [n for n in free if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]
+    needed = [(e.cta, e.warp, e.interval) for e in (first, second)]
+    needed += [(e.cta, e.warp, e.interval) for e in (witness.events[n] for n in there)]
+    before = sorted({*there, *witness.before(*needed)} & {*free})
+    for choice in (before, free):
+        counted = witness.counted([*choice, end])
+        if counted is not None and counted[end].generation == g:
+            return choice
+    return before
 
 
 def _help(pair: Pair, places: Places) -> str:

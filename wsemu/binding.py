@@ -23,9 +23,11 @@ MAX_ARRAY = 1 << SEGMENT_SHIFT
 
 class Memory:
     """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
-    it."""
+    it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
 
-    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], constants: int = 0) -> None:
+        """`constants` of the arrays, the last ones, are not arguments: nothing is stored to them."""
+        self._writable = [a.flags.writeable and n < len(arrays) - constants for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
         self._place: dict[int, tuple[int, int]] = {}
         bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
@@ -46,7 +48,7 @@ class Memory:
             self._place[n] = (segment, first - low)
         size = high - low if any(arrays[n].size for n in group) else 0
         data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low)) if size else np.zeros(0, np.uint8)
-        self.segments.append((data, all(arrays[n].flags.writeable for n in group)))
+        self.segments.append((data, any(self._writable[n] for n in group)))
 
     def place(self, n: int) -> tuple[int, int]:
         """(segment, offset of the first element) of array n."""
@@ -69,7 +71,7 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
             if key not in wanted:
                 wanted[key] = np.asarray(component(arguments[p.argument], p.component))
     arrays = [*wanted.values(), *(c.array for c in program.constant_arrays)]
-    memory = Memory(arrays)
+    memory = Memory(arrays, len(program.constant_arrays))
     numbers = {key: n for n, key in enumerate(wanted)}
     rows: Rows = {}
     for row, type_, argument, path, part, axis in program.parameters:
@@ -90,8 +92,6 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)
         rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
-        data, _ = memory.segments[segment - FIRST_ARRAY]
-        memory.segments[segment - FIRST_ARRAY] = (data, False)
         bound.append(
             BoundArray(
                 constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype

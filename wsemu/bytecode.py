@@ -328,6 +328,8 @@ def access_shape(name: str) -> tuple[bool, int]:
     return store, size * n
 
 
+CTA_COST = 32
+"""warp instructions of the step budget that each CTA after the first takes to start"""
 TURN = 128
 """warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
 _CHANGES_FLOW = tuple(OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))

@@ -22,6 +22,7 @@ ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arriv
 FENCED, TOUCHED_ATOMIC, TOUCHED = (EVENT_KINDS.index(k) for k in ("fence.cta", "atomic", "access"))
 ALL = -1
 """mask of 32 places"""
+FULL = (1 << LANES) - 1
 
 
 def log_event(address, kind, w, interval, pc, place, generation):
@@ -44,7 +45,7 @@ def log_event(address, kind, w, interval, pc, place, generation):
 def start_clocks(m):
     """A CTA begins: nothing is known, and barriers are as new."""
     m.base = m.top
-    store_i64(m.bases + 8 * m.cta, m.base)
+    store_i64(m.bases + 8 * (m.cta - m.cta_first) * m.cta_step, m.base)
     put(m.exited, ALL, m.base)
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
@@ -54,9 +55,10 @@ def start_clocks(m):
         warp.partial = 0
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
-        put(b.clock, ALL, 0)
-        put(b.took, ALL, 0)
-        put(b.took_before, ALL, 0)
+        if b.arrived or b.generation:  # used in the CTA before
+            put(b.clock, ALL, 0)
+            put(b.took, ALL, 0)
+            put(b.took_before, ALL, 0)
 
 
 @compiled
@@ -134,10 +136,12 @@ def end_generation(m, number):
 
 @compiled
 def lanes_meet(m, w, mask):
-    """The lanes of `mask` have executed a warp-wide operation together: each knows what any of them knew."""
+    """The lanes of `mask` have executed a warp-wide operation together: each knows what any of them knew.  Lanes that
+    have exited are among them if the operation names them."""
     warp = warp_at(m.warps, w)
     now = load_i64(warp.clock + 8 * w)
-    if mask == warp.alive:
+    there = m.block_threads - LANES * w  # the last warp may be smaller
+    if mask == FULL or (there < LANES and (mask + 1) & ((np.int64(1) << there) - 1) == 0):
         warp.synced = now
         warp.partial = 0
     else:

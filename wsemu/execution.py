@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from wsemu import layout, native
 from wsemu.bytecode import (
+    CTA_COST,
     FIRST_ARRAY,
     LANES,
     LOCAL,
@@ -35,7 +36,7 @@ from wsemu.errors import UsageError
 from wsemu.layout import BAD_INDEX, READ_ONLY, WRAPPED, address_of, aligned
 from wsemu.limits import COSTS
 from wsemu.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
-from wsemu.planes import Planes, collide
+from wsemu.planes import Planes, Suspects, collide, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,10 @@ INTERVALS = (1 << 30) - 1
 """of all warps of a launch: what a cell of shadow memory can tell apart"""
 SLICE = 20_000_000
 """warp instructions between two looks at the outside world (about a tenth of a second)"""
+PATIENCE = 1_000_000
+"""the same for starting CTAs, see `vm.start_cta`"""
+MOST_CTAS = 1 << 27
+"""that a launch may start: 8 bytes each"""
 RAW_CAPACITY = 512
 MAX_INSTRUCTIONS = 1 << 17
 """of a program: what a cell of shadow memory can tell apart"""
@@ -177,6 +182,8 @@ class Watch:
     the launch start anew, so that this says only where races are worth looking for"""
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
+    suspects: Suspects | None = None
+    """where a run before this one found that lanes of a warp may conflict: there this one decides"""
 
 
 class Machine:
@@ -192,7 +199,9 @@ class Machine:
         dynamic: int,
         watch: Watch | None = None,
         arch: str = "sm_90",
+        most: int | None = None,
     ) -> None:
+        """`most` CTAs are run at most; None: all."""
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -221,7 +230,7 @@ class Machine:
         self._lay_out_warps(local_room)
         self._fill_state(grid, threads, shared_room, local_room)
         self._fill_costs(arch)
-        self._lay_out_clocks(grid[0] * grid[1] * grid[2])
+        self._lay_out_clocks(most or grid[0] * grid[1] * grid[2])
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
@@ -263,7 +272,7 @@ class Machine:
         state["bases"] = address_of(self.bases)
         state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
         if watch.races:
-            self.planes = Planes(self.segments, self.state)
+            self.planes = Planes(self.segments, self.state, watch.suspects)
 
     def _lay_out_registers(self, rows: Rows, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> None:
         program, size = self.program, self.program.register_bytes
@@ -344,10 +353,10 @@ class Machine:
         Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
         """
         state, address = self.state[0], address_of(self.state)
-        state["cta"], state["cta_end"], state["cta_step"] = first, last, step
+        state["cta"], state["cta_end"], state["cta_step"], state["cta_first"] = first, last, step, first
         while True:
             piece = min(budget, SLICE)
-            state["budget"] = piece
+            state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
@@ -373,6 +382,8 @@ class Machine:
             pc, mask, held, parked = (int(warp[name]) for name in ("pc", "mask", "held", "parked"))
             entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
             yield from ((int(entry["resume"]), int(entry["mask"])) for entry in entries)
+            waiting = self.stacks[w, 0, : int(warp["depth"])]
+            yield from ((int(e["resume"]), int(e["mask"])) for e in waiting[waiting["join"] == layout.MIDWAY])
             if held:
                 yield int(warp["wait_pc"]) + 1, held
             running = mask and warp["alive"] and parked != int(warp["alive"])
@@ -397,11 +408,12 @@ class Machine:
 
     def _place_intervals(self, cta: int, detail: dict[str, int]) -> None:
         """Intervals as counted in their CTA."""
-        other = detail["other_interval"]
-        ran = np.flatnonzero(self.bases[: cta + 1] < other)  # CTAs run in ascending order when findings are told
-        detail["other_cta"] = int(ran[-1]) if len(ran) else cta
-        detail["interval"] -= int(self.bases[cta])
-        detail["other_interval"] -= int(self.bases[detail["other_cta"]])
+        first, step = int(self.state[0]["cta_first"]), int(self.state[0]["cta_step"])
+        bases = self.bases[: (cta - first) * step + 1]
+        other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
+        detail["other_cta"] = first + other * step
+        detail["interval"] -= int(bases[-1])
+        detail["other_interval"] -= int(bases[other])
 
     def outcome(self, status: int) -> Outcome:
         state = self.state[0]
@@ -460,6 +472,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def most_ctas(ctas: int, budget: int) -> int:
+    """How many CTAs of a grid may start within a budget; UsageError if that many cannot be told apart."""
+    slack = budget // SLICE + 3  # each slice may overdraw by one CTA
+    most = min(ctas, budget // (CTA_COST + 1) + slack)
+    if most > MOST_CTAS:
+        raise UsageError(
+            f"a grid of {ctas:,} CTAs within a budget of {budget:,} warp instructions takes {8 * most / 1e9:,.1f} GB "
+            f"to tell CTAs apart: at most {MOST_CTAS:,} CTAs may start; launch fewer, or lower `budget=` (`--budget`)"
+        )
+    return most
+
+
 class Launch:
     """A launch on the VM, which can be run again: what its arrays held at first is kept."""
 
@@ -489,30 +513,29 @@ class Launch:
         self.segments, self.dynamic, self.budget = segments, dynamic_shared, budget
         self.watch = watch or Watch()
         self.ctas = grid[0] * grid[1] * grid[2]
+        self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch = workers, descending, arch
-        self.pristine = self._copies() if self.watch.races or self.watch.recycling else {}
+        repeats = self.watch.races or self.watch.recycling or descending or self._workers() > 1
+        self.pristine = self._copies() if repeats else {}
 
     def _copies(self) -> dict[int, Bytes]:
-        stored = self.watch.stored
+        stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
         numbered = enumerate(self.segments, FIRST_ARRAY)
         return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
 
     def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
-            watch or self.watch, self.arch,
+            watch or self.watch, self.arch, self.most,
         )  # fmt: skip
 
     def run(self) -> Outcome:
         """Run it.  What is found on several machines, or in another order of CTAs, is found again on one, in order: so
         the outcome does not depend on them."""
         outcome, certain = self._run_once()
-        if not certain:
+        while not certain:  # at most once for each reason
             self._restore()
             outcome, certain = self._run_once()
-        if not certain:  # the arrays expected to be written were too few
-            self._restore()
-            outcome, _ = self._run_once()
         return outcome
 
     def _restore(self) -> None:
@@ -521,9 +544,8 @@ class Launch:
 
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
-        first = self._machine()
-        workers = self._workers(first)
-        machines = [first, *(self._machine() for _ in range(workers - 1))]
+        workers = self._workers()
+        machines = [self._machine() for _ in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
@@ -534,16 +556,21 @@ class Launch:
         astray = not plain and (
             any(o.findings or o.status != "done" for o in outcomes) or (self.watch.races and self._collide(machines))
         )
+        suspects = joined([m.planes.suspects() for m in machines if m.planes])
         for planes in (m.planes for m in machines if m.planes):
             planes.close()
+        if suspects:
+            self.watch = replace(self.watch, suspects=suspects)
+            astray = True
         if astray:
             self.workers, self.descending = 1, False
-        merged = _merge(self.program, machines, outcomes, self.budget)
+        merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
         merged.arch = self.arch
         return merged, not astray
 
-    def _workers(self, first: Machine) -> int:
-        if self.descending or first.image.has_atomics or self.watch.uninitialized:
+    def _workers(self) -> int:
+        """Threads that the CTAs are spread over."""
+        if self.descending or _image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
             return 1
         if self.workers is None:
             large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS
@@ -572,9 +599,17 @@ class Launch:
         planes = [m.planes for m in machines if m.planes]
         return any(collide(a, b, n) for n in numbers for k, a in enumerate(planes) for b in planes[:k])
 
-    def trace(self, accesses: frozenset[int]) -> Trace:
-        """The events of a second run, equal to the first, on copies of the arrays; `accesses` are the instructions
-        whose executions are wanted."""
+    def initial(self) -> list[Bytes | None]:
+        """What the arrays held before the launch, segment by segment; None where that was not kept."""
+        kept = self.watch.races or self.watch.recycling
+        return [
+            self.pristine.get(n, data if kept or not writable else None)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
+
+    def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
+        """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
+        one is wanted; `accesses` are the instructions whose executions are wanted."""
         segments = [
             (self.pristine[n].copy() if n in self.pristine else data, writable)
             for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
@@ -584,8 +619,11 @@ class Launch:
         logged[list(accesses)] = 1
         events = np.zeros(MAX_EVENTS, layout.EVENT)
         state = machine.state[0]
+        first, last = (0, self.ctas) if cta is None else (cta, cta + 1)
+        if first and machine.run(0, first, self.budget) != layout.DONE:
+            return Trace()  # it does not get there
         state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
-        machine.run(0, self.ctas, self.budget)
+        machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
         return Trace([Event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
@@ -604,7 +642,8 @@ def run(
 
 
 def _merge(program: Program, machines: list[Machine], outcomes: list[Outcome], budget: int) -> Outcome:
-    """One outcome, as if the CTAs had run in order: what came after a stop is left out."""
+    """One outcome, as if the CTAs had run in order: what came after a stop is left out.  `budget`: warp instructions
+    that all CTAs may execute."""
     stopped = next((k for k, o in enumerate(outcomes) if o.status != "done"), len(outcomes) - 1)
     machines, outcomes = machines[: stopped + 1], outcomes[: stopped + 1]
     result = outcomes[-1]

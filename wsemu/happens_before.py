@@ -21,8 +21,8 @@ sync        gives too; waits.
 complete    ends a generation: each of its syncs takes what all its operations gave.  Where they have no count (the
             whole CTA), warps that have exited belong to it: what they did is given too (B7).
 exit        gives to the generations without a count that complete from then on.
-warp        syncwarp, shuffle, vote, match: orders the lanes that execute it, not warps.  A lane knows afterwards what
-            any of them knew.
+warp        syncwarp, shuffle, vote, match: orders the lanes that execute it, not warps; those that have exited, too, if
+            its mask names them.  A lane knows afterwards what any of them knew.
 fence       (with atomics) acquires: takes what the locations gave to the atomics since; and marks what the next atomics
             release.
 atomic      (with atomics) gives to its location the clock of the warp's last fence, if there was one, and notes what
@@ -90,7 +90,7 @@ class _Lanes:
 
     met: int = 0
     known: dict[int, dict[int, int]] = field(default_factory=dict)
-    alive: int = ALL_LANES
+    all: int = ALL_LANES
 
 
 Given = dict[tuple[int, bool], Clock]
@@ -189,15 +189,14 @@ class HappensBefore:
         self._meet(actor, event.place & ALL_LANES)
         self._begin_interval(actor)
 
-    def remain(self, actor: Actor, alive: int) -> None:
-        """Only the lanes `alive` of a warp are left: an operation of these is one of the whole warp, and orders what
-        the others did, too.  Without this all 32 count as alive."""
-        self._lanes[actor].alive = alive
+    def consists_of(self, actor: Actor, lanes: int) -> None:
+        """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
+        self._lanes[actor].all = lanes
 
     def _meet(self, actor: Actor, members: int) -> None:
         """The lanes `members` have done something together."""
         lanes, now = self._lanes[actor], self.interval(actor)
-        if members & lanes.alive == lanes.alive:
+        if members & lanes.all == lanes.all:
             lanes.met = now
             lanes.known.clear()
             return

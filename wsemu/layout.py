@@ -38,6 +38,10 @@ SEGMENT = record(
     reads=1,  # the same for reads and atomics
     low=1,  # cells touched, from low to high - 1
     high=1,
+    marks=1,  # host address of a byte for each byte: 1 where lanes of a warp may conflict; or 0
+    watched=1,  # host address of an int64 for each cell that lane_order.py judges: 0 not watched, 1 no accesses, or the
+    # number of the first LANE_ACCESS; or 0
+    watched_grain=1,  # log2 of the bytes of these cells
 )
 UNTRACKED, READ_SO_FAR, TRACKED = range(3)
 """whether races in a segment are looked for; READ_SO_FAR: it is taken to be never written, and a store stops the VM"""
@@ -75,6 +79,8 @@ BARRIER = record(
     syncs=1,  # warps that wait in the open generation
     first_pc=1,  # operation that opened the generation
     first_warp=1,
+    forms=1,  # bit set of WITHOUT_COUNT, WITH_COUNT, GIVES: what took part in the open generation
+    reduces=1,  # the bar.red that it consists of, or 0
     popc=1,  # of the predicates given to bar.red
     every=1,
     some=1,
@@ -86,6 +92,8 @@ BARRIER = record(
     took_before=1,  # of the generation before
     took_before_pc=1,
 )
+WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
+"""an operation that gives no count, one that gives one, an arrive"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, pattern=1)
@@ -101,6 +109,8 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 )  # fmt: skip
 MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
+LANE_ACCESS = record(access=1, lanes=1, next=1)
+"""an access to a watched cell, in the form of cells.py without lanes; its lanes; the number of the next one, 1: none"""
 MACHINE = record(
     access_entry=1,  # addresses of compiled functions, see vm.py
     collective_entry=1,
@@ -138,16 +148,19 @@ MACHINE = record(
     fault_pc=1,
     fault_warp=1,
     barriers=1,  # host address of BARRIER[16]
+    cta_first=1,  # of this run
+    patience=1,  # CTAs may start until this is used up, then the host looks up
     cta_step=1,  # 1, or -1: CTAs in descending order
     clocks=1,  # 1: happens-before is tracked
     recycling=1,  # 1: barrier-recycling is looked for
     lockstep=1,  # 1: the lanes of a warp run together
     base=1,  # intervals of this CTA are greater
     top=1,  # the last interval of any CTA so far
-    bases=1,  # host address of int64[CTAs]: base of each
+    bases=1,  # host address of int64[]: base of each CTA, from cta_first on
     exited=1,  # host address of int64[32]: clock of the warps that have exited
     shadow_entry=1,
     conflict_entry=1,
+    lanes_entry=1,
     trace_entry=1,
     serial=1,  # accesses so far
     resumes=1,  # 1: the next access was interrupted
@@ -160,6 +173,11 @@ MACHINE = record(
     element_count=1,
     set_room=1,  # below this many sets and elements there is room for one more access
     element_room=1,
+    suspects=1,  # 1: some bytes are marked
+    records=1,  # host address of LANE_ACCESS[]
+    record_count=1,
+    record_free=1,  # the first one that is free again, or 1
+    record_room=1,  # below this there is room for one more access
     memo=1,  # host address of MEMO[memo_mask + 1]
     memo_mask=1,
     trace=1,  # host address of EVENT[trace_room], or 0

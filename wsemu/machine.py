@@ -10,7 +10,21 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
-from wsemu.layout import ACCESS, BARRIER, ENTRY, EVENT, FLOW, INSTRUCTION, MACHINE, MEMO, PATTERN, RAW, SEGMENT, WARP
+from wsemu.layout import (
+    ACCESS,
+    BARRIER,
+    ENTRY,
+    EVENT,
+    FLOW,
+    INSTRUCTION,
+    LANE_ACCESS,
+    MACHINE,
+    MEMO,
+    PATTERN,
+    RAW,
+    SEGMENT,
+    WARP,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +53,7 @@ machine_at, warp_at, barrier_at = _viewer(MACHINE), _viewer(WARP), _viewer(BARRI
 segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer(INSTRUCTION)
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
+lane_access_at = _viewer(LANE_ACCESS)
 
 
 def _caller(n: int) -> Any:

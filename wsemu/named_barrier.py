@@ -6,7 +6,7 @@ B1  16 barriers a CTA, ids 0 to 15             B8  with a count, exited warps st
 B2  a count is a positive multiple of 32       B9  surplus arrivals open the next generation
 B3  an operation counts its whole warp         B10 arrivals alone complete a generation, releasing nobody
 B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
-B5  one count per generation                   B12 aligned forms need a converged warp
+B5  one count and kind per generation          B12 aligned forms need a converged warp
 B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
 B7  no count: the CTA's live warps
 """
@@ -19,7 +19,8 @@ from wsemu.bytecode import LANES, OPCODE
 from wsemu.cells import join
 from wsemu.clocks import COMPLETED, EXITED, end_generation, give, take
 from wsemu.codes import CODE_NUMBERS
-from wsemu.layout import BARRIERS, MIDWAY
+from wsemu.divergence import unhold
+from wsemu.layout import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
 from wsemu.operations import load_i64, load_u32, lowest_bit, popcount, store_u32
 
@@ -61,12 +62,23 @@ def signed32(x):
 
 
 @compiled
-def check_operands(m, warp, pc, registers, id_row, count_row, mask):
-    """(id, count or 0 for the whole CTA), or id -1 after reporting what is wrong with them."""
-    number = signed32(load_u32(registers + id_row + 4 * lowest_bit(mask)))
+def operands(registers, instruction, mask):
+    """(id, count or 0 for the whole CTA) of a barrier operation."""
+    at = 4 * lowest_bit(mask)
+    number = signed32(load_u32(registers + instruction.a + at))
     count = np.int64(0)
-    if count_row:
-        count = signed32(load_u32(registers + count_row + 4 * lowest_bit(mask)))
+    if instruction.b:
+        count = signed32(load_u32(registers + instruction.b + at))
+    return number, count
+
+
+@compiled
+def check_operands(m, w, pc, mask):
+    """Whether the operands of the barrier operation at pc are good; what is wrong with them is reported."""
+    instruction = instruction_at(m.code, pc)
+    registers = warp_at(m.warps, w).registers
+    id_row, count_row = instruction.a, instruction.b
+    number, count = operands(registers, instruction, mask)
     wrong = np.int64(-1)
     if number < 0 or number >= BARRIERS:  # B1
         wrong = np.int64(BAD_ID)
@@ -75,25 +87,21 @@ def check_operands(m, warp, pc, registers, id_row, count_row, mask):
     elif not uniform(registers, id_row, mask) or (count_row and not uniform(registers, count_row, mask)):
         wrong = np.int64(ID_DIFFERS)
     if wrong >= 0:
-        record_finding(m.report_entry, m.address, (INVALID, pc, warp, mask, -1, -1), (number, count, wrong, 0, 0))
-        return np.int64(-1), count
+        record_finding(m.report_entry, m.address, (INVALID, pc, w, mask, -1, -1), (number, count, wrong, 0, 0))
+        return False
     if count > m.warp_count * LANES:
         record_finding(
             m.report_entry,
             m.address,
-            (OVERSUBSCRIBED, pc, warp, mask, -1, -1),
+            (OVERSUBSCRIBED, pc, w, mask, -1, -1),
             (number, count, m.warp_count * LANES, 0, 0),
         )
-    return number, count
+    return True
 
 
 @compiled
-def give_predicate(m, b, registers, row, mask):
-    """Add a warp's predicates to the reduction of the open generation."""
-    if b.arrived == 0 and b.syncs == 0:
-        b.popc = 0
-        b.every = 1
-        b.some = 0
+def give_predicate(b, registers, row, mask):
+    """Add the predicates of some lanes to the reduction of the open generation."""
     p = load_u32(registers + row) & mask
     b.popc += popcount(p)
     if p != mask:
@@ -114,21 +122,6 @@ def take_result(b, registers, instruction, mask):
         value = b.every if instruction.op == EVERY else b.some
         old = load_u32(registers + instruction.d)
         store_u32(registers + instruction.d, (old & ~mask) | (mask if value else 0))
-
-
-@compiled
-def unhold(warp):
-    """Lanes that waited while others of their warp went on run again: at once, or when those are through."""
-    if warp.mask:
-        entry = entry_at(warp.stack, warp.depth)
-        warp.depth += 1
-        entry.join = MIDWAY
-        entry.resume = warp.wait_pc + 1
-        entry.mask = warp.held
-    else:
-        warp.pc = warp.wait_pc + 1
-        warp.mask = warp.held
-    warp.held = 0
 
 
 @compiled
@@ -165,7 +158,7 @@ def complete_if_met(m, number, pc, warp):
             (number, b.generation, b.arrived, 0, 0),
         )
     if m.clocks:
-        if b.expected == 0:
+        if b.forms & WITHOUT_COUNT:
             join(b.clock, m.exited)  # B7: an exit takes part in what no longer waits for it
         if m.trace:
             call7(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
@@ -182,7 +175,7 @@ def complete_if_met(m, number, pc, warp):
 
 @compiled
 def warp_left(m, warp, pc):
-    """A warp has exited: barriers without a count no longer wait for it (B7)."""
+    """A warp has exited: barriers without a count no longer wait for it (B7).  GOES_ON or STOPS."""
     if m.clocks:
         clock = warp_at(m.warps, warp).clock
         join(m.exited, clock)
@@ -190,29 +183,78 @@ def warp_left(m, warp, pc):
             call7(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
-        if b.arrived and b.expected == 0 and m.live_warps:
-            complete_if_met(m, number, pc, warp)
+        if b.arrived and m.live_warps:
+            if mixes(m, b.forms):
+                mismatch(m, warp, pc, np.int64(0), number, b.expected)
+                return STOPS
+            if b.expected == 0:
+                complete_if_met(m, number, pc, warp)
+    return GOES_ON
+
+
+@compiled
+def mixes(m, forms):
+    """Operations with a count and without one in one generation, where an exit could come between: what the barrier
+    waits for would hang on which of them came first.  Only if all the CTA's warps wait there can none have exited."""
+    both = WITH_COUNT | WITHOUT_COUNT
+    return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.warp_count)
+
+
+@compiled
+def mismatch(m, w, pc, mask, number, count):
+    """Report an operation that does not go with those of its generation."""
+    b = barrier_at(m.barriers, number)
+    whole = m.warp_count * LANES
+    record_finding(
+        m.report_entry,
+        m.address,
+        (COUNT_MISMATCH, pc, w, mask, b.first_pc, b.first_warp),
+        (number, b.generation, b.expected or whole, count or whole, b.arrived),
+    )
+
+
+@compiled
+def join_generation(m, w, pc, op, number, count, mask):
+    """Open a generation or join the open one, if the operation goes with the others of it: whether it does."""
+    b = barrier_at(m.barriers, number)
+    form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if op == ARRIVE else 0)
+    reduces = op if op >= POPC else 0
+    if b.arrived == 0:
+        b.expected = count
+        b.first_pc = pc
+        b.first_warp = w
+        b.forms = form
+        b.reduces = reduces
+        b.popc = 0
+        b.every = 1
+        b.some = 0
+        return True
+    whole = m.warp_count * LANES
+    b.forms |= form
+    if (b.expected or whole) != (count or whole) or b.reduces != reduces or mixes(m, b.forms):  # B5
+        mismatch(m, w, pc, mask, number, count)
+        return False
+    return True
+
+
+@compiled
+def reduce_predicates(m, b, warp, instruction, mask):
+    """Add the predicates of a warp's lanes to the reduction: of those of `mask`, or of all groups that are parked."""
+    if warp.parked == 0:
+        give_predicate(b, warp.registers, instruction.c, mask)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        give_predicate(b, warp.registers, instruction_at(m.code, entry.resume - 1).c, entry.mask)
 
 
 @compiled
 def take_part(m, w, pc, op, number, count, wait_mask):
     """Count warp w into the open generation of a barrier whose operands are good."""
+    if not join_generation(m, w, pc, op, number, count, wait_mask):
+        return STOPS
     b = barrier_at(m.barriers, number)
-    if b.arrived == 0:
-        b.expected = count
-        b.first_pc = pc
-        b.first_warp = w
-    else:
-        whole = m.warp_count * LANES
-        opened, given = b.expected or whole, count or whole
-        if opened != given:  # B5
-            record_finding(
-                m.report_entry,
-                m.address,
-                (COUNT_MISMATCH, pc, w, wait_mask, b.first_pc, b.first_warp),
-                (number, b.generation, opened, given, b.arrived),
-            )
-            return STOPS
+    if b.reduces:
+        reduce_predicates(m, b, warp_at(m.warps, w), instruction_at(m.code, pc), wait_mask)
     if m.clocks:
         give(m, w, pc, number, op != ARRIVE)
     b.arrived += LANES  # B3
@@ -230,18 +272,15 @@ def take_part(m, w, pc, op, number, count, wait_mask):
 
 @compiled
 def barrier_operation(m, w, pc, mask):
-    """The lanes `mask` of warp w execute the barrier instruction at pc: GOES_ON, WAITS or STOPS."""
+    """The lanes `mask` of warp w execute the barrier instruction at pc, whose operands are good: GOES_ON, WAITS or
+    STOPS."""
     instruction = instruction_at(m.code, pc)
     warp = warp_at(m.warps, w)
-    number, count = check_operands(m, w, pc, warp.registers, instruction.a, instruction.b, mask)
-    if number < 0:
-        return STOPS
+    number, count = operands(warp.registers, instruction, mask)
     if instruction.aux and mask != warp.alive:  # B12; the hardware then counts as in B3
         record_finding(
             m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0)
         )
-    if instruction.op >= POPC:
-        give_predicate(m, barrier_at(m.barriers, number), warp.registers, instruction.c, mask)
     return take_part(m, w, pc, instruction.op, number, count, mask)
 
 
@@ -269,4 +308,3 @@ def reset(m):
         b.syncs = 0
         b.warps = 0
         b.last_warps = 0
-        b.popc = 0

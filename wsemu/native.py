@@ -33,10 +33,12 @@ SOURCES = (
     "machine",
     "memory",
     "costs",
+    "divergence",
     "named_barrier",
     "cells",
     "clocks",
     "shadow",
+    "lane_order",
     "warp_operations",
     "codes",
     "vm",
@@ -120,9 +122,19 @@ def _write(path: Path, parts: dict[str, Part]) -> bool:
     return True
 
 
+def _paths() -> list[Path]:
+    """The files that may hold the compiled VM, the preferred one first."""
+    return [folder / f"vm-{_key()}.bin" for folder in folders()]
+
+
+def cached() -> Path | None:
+    """The file that holds the compiled VM, where there is one that is whole."""
+    return next((path for path in _paths() if _read(path) is not None), None)
+
+
 def _object_code() -> dict[str, Part]:
     """The compiled parts, from the first cache that has them, else made and put into the first that takes them."""
-    paths = [folder / f"vm-{_key()}.bin" for folder in folders()]
+    paths = _paths()
     for path in paths:
         parts = _read(path)
         if parts is not None:

@@ -23,12 +23,16 @@ FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
 """sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
-SET_ELEMENTS = 66
-"""of a set: a read and an atomic of 32 warps, and of other CTAs"""
+SET_ELEMENTS = 99
+"""of a set: a read and atomics of two widths, of 32 warps and of other CTAs"""
+ACCESS_RECORDS = 1 << 9
+"""lane accesses that one access can add: 16 bytes for each of 32 lanes"""
 
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
 Cells = npt.NDArray[np.int64]
+Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
+"""segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
 
 
 class Pool:
@@ -63,11 +67,17 @@ POOL = Pool()
 class Planes:
     """Shadow memory of one machine."""
 
-    def __init__(self, segments: npt.NDArray[Any], state: npt.NDArray[Any]) -> None:
+    def __init__(self, segments: npt.NDArray[Any], state: npt.NDArray[Any], suspects: Suspects | None = None) -> None:
+        """`suspects` is what a run before this one has found: there the lanes are judged exactly."""
         self.segments, self.state = segments, state
         self.writes: dict[int, Cells] = {}
         self.reads: dict[int, Cells] = {}
-        self._make_sets(FIRST_SETS)
+        self.marks: dict[int, npt.NDArray[np.uint8]] = {}
+        self.watched: list[Cells] = []
+        self.exact = suspects is not None
+        if suspects is not None:
+            self._watch(suspects)
+        self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
 
     def refine(self, number: int, size: int) -> None:
         """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept."""
@@ -87,6 +97,31 @@ class Planes:
             segment["low"] <<= before - grain
             segment["high"] <<= before - grain
         segment["grain"] = grain
+        if before < 0 and not self.exact:
+            self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
+            segment["marks"] = address_of(self.marks[number])
+
+    def suspects(self) -> Suspects:
+        """Where lanes of a warp may conflict."""
+        if not self.state[0]["suspects"]:
+            return {}
+        return {number: (int(self.segments[number]["grain"]), marks) for number, marks in self.marks.items()}
+
+    def _watch(self, suspects: Suspects) -> None:
+        for number, (grain, marks) in suspects.items():
+            heads = marks[: len(marks) >> grain << grain].reshape(-1, 1 << grain).max(1).astype(np.int64)
+            self.watched.append(heads)
+            segment = self.segments[number]
+            segment["watched"], segment["watched_grain"] = address_of(heads), grain
+        self.records = np.zeros(0, layout.LANE_ACCESS)
+        self.state[0]["record_count"], self.state[0]["record_free"] = 2, 1
+        self._make_records(8 * ACCESS_RECORDS)
+
+    def _make_records(self, n: int) -> None:
+        state, records = self.state[0], np.zeros(n, layout.LANE_ACCESS)
+        records[: len(self.records)] = self.records
+        self.records = records
+        state["records"], state["record_room"] = address_of(records), n - ACCESS_RECORDS
 
     def inner(self, cells: Cells, number: int) -> Cells:
         """A plane without its margins."""
@@ -96,6 +131,7 @@ class Planes:
     def _give_back(self, cells: Cells, number: int) -> None:
         segment = self.segments[number]
         if segment["high"]:
+            assert 0 <= segment["low"] < segment["high"] <= len(cells) - MARGIN
             POOL.give(cells, int(segment["low"]) + MARGIN, int(segment["high"]) + MARGIN)
         else:
             POOL.give(cells, 0, 0)
@@ -112,24 +148,31 @@ class Planes:
         memo = self.memo.view(np.int64)
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
-    def _make_sets(self, capacity: int) -> None:
+    def _make_sets(self, capacity: int, elements: int) -> None:
+        """Room for so many sets, and elements of sets, and for what one access more can make."""
         state = self.state[0]
         self.capacity = capacity
         self.sets = POOL.take(capacity)
-        self.elements = POOL.take(8 * capacity + ACCESS_SETS * SET_ELEMENTS)
+        self.elements = POOL.take(elements + ACCESS_SETS * SET_ELEMENTS)
         self.memo = POOL.take(4 * 2 * capacity).view(layout.MEMO)
         state["sets"], state["elements"] = address_of(self.sets), address_of(self.elements)
         state["memo"], state["memo_mask"] = address_of(self.memo), len(self.memo) - 1
         state["set_room"] = capacity - ACCESS_SETS
-        state["element_room"] = len(self.elements) - ACCESS_SETS * SET_ELEMENTS
+        state["element_room"] = elements
         state["set_count"] = state["element_count"] = 0
 
     def sweep(self) -> None:
-        """Make room for sets: more of it, or beyond a point, what no cell refers to any longer."""
+        """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
+        room is free then, of sets and of elements."""
         state = self.state[0]
+        if self.exact and state["record_count"] > state["record_room"]:
+            self._make_records(2 * len(self.records))
+        if state["set_count"] <= state["set_room"] and state["element_count"] <= state["element_room"]:
+            return
         sets, elements = self.sets[: int(state["set_count"])], self.elements[: int(state["element_count"])]
-        if self.capacity < MANY_SETS:
-            self._make_sets(2 * self.capacity)
+        room = int(state["element_room"])
+        if self.capacity < MANY_SETS and 2 * len(elements) <= 8 * MANY_SETS:
+            self._make_sets(2 * self.capacity, max(2 * room, 2 * len(elements)))
             self._put(sets, elements)
             return
         inside = [np.flatnonzero(cells < 0) for cells in self.reads.values()]
@@ -140,7 +183,7 @@ class Planes:
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
         ends = np.cumsum(lengths)
         kept = np.repeat(starts - ends + lengths, lengths) + np.arange(int(lengths.sum()))
-        self._make_sets(self.capacity * (2 if len(live) > self.capacity // 2 else 1))
+        self._make_sets(self.capacity * (2 if len(live) > self.capacity // 2 else 1), max(room, 2 * len(kept)))
         self._put((ends - lengths) << 16 | lengths, elements[kept])
         for cells, at, old in zip(self.reads.values(), inside, numbers, strict=True):
             cells[at] &= ~(SET_NUMBERS << SET_SHIFT)
@@ -155,6 +198,16 @@ class Planes:
     def nbytes(self) -> int:
         """Bytes of the planes, margins left out."""
         return sum(self.inner(c, n).nbytes for planes in (self.writes, self.reads) for n, c in planes.items())
+
+
+def joined(found: list[Suspects]) -> Suspects:
+    """The suspects of several machines that ran different CTAs of a launch."""
+    result: Suspects = {}
+    for suspects in found:
+        for number, (grain, marks) in suspects.items():
+            least, known = result.get(number, (grain, marks))
+            result[number] = (min(least, grain), known | marks)
+    return result
 
 
 def collide(first: Planes, second: Planes, number: int) -> bool:

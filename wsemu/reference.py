@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.bytecode import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
+from wsemu.bytecode import CTA_COST, FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
 from wsemu.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
 from wsemu.reference_barriers import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference_operations import from_float, unsigned
@@ -67,6 +67,7 @@ def run(
     outcome = launch.outcome
     outcome.arch = arch
     for cta in range(grid[0] * grid[1] * grid[2]):
+        launch.budget -= CTA_COST if cta else 0
         status = Cta(launch, cta).run()
         if status != "done":
             outcome.status = status
@@ -131,7 +132,7 @@ class Launch:
     def step(self, pc: int, lanes: int) -> None:
         """Count one warp instruction."""
         outcome = self.outcome
-        if outcome.warp_instructions == self.budget:
+        if outcome.warp_instructions >= self.budget:
             raise BudgetError
         outcome.warp_instructions += 1
         outcome.thread_operations += lanes.bit_count()
@@ -178,7 +179,7 @@ class Cta:
         alive = (1 << min(LANES, launch.threads - first)) - 1
         size = launch.program.local_bytes * LANES
         warp = Warp(number, alive, {}, {0: -1}, Segment(bytearray(size), written=launch.unwritten(size)))
-        launch.watch.order.remain((self.number, number), alive)
+        launch.watch.order.consists_of((self.number, number), alive)
         for row, (type_, value) in launch.fixed.items():
             if type_ == "p":
                 warp.predicates[row] = -1 if value else 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from wsemu.bytecode import LANES
 from wsemu.outcome import RawFinding, Status
 from wsemu.reference_operations import signed
+from wsemu.reference_state import lanes_of
 
 if TYPE_CHECKING:
     from wsemu.reference import Cta
@@ -53,6 +54,10 @@ class Barrier:
     generation: int = 0
     arrived: int = 0
     expected: int = 0
+    forms: set[str] = field(default_factory=set)
+    """of the operations of the open generation: `counted`, `whole` (no count), `gives` (an arrive)"""
+    reduction: str = ""
+    """the bar.red that it consists of"""
     participants: list[Participant] = field(default_factory=list)
     before: list[Participant] = field(default_factory=list)
     """of the generation before"""
@@ -68,48 +73,68 @@ class Barrier:
         return sorted({participant.warp for participant in self.before})
 
 
-def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, group: Group) -> None:
-    """Count a warp into a barrier.  `group` is parked; it goes on at once unless the operation waits (B4)."""
-    cta, warp, lanes = run.cta, run.warp, group.lanes
-    number, count = _operands(run, fields, pc, lanes)
+def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
+    """Count a warp into a barrier whose operands are good.  Where it waits (B4), its lanes are parked already."""
+    cta, warp = run.cta, run.warp
+    number, count = operands(run, fields, lanes)
     barrier = cta.barriers[number]
-    whole = len(cta.warps) * LANES
-    if barrier.arrived and (barrier.expected or whole) != (count or whole):  # B5
-        first = barrier.participants[0]
-        cta.launch.report(
-            RawFinding(
-                "count-mismatch", pc, cta.number, warp.number, lanes, first.pc, first.warp,
-                {
-                    "barrier": number, "generation": barrier.generation, "expected": barrier.expected or whole,
-                    "count": count or whole, "arrived": barrier.arrived,
-                },
-            )
-        )  # fmt: skip
-        raise StopError("fault", pc, warp.number)
-    if not barrier.arrived:
-        barrier.expected = count
+    _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
     waits = name != "bar.arrive"
     watch = cta.launch.watch
     watch.joins(cta.number, warp.number, pc, barrier)
     participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)))
     watch.happen("sync" if waits else "arrive", cta.number, warp.number, pc, number, barrier.generation)
     if name.startswith("bar.red"):
-        participant.votes = warp.predicates.get(fields[5], 0) & lanes
-        participant.voters = lanes
+        for group in warp.parked:
+            row = cta.launch.code[group.pc - 1][5]
+            participant.votes = (participant.votes or 0) | warp.predicates.get(row, 0) & group.lanes
+            participant.voters |= group.lanes
     barrier.participants.append(participant)
     barrier.arrived += LANES  # B3
     if participant.waits:
         warp.waits, warp.wait_pc = number, pc
-    elif warp.waits < 0:
-        _go_on(warp)
-    else:  # other lanes of the warp wait at a barrier: only these go on
-        warp.parked.remove(group)
-        warp.ready.append(group)
     _complete(cta, barrier, pc, warp)
 
 
-def _operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> tuple[int, int]:
-    """(barrier, count in threads or 0), after checking them (B1, B2)."""
+def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: tuple[int, int, int]) -> None:
+    """Open a generation, or join the open one if the operation goes with the others of it (B5)."""
+    whole = len(cta.warps) * LANES
+    reduction = name if name.startswith("bar.red") else ""
+    if not barrier.arrived:
+        barrier.expected, barrier.reduction, barrier.forms = count, reduction, set()
+    barrier.forms |= {"counted" if count else "whole"} | ({"gives"} if name == "bar.arrive" else set())
+    if barrier.arrived and (
+        (barrier.expected or whole) != (count or whole) or barrier.reduction != reduction or exits_matter(cta, barrier)
+    ):
+        mismatch(cta, barrier, count, *where)
+
+
+def exits_matter(cta: Cta, barrier: Barrier) -> bool:
+    """Operations with a count and without one, where an exit could come between: what the barrier waits for would hang
+    on which of them came first.  Only if all warps of the CTA wait there can none of them have exited."""
+    return {"counted", "whole"} <= barrier.forms and ("gives" in barrier.forms or cta.live_warps < len(cta.warps))
+
+
+def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: int) -> NoReturn:
+    """Report an operation that does not go with those of its generation, and stop."""
+    first, whole = barrier.participants[0], len(cta.warps) * LANES
+    detail = {
+        "barrier": barrier.number, "generation": barrier.generation, "expected": barrier.expected or whole,
+        "count": count or whole, "arrived": barrier.arrived,
+    }  # fmt: skip
+    cta.launch.report(RawFinding("count-mismatch", pc, cta.number, warp, lanes, first.pc, first.warp, detail))
+    raise StopError("fault", pc, warp)
+
+
+def operands(run: WarpRun, fields: list[int], lanes: int) -> tuple[int, int]:
+    """(barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
+    lane = next(lanes_of(lanes))
+    number = signed(run.read(fields[3], "b32", lane), 32)
+    return number, signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
+
+
+def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None:
+    """Report what is wrong with a barrier and a count (B1, B2)."""
     cta, warp = run.cta, run.warp
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
     numbers = [signed(run.read(fields[3], "b32", lane), 32) for lane in there]
@@ -129,13 +154,13 @@ def _operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> tuple[int
     threads = len(cta.warps) * LANES
     if count > threads:
         cta.finding("oversubscribed", pc, warp.number, lanes, barrier=number, count=count, threads=threads)
-    return number, count
 
 
-def _go_on(warp: Warp) -> None:
-    """The lanes that stood at the barrier run again, the first group first."""
+def _go_on(warp: Warp, after: int) -> None:
+    """The lanes that stood at the barrier run again, the first group first, but after as many groups that run now."""
     warp.waits = -1
-    warp.ready.extend(reversed(warp.parked))
+    at = max(0, len(warp.ready) - after)
+    warp.ready[at:at] = reversed(warp.parked)
     warp.parked = []
 
 
@@ -158,7 +183,7 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
         if other.waits == barrier.number:
             for group in other.parked:
                 _give_result(cta, other, group, votes)
-            _go_on(other)
+            _go_on(other, after=0 if other is warp and barrier.participants[-1].waits else 1)
     barrier.before = barrier.participants
     barrier.generation += 1
     barrier.arrived = barrier.expected = 0
@@ -188,6 +213,8 @@ def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
     cta.launch.watch.happen("exit", cta.number, warp.number, pc)
     if cta.live_warps:
         for barrier in cta.barriers:
+            if barrier.arrived and exits_matter(cta, barrier):
+                mismatch(cta, barrier, barrier.expected, pc, warp.number, 0)
             if barrier.arrived and not barrier.expected:
                 _complete(cta, barrier, pc, warp)
 

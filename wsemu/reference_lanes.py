@@ -21,7 +21,16 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         for lane in lanes_of(lanes):
             run.write(fields[2], "b32", lane, lanes)
         return
-    members = run.read(fields[5], "b32", next(lanes_of(lanes)))
+    groups: dict[int, int] = {}
+    for lane in lanes_of(lanes):
+        members = run.read(fields[5], "b32", lane)
+        groups[members] = groups.get(members, 0) | 1 << lane
+    for members, group in groups.items():
+        _exchange_among(run, name, fields, group, members)
+
+
+def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, members: int) -> None:
+    """Lanes that give the same member mask exchange values."""
     if members & run.warp.alive != lanes:
         run.cta.finding(
             "barrier-divergence", run.group.pc, run.warp.number, lanes,
@@ -29,7 +38,8 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         )  # fmt: skip
     there = lanes & members
     if there:
-        run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, lanes)
+        met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
+        run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
     if there and name != "syncwarp":
         what, mode = name.split(".")[:2]
         _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)

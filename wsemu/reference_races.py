@@ -2,11 +2,12 @@
 
 For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is judged
 against those that it conflicts with (one of the two writes, not both are atomic), each by `HappensBefore`, and then
-entered.  What happens before it is dropped then, except that a read does not stand for an atomic: whatever comes after
-the access comes after both.
+entered.  Of what happens before it, reads are dropped if it is a read, and atomics of its width if it is an atomic:
+whatever comes after the access comes after both.  A read does not stand for an atomic, nor an atomic for a read, since
+they conflict with different accesses.
 
-Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.
-Accesses of one warp are told apart by the range of their lanes, as long as no other actor's access lies between.
+Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.  What
+lanes of one warp do to each other's accesses is judged apart, in `reference_lane_order.py`.
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, uncounted_barriers
-from wsemu.outcome import ATOMIC, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.reference_lane_order import Conflict as LaneConflict
+from wsemu.reference_lane_order import LaneOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from wsemu.bytecode import Program
     from wsemu.outcome import TraceRequest
@@ -33,15 +36,28 @@ MOST_EVENTS = 1_000_000
 
 
 class Access(NamedTuple):
-    """An access of a warp to a byte; `first` to `last` are its lanes."""
+    """An access of a warp to a byte, `size` bytes a lane."""
 
     kind: int
     cta: int
     warp: int
     interval: int
     pc: int
-    first: int
-    last: int
+    size: int
+
+    @property
+    def actor(self) -> tuple[int, int]:
+        return self.cta, self.warp
+
+    def conflicts(self, other: Access) -> bool:
+        """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
+        if self.kind == other.kind == ATOMIC:
+            return self.size != other.size
+        return self.kind != READ or other.kind != READ
+
+    def stands_in(self, other: Access) -> bool:
+        """Whether what conflicts with the one, both being no plain writes, conflicts with the other as well."""
+        return self.kind == other.kind and (self.kind == READ or self.size == other.size)
 
 
 class Byte(NamedTuple):
@@ -86,10 +102,12 @@ class Watch:
         self.report = report
         self._arrays: dict[int, Byte] = {}
         self._shared: dict[int, Byte] = {}
+        self._lanes = LaneOrder(self.order)
 
     def start_cta(self) -> None:
         """A CTA begins, with a shared memory of its own."""
         self._shared = {}
+        self._lanes.start_cta()
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -144,73 +162,65 @@ class Watch:
         if not lanes_at:
             return
         actor = run.cta.number, run.warp.number
-        found: list[tuple[str, Conflict]] = []
+        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size)
+        found: list[Conflict] = []
+        among: list[LaneConflict] = []
         for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
-            now = Access(kind, *actor, self.order.interval(actor), run.group.pc, min(lanes), max(lanes))
-            found += self._touch_bytes(now, lanes, address, size)
-        for code, other_pc in dict.fromkeys((code, conflict.earlier.pc) for code, conflict in found):
-            self._tell(code, now, size, [c for k, c in found if k == code and c.earlier.pc == other_pc])
+            found += self._touch_bytes(now, lanes, address)
+            if not self.options.lockstep:
+                among += self._lanes.touch(now, sum(1 << lane for lane in lanes), address)
+        for pc in dict.fromkeys(conflict.earlier.pc for conflict in found):
+            self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
+        for pc in dict.fromkeys(conflict.earlier.pc for conflict in among):
+            self._tell_lanes(now, [conflict for conflict in among if conflict.earlier.pc == pc])
 
-    def _touch_bytes(self, now: Access, lanes: list[int], address: int, size: int) -> list[tuple[str, Conflict]]:
+    def _touch_bytes(self, now: Access, lanes: list[int], address: int) -> list[Conflict]:
         """Judge and enter an access of some lanes to the same bytes."""
         memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
-        found: list[tuple[str, Conflict]] = []
+        found: list[Conflict] = []
         old = new = None
-        for byte in range(address, address + size):
+        for byte in range(address, address + now.size):
             state = memory.get(byte, UNTOUCHED)
             if state is not old:  # bytes that went the same way are judged once
-                found += self._judge(now, lanes, byte, state)
-                old, new = state, self._entered(now, lanes, state)
+                for earlier in conflicting(now, state):
+                    if not self._before(earlier, now):
+                        found += [Conflict(lane, byte, earlier.cta, earlier.warp, earlier) for lane in lanes]
+                old, new = state, self._entered(now, state)
             assert new is not None
             memory[byte] = new
         return found
 
-    def _judge(self, now: Access, lanes: list[int], byte: int, state: Byte) -> Iterator[tuple[str, Conflict]]:
-        """(code, conflict) for each lane and each earlier access that do not go together."""
-        for earlier in conflicting(now.kind, state):
-            own = (earlier.cta, earlier.warp) == (now.cta, now.warp)
-            if own and earlier in state.since and len(state.since) > 1:
-                continue
-            for lane in lanes:
-                if own and not self._lanes_know([lane], earlier):
-                    yield "intra-warp-race", Conflict(lane, byte, now.cta, now.warp, earlier)
-                elif not own and not self._before(earlier, now):
-                    yield "race", Conflict(lane, byte, earlier.cta, earlier.warp, earlier)
-
     def _before(self, earlier: Access, now: Access) -> bool:
-        return self.order.before((earlier.cta, earlier.warp, earlier.interval), (now.cta, now.warp))
+        return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
 
-    def _lanes_know(self, lanes: list[int], earlier: Access) -> bool:
-        """Whether an earlier access of the same warp comes before what these lanes do."""
-        actor = earlier.cta, earlier.warp
-        return self.options.lockstep or all(
-            self.order.lanes_before(actor, earlier.interval, earlier.first, earlier.last, lane) for lane in lanes
-        )
-
-    def _entered(self, now: Access, lanes: list[int], state: Byte) -> Byte:
+    def _entered(self, now: Access, state: Byte) -> Byte:
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
-        kept = [e for e in state.since if not self._before(e, now) or (e.kind == ATOMIC) != (now.kind == ATOMIC)]
-        if not kept and len(state.since) == 1:
-            last = state.since[0]
-            if (last.cta, last.warp) == (now.cta, now.warp) and not self._lanes_know(_range(now), last):
-                now = now._replace(first=min(now.first, last.first), last=max(now.last, last.last))
+        kept = [e for e in state.since if not self._before(e, now) or not e.stands_in(now)]
         return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), *(e for e in kept if e.cta == now.cta), now))
 
-    def _tell(self, code: str, now: Access, size: int, conflicts: list[Conflict]) -> None:
-        """Report the conflicts of one access with one other instruction."""
-        lanes = 0
-        for conflict in conflicts:
-            lanes |= 1 << conflict.lane
+    def _tell(self, now: Access, conflicts: list[Conflict]) -> None:
+        """Report the conflicts of one access with one other instruction of other warps."""
         first = min(conflicts)
-        earlier = first.earlier
+        self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
+
+    def _tell_lanes(self, now: Access, conflicts: list[LaneConflict]) -> None:
+        """Report the conflicts of one access with one other instruction of the same warp."""
+        first = min(conflicts)
+        lanes = {
+            "other_lane": (first.lanes & -first.lanes).bit_length() - 1,
+            "other_last": first.lanes.bit_length() - 1,
+        }
+        self._report("intra-warp-race", now, first.earlier, first.address, _mask(conflicts), lanes)
+
+    def _report(
+        self, code: str, now: Access, earlier: Access, address: int, lanes: int, others: dict[str, int]
+    ) -> None:
         detail = {
-            "address": first.address, "kind": now.kind, "other_kind": earlier.kind, "size": size,
-            "interval": now.interval, "other_interval": earlier.interval, "other_cta": earlier.cta,
+            "address": address, "kind": now.kind, "other_kind": earlier.kind, "size": now.size,
+            "interval": now.interval, "other_interval": earlier.interval, "other_cta": earlier.cta, **others,
         }  # fmt: skip
-        if code == "intra-warp-race":
-            detail |= {"other_lane": earlier.first, "other_last": earlier.last}
         self.report(RawFinding(code, now.pc, now.cta, now.warp, lanes, earlier.pc, earlier.warp, detail))
 
     def _log_stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
@@ -249,19 +259,23 @@ class Watch:
         self.report(RawFinding("intra-warp-race", *where, lanes, -1, run.warp.number, detail))
 
 
-def conflicting(kind: int, state: Byte) -> list[Access]:
-    """The earlier accesses to a byte that an access of this kind must come after."""
-    since = [e for e in state.since if kind == WRITE or (e.kind == ATOMIC) != (kind == ATOMIC)]
+def conflicting(now: Access, state: Byte) -> list[Access]:
+    """The earlier accesses to a byte that an access must come after."""
+    since = [e for e in state.since if e.conflicts(now)]
     return [state.write, *since] if state.write else since
 
 
-def _range(access: Access) -> list[int]:
-    return list(range(access.first, access.last + 1))
+def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
+    """The lanes of some conflicts."""
+    lanes = 0
+    for conflict in conflicts:
+        lanes |= 1 << conflict.lane
+    return lanes
 
 
 def _of_earlier_ctas(kept: list[Access], cta: int) -> list[Access]:
-    """Of the accesses of earlier CTAs the first read and the first atomic: nothing orders any of them before this
-    CTA's."""
+    """Of the accesses of earlier CTAs the first read and the first atomic of each width: nothing orders any of them
+    before this CTA's."""
     earlier = [e for e in kept if e.cta != cta]
-    firsts = {e.kind: e for e in reversed(earlier)}
-    return [e for e in earlier if firsts[e.kind] is e]
+    firsts = {(e.kind, e.size if e.kind == ATOMIC else 0): e for e in reversed(earlier)}
+    return [e for e in earlier if e in firsts.values()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.bytecode import LANES, NAMES, OPERATIONS, TURN
 from wsemu.outcome import EventKind, RawFinding
-from wsemu.reference_barriers import StopError, count_warp, warp_exits
+from wsemu.reference_barriers import StopError, check_operands, count_warp, operands, warp_exits
 from wsemu.reference_lanes import exchange
 from wsemu.reference_memory import atomic, load, store
 from wsemu.reference_operations import semantics
@@ -28,30 +28,37 @@ class WarpRun:
         self.group = warp.ready[-1]
 
     def run(self) -> None:
-        warp, turn = self.warp, TURN
-        while warp.ready:
-            self.group = group = warp.ready[-1]
-            fields = self.launch.code[group.pc]
-            name = NAMES[fields[0]]
-            warp.last_pc = group.pc
-            self.launch.step(group.pc, group.lanes)
-            operation = OPERATIONS[name]
-            lanes = group.lanes
-            if fields[1]:
-                holds = warp.predicates.get(fields[1] >> 1, 0)
-                lanes &= ~holds if fields[1] & 1 else holds
-            if operation.kind == "control":
-                getattr(self, f"_{name}")(fields, lanes)
-                if warp.ready:
-                    turn -= self.launch.lengths[warp.ready[-1].pc]
-                    if turn < 0:
-                        return
-            elif operation.kind == "barrier":
-                self._barrier(name, fields, lanes)
-            else:
-                if lanes:
-                    _EXECUTE[operation.kind](self, name, fields, lanes)
-                group.pc += 1
+        turn = TURN
+        while self.warp.ready:
+            turn -= self.step()
+            if turn < 0:
+                return
+
+    def step(self) -> int:
+        """Execute one instruction; returns the length of the stretch that begins there, where control changed."""
+        warp = self.warp
+        self.group = group = warp.ready[-1]
+        fields = self.launch.code[group.pc]
+        name = NAMES[fields[0]]
+        warp.last_pc = group.pc
+        self.launch.step(group.pc, group.lanes)
+        operation = OPERATIONS[name]
+        lanes = group.lanes
+        if fields[1]:
+            holds = warp.predicates.get(fields[1] >> 1, 0)
+            lanes &= ~holds if fields[1] & 1 else holds
+        if operation.kind == "control":
+            getattr(self, f"_{name}")(fields, lanes)
+            if not warp.ready:
+                self._gathered()
+            return self.launch.lengths[warp.ready[-1].pc] if warp.ready else 0
+        if operation.kind == "barrier":
+            self._barrier(name, fields, lanes)
+            return 0
+        if lanes:
+            _EXECUTE[operation.kind](self, name, fields, lanes)
+        group.pc += 1
+        return 0
 
     # -- registers ------------------------------------------------------------------------------------------------
     def read(self, row: int, type_: str, lane: int) -> int:
@@ -112,7 +119,6 @@ class WarpRun:
     def _exit(self, fields: list[int], lanes: int) -> None:
         warp, group = self.warp, self.group
         warp.alive &= ~lanes
-        self.launch.watch.order.remain((self.cta.number, warp.number), warp.alive)
         group.lanes &= ~lanes
         group.pc += 1
         if not group.lanes:
@@ -120,46 +126,60 @@ class WarpRun:
             self._close(group.region)
         if not warp.alive:
             warp_exits(self.cta, warp, warp.last_pc)
-        elif not warp.ready:
-            self._gathered()
 
     def _trap(self, fields: list[int], lanes: int) -> None:
         raise StopError("trap", self.group.pc, self.warp.number)
 
     # -- barriers -------------------------------------------------------------------------------------------------
     def _barrier(self, name: str, fields: list[int], lanes: int) -> None:
-        """Lanes at a barrier: aligned forms count the warp at once, the others wait for the warp's other live lanes."""
+        """Lanes at a barrier: an arrive counts the warp and goes on, an aligned form counts it and waits, the others
+        wait for the warp's other live lanes first."""
         group, warp = self.group, self.warp
         pc = group.pc
         group.pc += 1
         if not lanes:
             return
+        check_operands(self, fields, pc, lanes)
+        if name == "bar.arrive":
+            self._count(name, fields, pc, lanes)
+            return
         if lanes != group.lanes:  # a guarded barrier: the other lanes go on
             warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region))
             group.lanes = lanes
+        if warp.parked:
+            self._compare_parked(fields, pc, lanes)
         warp.ready.pop()
         warp.parked.append(group)
-        if warp.waits >= 0 and name != "bar.arrive":  # B12: other lanes of the warp wait at a barrier
-            self._diverged(pc, lanes, fatal=True)
         if fields[7] or lanes == warp.alive:
-            if lanes != warp.alive:
-                self._diverged(pc, lanes, fatal=False)
-            count_warp(self, name, fields, pc, group)
+            self._count(name, fields, pc, lanes)
         elif not warp.ready:
             self._gathered()
 
-    def _diverged(self, pc: int, lanes: int, fatal: bool) -> None:
+    def _count(self, name: str, fields: list[int], pc: int, lanes: int) -> None:
+        if fields[7] and lanes != self.warp.alive:  # B12; the hardware counts the warp as in B3
+            self._diverged(pc, lanes)
+        count_warp(self, name, fields, pc, lanes)
+
+    def _compare_parked(self, fields: list[int], pc: int, lanes: int) -> None:
+        """Lanes of one warp can wait for one barrier only, all in the unaligned form (B12)."""
+        warp, first = self.warp, self.warp.parked[0]
+        other = self.launch.code[first.pc - 1]
+        same = fields[0] == other[0] and operands(self, fields, lanes) == operands(self, other, first.lanes)
+        if warp.waits >= 0 or fields[7] or not same:
+            self._diverged(pc, lanes, first.pc - 1)
+            raise StopError("fault", pc, warp.number)
+
+    def _diverged(self, pc: int, lanes: int, other_pc: int = -1) -> None:
+        """Report lanes at a barrier, while others of their warp may be at the one at `other_pc`."""
         warp = self.warp
-        number = self.read(self.launch.code[pc][3], "b32", next(lanes_of(lanes)))
-        other = warp.parked[0].pc - 1 if fatal else -1
+        number, _ = operands(self, self.launch.code[pc], lanes)
         self.launch.report(
             RawFinding(
-                "barrier-divergence", pc, self.cta.number, warp.number, lanes, other, warp.number if fatal else -1,
+                "barrier-divergence", pc, self.cta.number, warp.number, lanes,
+                other_pc, warp.number if other_pc >= 0 else -1,
                 {"barrier": number, "alive": warp.alive, "members": 0},
             )
         )  # fmt: skip
-        if fatal:
-            raise StopError("fault", pc, warp.number)
 
     def _gathered(self) -> None:
         """No lanes can run: those parked at an unaligned barrier are counted if they are all there are."""
@@ -174,7 +194,7 @@ class WarpRun:
         if parked != warp.alive:  # the others wait at a join for these
             raise StopError("parking", pc, warp.number)
         fields = self.launch.code[pc]
-        count_warp(self, NAMES[fields[0]], fields, pc, last)
+        count_warp(self, NAMES[fields[0]], fields, pc, last.lanes)
 
 
 def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

@@ -4,11 +4,14 @@ For every cell (the smallest access that a segment has seen: an array of float32
 numbers: the last write, and the reads and atomics since, each in the form of `cells.py`.  An access is judged as a
 whole: cells with equal neighbours in time form a group, and a group is judged once.
 
-Several reads that nothing orders make a *set*.  Sets are numbered and never change: adding an access to one gives
-another, and what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens
-before a new one is dropped: whatever comes after the new one comes after both.
+Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
+what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens before a new
+one is dropped: whatever comes after the new one comes after both.  So is an atomic before one of its width; but a read
+does not stand for an atomic, nor an atomic for a read: they conflict with different accesses.
 
-A conflict is looked at lane by lane in `conflict`, which may be slow.
+A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
+cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
+decides (`lane_order.py`).
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -53,7 +56,7 @@ from wsemu.machine import (
     segment_at,
     warp_at,
 )
-from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, load_u8, lowest_bit, store_i64
+from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, load_u8, lowest_bit, store_i64, store_u8
 
 RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
 READ, WRITE, ATOMIC = range(3)
@@ -124,41 +127,54 @@ def disordered(m, w, cells, v, group, floor, log, first, spread):
 
 
 @compiled
-def clash(kind, v):
-    """An access of this kind conflicts with the read or atomic v."""
-    if kind == WRITE:
-        return True
-    return (kind == READ) == (v & ATOMIC_BIT != 0)
+def width(m, v):
+    """Bytes a lane of an access."""
+    return instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux & 255
 
 
 @compiled
-def set_clashes(m, w, kind, v, floor):
-    """Something in the set v conflicts with an access of this kind now and does not happen before it."""
+def clash(m, kind, pc, v):
+    """An access of this kind at pc conflicts with the read or atomic v.  Atomics of different width are not atomic
+    with respect to each other."""
+    if kind == WRITE:
+        return True
+    if v & ATOMIC_BIT == 0:
+        return kind == ATOMIC
+    return kind == READ or width(m, v) != width(m, pc)
+
+
+@compiled
+def set_clashes(m, w, kind, pc, v, floor):
+    """Something in the set v conflicts with an access of this kind now and may not happen before it."""
     place = load_i64(m.sets + 8 * (set_number(v)))
+    synced = warp_at(m.warps, w).synced
     for q in range(place & 0xFFFF):
         e = load_i64(m.elements + 8 * ((place >> 16) + q))
-        if clash(kind, e) and not happened(m, w, e, floor):
-            return True
+        if clash(m, kind, pc, e):
+            if not happened(m, w, e, floor):
+                return True
+            own = (e >> WARP_SHIFT) & 31 == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
+            if own and not m.lockstep:  # by which lanes is not known
+                return True
     return False
 
 
 @compiled
 def keeps(m, w, e, new, floor):
-    """Whether element e stays in a set when `new` is added: a read does not stand for an atomic, nor an atomic for a
-    read, since they conflict with different accesses."""
+    """Whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the same."""
     if not happened(m, w, e, floor):
         return True
     if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
         return False
-    return (e ^ new) & ATOMIC_BIT != 0
+    return (e ^ new) & ATOMIC_BIT != 0 or (e & ATOMIC_BIT != 0 and width(m, e) != width(m, new))
 
 
 @compiled
 def add_element(m, e, floor, foreign):
-    """Enter e into the set that is being made.  Of other CTAs' accesses the first read and the first atomic do: nothing
-    orders any of them before what this CTA does.  `foreign` has bit 0, 1 for those that are there."""
+    """Enter e into the set that is being made.  Of other CTAs' accesses the first read and the first atomic of each
+    width do: nothing orders any of them before what this CTA does.  `foreign` has a bit for each that is there."""
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
-        bit = 2 if e & ATOMIC_BIT else 1
+        bit = width(m, e) if e & ATOMIC_BIT else 1
         if foreign & bit:
             return foreign
         foreign |= bit
@@ -249,9 +265,9 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             continue
         bad = np.int64(0)
         if v < 0:
-            if (kind != READ or v & ATOMIC_BIT) and set_clashes(m, w, kind, v, floor):
+            if (kind != READ or v & ATOMIC_BIT) and set_clashes(m, w, kind, pc, v, floor):
                 bad = group
-        elif clash(kind, v):
+        elif clash(m, kind, pc, v):
             bad = disordered(m, w, cells, v, group, floor, log, first, spread)
         if bad:
             call9(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2 | READS, log, first, q)
@@ -487,7 +503,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         m.fault_pc = pc
         m.fault_warp = number
         return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
-    if m.set_count > m.set_room or m.element_count > m.element_room:
+    if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
         return np.int64(SWEEP)
     floor = m.base if number != SHARED else np.int64(0)
     warp = warp_at(m.warps, w)
@@ -521,6 +537,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
             cell = (load_i64(registers + i.a + 8 * lowest_bit(rest)) + bias) >> grain
             note_range(segment, cell, np.int64(1) << log)
             rest &= rest - 1
+    if segment.watched and not m.lockstep:
+        call9(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 
 
@@ -537,7 +555,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     of the first such access tell where."""
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
-    rank = (interval > m.base) * 32 + other  # another CTA first
+    rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
     found = np.int64(-1)
     for n in range(m.raw_count):
         r = raw_at(m.raw, n)
@@ -586,17 +604,28 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
 @compiled
 def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, size):
     """Record what lane `lane` of this access and the access v of its cell do to each other, if anything."""
-    if reads and not clash(kind, v):
+    if reads and not clash(m, kind, pc, v):
         return
     other_kind = np.int64(WRITE)
     if reads:
         other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
-    code = np.int64(RACE)
     if happened(m, w, v, floor):
-        if (v >> WARP_SHIFT) & 31 != w or lanes_know(m, w, v, lane, spread):
-            return
-        code = np.int64(INTRA_WARP)
+        if (v >> WARP_SHIFT) & 31 == w and not lanes_know(m, w, v, lane, spread):
+            mark(m, address)
+        return
+    code = np.int64(RACE)
     record_conflict(m, code, pc, w, lane, v, v & (MAX_INSTRUCTIONS - 1), address, np.int64(kind), other_kind, size)
+
+
+@compiled
+def mark(m, address):
+    """In the cell at this address lanes of a warp may conflict."""
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    if segment.marks:
+        m.suspects = 1
+        start = segment.marks + (address & ((1 << SEGMENT_SHIFT) - 1))
+        for q in range(1 << segment.grain):
+            store_u8(start + q, 1)
 
 
 def conflict(address, w, pc, cells, group, how, log, first, q):
@@ -637,6 +666,6 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
             where = load_i64(m.sets + 8 * (set_number(v)))
             for n in range(where & 0xFFFF):
                 e = load_i64(m.elements + 8 * ((where >> 16) + n))
-                if (e >> WARP_SHIFT) & 31 != w or (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
-                    conflict_of_lane(m, w, pc, e, lane, np.int64(0), place, kind, reads, floor, size)
+                e |= 31 << HIGH_SHIFT  # of its lanes nothing is known
+                conflict_of_lane(m, w, pc, e, lane, np.int64(0), place, kind, reads, floor, size)
     return np.int64(0)

@@ -20,6 +20,7 @@ from numba import cfunc, types
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
 from wsemu.bytecode import (
+    CTA_COST,
     FIRST_ARRAY,
     LANES,
     LOCAL,
@@ -34,6 +35,8 @@ from wsemu.bytecode import (
 )
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
 from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.divergence import diverge, meets, park, pop, push, unpark
+from wsemu.lane_order import judge_lanes
 from wsemu.layout import (
     BUDGET,
     DEADLOCK,
@@ -65,8 +68,17 @@ from wsemu.machine import (
     warp_at,
 )
 from wsemu.memory import careful_lane, enter_finding, track_initialised
+from wsemu.named_barrier import (
+    ARRIVE,
+    WAITS,
+    barrier_operation,
+    check_operands,
+    operands,
+    report_dangling,
+    reset,
+    warp_left,
+)
 from wsemu.named_barrier import STOPS as BARRIER_STOPS
-from wsemu.named_barrier import WAITS, barrier_operation, report_dangling, reset, signed32, warp_left
 from wsemu.operations import (
     BAD,
     SAME,
@@ -298,69 +310,6 @@ def access(address, w, pc, registers, mask):
 
 
 @compiled
-def pop(warp):
-    """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none."""
-    while warp.depth > 0:
-        entry = entry_at(warp.stack, warp.depth - 1)
-        mask = entry.mask & warp.alive & ~warp.parked & ~warp.held
-        if mask == 0 and entry.mask & warp.parked & warp.alive:
-            return False  # its lanes are at an unaligned barrier: the entry stays
-        warp.depth -= 1
-        if mask:
-            warp.pc = entry.resume
-            warp.mask = mask
-            warp.midway = entry.join == MIDWAY
-            return True
-    return False
-
-
-@compiled
-def push(warp, join, resume, mask):
-    entry = entry_at(warp.stack, warp.depth)
-    warp.depth += 1
-    entry.join = join
-    entry.resume = resume
-    entry.mask = mask
-
-
-@compiled
-def diverge(warp, pc, join, target, taken, mask):
-    """Part the lanes of `mask` at a branch; the side that falls through runs first."""
-    if join >= 0 and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != join):
-        push(warp, join, join + 1, mask)
-    if pc + 1 == join:
-        warp.mask = taken
-        warp.pc = target
-        return
-    if target != join:
-        push(warp, join, target, taken)
-    warp.mask = mask & ~taken
-    warp.pc = pc + 1
-
-
-@compiled
-def unpark(warp):
-    """After an unaligned barrier: the groups that stood at it run again, the first one now."""
-    for e in range(warp.parked_count - 1, -1, -1):
-        entry = entry_at(warp.parked_entries, e)
-        push(warp, np.int64(MIDWAY), entry.resume, entry.mask)
-    warp.parked = 0
-    warp.parked_count = 0
-    pop(warp)
-
-
-@compiled
-def park(warp, pc, mask):
-    """Some lanes stand at an unaligned barrier: run the others first.  True if there are any that can."""
-    entry = entry_at(warp.parked_entries, warp.parked_count)
-    warp.parked_count += 1
-    entry.resume = pc + 1
-    entry.mask = mask
-    warp.parked |= mask
-    return pop(warp)
-
-
-@compiled
 def account(m, pc, active):
     """Control has come to pc with so many lanes; False when the warp's turn or the step budget is over."""
     flow = flow_at(m.flow, pc)
@@ -379,9 +328,27 @@ def account_group(m, warp):
 
 
 @compiled
-def number_at(warp, i, mask):
-    """The barrier that an operation names."""
-    return signed32(load_u32(warp.registers + i.a + 4 * lowest_bit(mask)))
+def diverged(m, warp, w, pc, mask, other_pc):
+    """Report lanes at a barrier while others of their warp are at the one at `other_pc`."""
+    number, _ = operands(warp.registers, instruction_at(m.code, pc), mask)
+    record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, other_pc, w), (number, warp.alive, 0, 0, 0))
+
+
+@compiled
+def joins_parked(m, warp, w, pc, mask):
+    """Whether lanes that come to an unaligned barrier wait for the same one as those of their warp that are parked;
+    if not, that is reported."""
+    if warp.parked == 0:
+        return True
+    first = entry_at(warp.parked_entries, 0)
+    other_pc = first.resume - 1
+    other, i = instruction_at(m.code, other_pc), instruction_at(m.code, pc)
+    number, count = operands(warp.registers, i, mask)
+    other_number, other_count = operands(warp.registers, other, first.mask)
+    if number != other_number or count != other_count or i.op != other.op:
+        diverged(m, warp, w, pc, mask, other_pc)
+        return False
+    return True
 
 
 @compiled
@@ -389,39 +356,46 @@ def at_barrier(m, warp, w, pc, mask):
     """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
     i = instruction_at(m.code, pc)
     warp.last_pc = pc
-    if warp.held:  # B12: the other half of the warp waits at another barrier
-        record_finding(
-            m.report_entry,
-            m.address,
-            (DIVERGENCE, pc, w, mask, warp.wait_pc, w),
-            (number_at(warp, i, mask), warp.alive, 0, 0, 0),
-        )
+    if not check_operands(m, w, pc, mask):
         return FAULT
-    if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp
-        if park(warp, pc, mask):
+    if i.op == ARRIVE:  # B4: it does not wait, not for the other lanes either
+        return FAULT if barrier_operation(m, w, pc, mask) == BARRIER_STOPS else DONE
+    if warp.held or (i.aux and warp.parked):  # B12: the other half of the warp waits at another barrier
+        diverged(m, warp, w, pc, mask, warp.wait_pc if warp.held else entry_at(warp.parked_entries, 0).resume - 1)
+        return FAULT
+    if warp.mask != mask:  # a guarded barrier: the other lanes go on
+        push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+    if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp: the others come first
+        if not joins_parked(m, warp, w, pc, mask):
+            return FAULT
+        park(warp, pc, mask)
+        if pop(warp):
             account_group(m, warp)
             return DONE
         if warp.parked != warp.alive:
+            warp.mask = 0
             return PARKING
     result = barrier_operation(m, w, pc, mask)
     if result == BARRIER_STOPS:
         return FAULT
+    warp.pc = pc + 1
+    warp.mask = mask
     if result == WAITS:
-        warp.pc = pc + 1
-        warp.mask = mask
-        if i.aux and mask != warp.alive:
-            warp.held = mask
-            if pop(warp):
-                account_group(m, warp)
-                return DONE
-            warp.held = 0
-        return YIELDED
+        return hold(m, warp, mask) if i.aux and mask != warp.alive else YIELDED
     if warp.parked:
         unpark(warp)
-    else:
-        warp.pc = pc + 1
-        warp.mask = mask
     return DONE
+
+
+@compiled
+def hold(m, warp, mask):
+    """Some lanes of a warp wait at an aligned barrier: the others go on if they can."""
+    warp.held = mask
+    if pop(warp):
+        account_group(m, warp)
+        return DONE
+    warp.held = 0
+    return YIELDED
 
 
 def run_warp(address, w):
@@ -478,9 +452,7 @@ def run_warp(address, w):
                 warp.alive &= ~x
                 mask &= ~x
                 warp.last_pc = pc
-            if (op == EXIT and mask) or (
-                op == JOIN and (warp.depth == 0 or entry_at(warp.stack, warp.depth - 1).join != pc)
-            ):
+            if (op == EXIT and mask) or (op == JOIN and not meets(warp, pc, mask)):
                 pc += 1
             else:
                 if not pop(warp):
@@ -542,10 +514,14 @@ def collective(address, w, pc, mask):
         warp.mask = 0
         return np.int64(YIELDED)
     if warp.alive:
-        m.fault_pc = pc
+        m.fault_pc = entry_at(warp.parked_entries, warp.parked_count - 1).resume - 1 if warp.parked else pc
+        warp.mask = 0
         return np.int64(PARKING)
     m.live_warps -= 1
-    warp_left(m, w, pc)
+    if warp_left(m, w, pc) == BARRIER_STOPS:
+        m.fault_pc = pc
+        m.fault_warp = w
+        return np.int64(FAULT)
     return np.int64(YIELDED)
 
 
@@ -566,13 +542,16 @@ def finish_parking(m, warp, w):
 @compiled
 def start_cta(m):
     """Fresh warps, barriers and shared memory for CTA number m.cta."""
-    reset(m)
     if m.clocks:
         start_clocks(m)
+    reset(m)
     m.live_warps = m.warp_count
     m.next_warp = 0
     m.progress = 0
     m.running = 1
+    m.patience -= 4 + m.warp_count + (m.shared_bytes + m.warp_count * m.local_bytes) // 64
+    if m.cta != m.cta_first:
+        m.budget -= CTA_COST
     index = m.cta
     for q in range(m.shared_bytes >> 3):
         store_i64(m.shared_host + 8 * q, 0)
@@ -617,6 +596,8 @@ def run(address):
         if m.running == 0:
             if m.cta == m.cta_end:
                 return np.int64(DONE)
+            if m.budget < 0 or m.patience < 0:
+                return np.int64(BUDGET)
             start_cta(m)
         while m.live_warps > 0:
             w = m.next_warp
@@ -649,6 +630,7 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
     "report_entry": (enter_finding, 12),
     "shadow_entry": (track, 8),
     "conflict_entry": (conflict, 9),
+    "lanes_entry": (judge_lanes, 9),
     "trace_entry": (log_event, 7),
 }
 """name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but

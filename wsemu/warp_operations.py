@@ -1,8 +1,9 @@
 """Operations in which the lanes of a warp exchange values: shuffle, match, vote, activemask, syncwarp.
 
 PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
-take part;
-a live lane that is named and not there, or an executing lane that is not named, is reported as `barrier-divergence`.
+take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
+themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
+name, is reported as `barrier-divergence`.
 """
 
 from __future__ import annotations
@@ -137,15 +138,40 @@ def warp_operation(m, warp, w, pc, mask):
             store_u32(registers + i.d + 4 * lowest_bit(rest), mask)
             rest &= rest - 1
         return
-    members = load_u32(registers + i.c + 4 * lowest_bit(mask))
+    rest = mask
+    while rest:
+        members = load_u32(registers + i.c + 4 * lowest_bit(rest))
+        group = same_members(registers, i.c, members, rest)
+        rest &= ~group
+        exchange(m, warp, w, pc, group, members)
+
+
+@compiled
+def same_members(registers, row, members, mask):
+    """The lanes of `mask` that give this member mask."""
+    group = mask
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) != members:
+            group &= ~(rest & -rest)
+        rest &= rest - 1
+    return group
+
+
+@compiled
+def exchange(m, warp, w, pc, mask, members):
+    """The lanes of `mask`, which all give the member mask `members`, execute the operation at pc."""
+    i = instruction_at(m.code, pc)
+    registers = warp.registers
     if members & warp.alive != mask:
         record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
     if mask & members == 0:
         return
     if m.clocks:
+        met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
-            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
-        lanes_meet(m, w, mask)
+            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
+        lanes_meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, i, mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:

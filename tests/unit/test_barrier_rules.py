@@ -317,3 +317,303 @@ def test_ids_at_run_time(run):
     report = run(id_from_data, 64, np.arange(64) % 2)
     assert codes(report)[0] == "invalid-barrier"
     assert "differs between the lanes" in report.findings[0].message
+
+
+# -- what does not go together in a generation -----------------------------------------------------------------------
+@cuda.jit
+def count_and_none(first):
+    w = cuda.threadIdx.x // 32
+    if w == first:
+        ptx.bar_sync(0)
+    elif w < 2:
+        ptx.bar_sync(0, 96)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_b5_an_exit_between_operations_with_a_count_and_without_one_is_a_mismatch(run, first):
+    """Whichever of the two comes first: the verdict must not hang on how warps are numbered."""
+    report = run(count_and_none, 96, first)
+    assert codes(report) == ["count-mismatch"]
+    assert report.findings[0].message == "barrier 0: operations with a count and without one in one generation"
+    assert report.findings[0].sites[0].text == "warp 2 exits"
+
+
+@cuda.jit
+def arrives_and_exits(out, arriver, writer, reader):
+    t = cuda.threadIdx.x
+    w, lane = t // 32, t % 32
+    if w == arriver:
+        ptx.bar_arrive(0, 96)
+        return
+    if w == writer:
+        out[lane] = 5
+    cuda.syncthreads()
+    if w == reader:
+        out[32 + lane] = out[lane]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_b5_an_arrive_with_a_count_and_syncthreads_are_a_mismatch(run, order):
+    assert codes(run(arrives_and_exits, 96, numbers(64), *order)) == ["count-mismatch"]
+
+
+@cuda.jit
+def all_wait(out, first):
+    t = cuda.threadIdx.x
+    out[t] = t
+    if t // 32 == first:
+        cuda.syncthreads()
+    else:
+        ptx.bar_sync(0, 96)
+    out[96 + t] = out[(t + 32) % 96]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_b5_a_count_of_all_threads_goes_with_none_where_all_wait(run, first):
+    assert run(all_wait, 96, numbers(192), first).verdict == "verified"
+
+
+@cuda.jit
+def after_an_exit(first):
+    w = cuda.threadIdx.x // 32
+    if w == 2:
+        return
+    if w == first:
+        cuda.syncthreads()
+    else:
+        ptx.bar_sync(0, 96)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_b5_after_an_exit_a_count_of_all_threads_does_not_go_with_none(run, first):
+    assert codes(run(after_an_exit, 96, first)) == ["count-mismatch"]
+
+
+@cuda.jit
+def reduction_and_another(kind, first):
+    t = cuda.threadIdx.x
+    ptx.bar_red_popc(1, 64, True)
+    if t // 32 == first:
+        ptx.bar_red_popc(1, 64, t < 5)
+    elif kind == 0:
+        ptx.bar_sync(1, 64)
+    elif kind == 1:
+        ptx.bar_arrive(1, 64)
+    elif kind == 2:
+        ptx.bar_red_and(1, 64, True)
+    else:
+        ptx.bar_red_or(1, 64, True)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("kind", range(4))
+def test_b5_a_reduction_goes_with_the_same_reduction_only(run, kind, first):
+    """PTX ISA, "barrier": mixed with sync or arrive on one barrier, red is unpredictable."""
+    report = run(reduction_and_another, 64, kind, first)
+    assert codes(report) == ["count-mismatch"]
+    assert "bar.red.popc" in report.findings[0].message
+
+
+@cuda.jit
+def reductions_in_turn(out):
+    t = cuda.threadIdx.x
+    ptx.bar_red_popc(1, 64, True)
+    ptx.bar_sync(1, 64)
+    out[0, t] = ptx.bar_red_popc(1, 64, t < 10)
+    out[1, t] = ptx.bar_red_and(1, 64, t < 64)
+    out[2, t] = ptx.bar_red_and(1, 64, t < 63)
+    out[3, t] = ptx.bar_red_or(1, 64, t == 40)
+    out[4, t] = ptx.bar_red_or(1, 64, t > 64)
+
+
+def test_each_generation_reduces_anew(run):
+    out = np.zeros((5, 64), np.int64)
+    assert run(reductions_in_turn, 64, out).verdict == "verified"
+    assert [set(row.tolist()) for row in out] == [{10}, {1}, {0}, {1}, {0}]
+
+
+# -- lanes of a warp that come to unaligned barriers apart -----------------------------------------------------------
+@cuda.jit
+def elected_unaligned_arrive(out, syncs):
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.barrier_arrive(1, 64)
+    if syncs:
+        cuda.syncwarp()
+    if t >= 32:
+        ptx.bar_sync(1, 64)
+    cuda.syncthreads()
+    out[t] = 1
+
+
+@pytest.mark.parametrize("syncs", [0, 1])
+def test_b4_an_elected_lane_that_arrives_unaligned_does_not_wait_for_its_warp(run, syncs):
+    out = numbers(64)
+    assert run(elected_unaligned_arrive, 64, out, syncs).verdict == "verified"
+    assert out.all()
+
+
+@cuda.jit
+def store_after_elected_arrive(out):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    if t < 32:
+        tile[t] = 0
+        cuda.syncwarp()
+        if t == 0:
+            ptx.barrier_arrive(1, 64)
+        if t > 0:
+            tile[t] = 5
+    else:
+        ptx.barrier_sync(1, 64)
+        out[t - 32] = tile[t - 32]
+
+
+def test_b4_what_a_warp_stores_after_its_elected_lane_arrived_is_not_given(run):
+    assert codes(run(store_after_elected_arrive, 64, numbers(32))) == ["race"]
+
+
+@cuda.jit
+def two_halves_arrive(out):
+    t = cuda.threadIdx.x
+    if t < 16:
+        ptx.barrier_arrive(1, 96)
+    if 16 <= t < 32:
+        ptx.barrier_arrive(1, 96)
+    if 32 <= t < 64:
+        ptx.bar_sync(1, 96)
+    out[t] = 1
+
+
+def test_b6_two_halves_of_a_warp_that_arrive_apart_count_twice(run):
+    assert run(two_halves_arrive, 96, numbers(96)).verdict == "verified"
+
+
+@cuda.jit
+def together_again(out):
+    t = cuda.threadIdx.x
+    if t % 2 == 0:
+        ptx.barrier_sync(1, 64)
+    else:
+        ptx.barrier_sync(1, 64)
+    cuda.syncthreads()
+    if t % 4 < 2:
+        if t % 2 == 0:
+            ptx.barrier_sync(2, 64)
+        else:
+            ptx.barrier_sync(2, 64)
+    else:
+        ptx.barrier_sync(2, 64)
+    out[t] = cuda.syncthreads_count(1)
+
+
+def test_lanes_meet_again_after_unaligned_barriers(run):
+    out = numbers(64)
+    assert run(together_again, 64, out).verdict == "verified"
+    assert (out == 64).all()
+
+
+@cuda.jit
+def halves(out, mine, count, other):
+    t = cuda.threadIdx.x
+    if t < 16:
+        ptx.barrier_sync(mine, count)
+    elif t < 32:
+        ptx.barrier_sync(1, 64)
+    else:
+        ptx.barrier_sync(other, 64)
+    out[t] = 1
+
+
+@pytest.mark.parametrize(
+    ("mine", "count", "other", "expected"),
+    [
+        (1, 64, 1, []),
+        (2, 64, 1, ["barrier-divergence"]),
+        (2, 64, 2, ["barrier-divergence"]),
+        (1, 32, 1, ["barrier-divergence"]),
+        (99, 64, 1, ["invalid-barrier"]),
+        (1, 48, 1, ["invalid-barrier"]),
+    ],
+)
+def test_b12_halves_of_a_warp_at_different_unaligned_barriers(run, mine, count, other, expected):
+    assert codes(run(halves, 64, numbers(64), mine, count, other)) == expected
+
+
+@cuda.jit
+def halves_of_two_kinds(kind):
+    t = cuda.threadIdx.x
+    if t < 16:
+        if kind == 0:
+            ptx.barrier_arrive(1, 64)
+        elif kind == 1:
+            ptx.barrier_red_popc(1, 64, True)
+        else:
+            ptx.bar_sync(1, 64)
+    elif t < 32:
+        ptx.barrier_sync(1, 64)
+    else:
+        ptx.barrier_sync(1, 64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(0, []), (1, ["barrier-divergence"]), (2, ["barrier-divergence", "barrier-divergence"])]
+)
+def test_b12_halves_of_a_warp_in_different_operations(run, kind, expected):
+    report = run(halves_of_two_kinds, 64, kind)
+    assert report.verdict == ("failed" if expected else "incomplete")
+    assert [code for code in codes(report) if code != "count-mismatch"] == expected
+
+
+@cuda.jit
+def popc_of_two_halves(out):
+    t = cuda.threadIdx.x
+    total = 0
+    if t % 32 < 16:
+        total = ptx.barrier_red_popc(1, 64, t < 40)
+    else:
+        total = ptx.barrier_red_popc(1, 64, t != 20)
+    every = False
+    if t < 7:
+        every = ptx.barrier_red_and(1, 64, t == t)
+    else:
+        every = ptx.barrier_red_and(1, 64, t > 2)
+    out[0, t] = total
+    out[1, t] = every
+
+
+def test_the_predicates_of_both_halves_of_a_warp_are_reduced(run):
+    out = np.zeros((2, 64), np.int64)
+    assert run(popc_of_two_halves, 64, out).verdict == "verified"
+    assert set(out[0].tolist()) == {16 + 15 + 8 + 16}
+    assert (out[1] == 1).all()
+
+
+@cuda.jit
+def others_wait_at_the_join(out):
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.barrier_sync(1, 64)
+    if t >= 32:
+        ptx.bar_sync(1, 64)
+    cuda.syncthreads()
+    out[t] = 1
+
+
+def test_lanes_that_wait_elsewhere_for_one_at_an_unaligned_sync_are_not_modelled(run):
+    report = run(others_wait_at_the_join, 64, numbers(64))
+    assert report.verdict == "incomplete"
+    assert "wait at an unaligned barrier" in report.notes[0]
+
+
+@cuda.jit
+def half_then_whole(out):
+    t = cuda.threadIdx.x
+    if t % 32 < 16:
+        cuda.syncthreads()
+    cuda.syncthreads()
+    out[t] = 1
+
+
+def test_lanes_at_a_join_wait_for_those_at_an_aligned_barrier(run):
+    assert codes(run(half_then_whole, 64, numbers(64))) == ["barrier-divergence"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import runpy
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
@@ -929,3 +930,14 @@ def test_variables_of_one_path(engine: str) -> None:
     y, *_ = run(maybe_unassigned, (np.zeros(64), np.arange(64.0), np.zeros(64)), engine)
     i = np.arange(64)
     np.testing.assert_array_equal(y, np.where(i > 7, i + 5, 0) + np.where(i > 3, -1, 1))
+
+
+def test_equal_kernels_of_two_files_keep_their_files(tmp_path: Any) -> None:
+    source = "from wsemu import cuda\n@cuda.jit\ndef beyond(x):\n    x[cuda.threadIdx.x + 1] = 0\n"
+    found = []
+    for name in ("one.py", "two.py"):
+        file = tmp_path / name
+        file.write_text(source)
+        kernel = runpy.run_path(str(file))["beyond"]
+        found.append(wsemu.check(kernel, 1, 32, (np.zeros(32),)).findings[0].sites[0].file)
+    assert found == [str(tmp_path / "one.py"), str(tmp_path / "two.py")]

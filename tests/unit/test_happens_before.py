@@ -252,11 +252,18 @@ def test_a_released_sync_orders_all_lanes_and_an_arrive_none() -> None:
     assert not run.order().lanes_before((0, 0), 1, 4, 4, lane=5)
 
 
-def test_lanes_that_have_exited_are_not_waited_for() -> None:
+def test_all_lanes_of_a_smaller_warp_meet() -> None:
     order = HappensBefore(False)
-    order.remain((0, 0), 0xFFFF)
+    order.consists_of((0, 0), 0xFFFF)
     order.apply(Event("warp", 0, 0, 1, 30, 0xFFFF))
     assert order.lanes_before((0, 0), 1, 0, 31, lane=3)
+
+
+def test_a_lane_that_an_operation_does_not_name_has_not_met_the_others() -> None:
+    order = HappensBefore(False)
+    order.apply(Event("warp", 0, 0, 1, 30, 0x7FFFFFFF))
+    assert order.lanes_before((0, 0), 1, 0, 30, lane=3)
+    assert not order.lanes_before((0, 0), 1, 31, 31, lane=3)
 
 
 # -- atomics and fences -----------------------------------------------------------------------------------------------

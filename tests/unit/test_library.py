@@ -64,6 +64,10 @@ class Arrays:
     def element_address(b: Any, array: ArrayValue, indices: list[Value]) -> tuple[int, int]:
         return array.address, 16
 
+    @staticmethod
+    def as_index(b: Any, x: Value, name: str) -> Any:
+        return x
+
 
 def call(function: object, *arguments: Value, b: Any = None, **named: Value) -> Any:
     handler = library.find(function)

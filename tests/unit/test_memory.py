@@ -152,7 +152,7 @@ def test_a_vector_at_an_odd_place_is_misaligned(run, line, i):
 
 def test_a_vector_over_the_end_is_outside(run):
     x, y = np.arange(10, dtype=np.float32), np.zeros(4, np.float32)
-    assert "load of 16 bytes outside `x`" in only(run(vector_of_4, 1, x, y, 8), "out-of-bounds").message
+    assert "index 11 lies outside `x`" in only(run(vector_of_4, 1, x, y, 8), "out-of-bounds").message
 
 
 # -- bytes never written ---------------------------------------------------------------------------------------------

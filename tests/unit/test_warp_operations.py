@@ -423,3 +423,104 @@ def test_an_atomic_outside_is_left_out(run):
     assert codes(report) == ["out-of-bounds"]
     assert report.findings[0].count == 4
     assert y.tolist() == [3, 0, 3, 0]
+
+
+# -- lanes that give different masks, and lanes that meet from two places --------------------------------------------
+@cuda.jit
+def halves_by_mask(x, y):
+    tile = cuda.shared.array(32, np.int64)
+    t = cuda.threadIdx.x
+    mask = 0xFFFF << (t & 16)
+    tile[t] = x[t]
+    cuda.syncwarp(mask)
+    y[0, t] = tile[t ^ 5]
+    y[1, t] = cuda.shfl_xor_sync(mask, x[t], 3)
+    y[2, t] = cuda.ballot_sync(mask, t % 3 == 0)
+    y[3, t] = cuda.any_sync(mask, t < 4)
+    y[4, t] = cuda.match_any_sync(mask, t % 2)
+
+
+def test_lanes_that_give_different_masks_exchange_among_those_of_each(run):
+    x, y = LANE * 10, np.zeros((5, 32), np.int64)
+    assert run(halves_by_mask, 32, x, y).verdict == "verified"
+    half = np.where(LANE < 16, 0xFFFF, 0xFFFF0000)
+    thirds, evens = (sum(1 << k for k in range(0, 32, n)) for n in (3, 2))
+    assert (y[0] == x[LANE ^ 5]).all()
+    assert (y[1] == x[LANE ^ 3]).all()
+    assert (y[2] & FULL == half & thirds).all()
+    assert (y[3] == (LANE < 16)).all()
+    assert (y[4] & FULL == half & np.where(LANE % 2, evens << 1, evens)).all()
+
+
+@cuda.jit
+def halves_read_each_other(x, y):
+    tile = cuda.shared.array(32, np.int64)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncwarp(0xFFFF << (t & 16))
+    y[t] = tile[t ^ 16]
+
+
+def test_lanes_of_different_masks_are_not_ordered(run):
+    assert codes(run(halves_read_each_other, 32, LANE * 10, np.zeros(32, np.int64))) == ["intra-warp-race"]
+
+
+@cuda.jit
+def peers(keys, y):
+    t = cuda.threadIdx.x
+    mask = cuda.match_any_sync(0xFFFFFFFF, keys[t])
+    cuda.syncwarp(mask)
+    y[t] = cuda.ballot_sync(mask, True)
+
+
+def test_lanes_of_equal_keys_exchange_among_themselves(run):
+    keys, y = LANE * 7 % 5, np.zeros(32, np.int64)
+    assert run(peers, 32, keys, y).verdict == "verified"
+    assert (y & FULL).tolist() == [sum(1 << k for k in range(32) if keys[k] == key) for key in keys]
+
+
+@cuda.jit
+def masks_that_disagree(y):
+    t = cuda.threadIdx.x
+    y[t] = cuda.ballot_sync(0xFFFFFFFF if t else 1, True)
+
+
+def test_a_named_lane_that_gives_another_mask_is_missed(run):
+    report = run(masks_that_disagree, 32, np.zeros(32, np.int64))
+    assert codes(report) == ["barrier-divergence"]
+    assert "names lane 0, not there" in report.findings[0].sites[0].text
+
+
+@cuda.jit
+def meets_from_two_places(x, y):
+    tile = cuda.shared.array(32, np.int64)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    if t < 16:
+        cuda.syncwarp()
+        y[t] = tile[t ^ 16]
+    else:
+        cuda.syncwarp()
+        y[t] = tile[t ^ 16]
+
+
+def test_lanes_that_meet_from_two_places_are_not_modelled(run):
+    report = run(meets_from_two_places, 32, LANE * 10, np.zeros(32, np.int64))
+    assert report.verdict == "incomplete"
+    assert codes(report) == []
+    assert "meet in one warp-wide operation from different places" in report.notes[0]
+
+
+@cuda.jit
+def some_meet_from_two_places(y):
+    t = cuda.threadIdx.x
+    if t < 16:
+        cuda.syncwarp()
+        y[t] = 1
+    elif t < 24:
+        cuda.syncwarp()
+        y[t] = 2
+
+
+def test_lanes_that_meet_nowhere_are_still_reported(run):
+    assert codes(run(some_meet_from_two_places, 32, np.zeros(32))) == ["barrier-divergence"] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu import ptx
+from wsemu.frontend.arithmetic import binary
 from wsemu.frontend.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.library_cuda import ALIGNED, reduced
 from wsemu.frontend.library_memory import enter_load, enter_store
@@ -86,7 +87,21 @@ def _vector(
     for item in indices:
         integer(call, item, f"the index of `{function.name}`")
     address, offset = call.arrays.element_address(call.b, target, indices)
-    return target, type_, address, offset
+    return target, type_, _with_last(call, target, indices[-1], length, address), offset
+
+
+def _with_last(call: Any, target: ArrayValue, raw: Value, length: int, address: int) -> int:
+    """The address of a vector, flagged as outside if its last element is: the dimension may end before the memory."""
+    index: Any
+    index, extent = call.arrays.as_index(call.b, raw, target.name), target.shape[-1]
+    if index.literal is not None and index.literal < 0:
+        index = binary(call.b, "+", extent, index)
+    last: Any = binary(call.b, "+", index, Scalar(int64, None, length - 1))
+    if last.literal is not None and extent.literal is not None and last.literal < extent.literal:
+        return address
+    operands = (register(call.b, last), register(call.b, extent), call.b.constant("b64", 0), address)
+    flagged: int = call.b.emit(f"index.{last.type.suffix}", *operands)
+    return flagged
 
 
 def _enter_load(function: KernelFunction, length: int) -> None:

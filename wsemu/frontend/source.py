@@ -34,9 +34,12 @@ class Source:
 
 
 @functools.lru_cache(maxsize=2048)
-def _of_code(code: CodeType) -> Source:
-    """The source of a code object.  Only its own lines are parsed; the whole file where they do not stand alone."""
-    file = os.path.realpath(code.co_filename) if os.path.exists(code.co_filename) else code.co_filename
+def _of_code(code: CodeType, name: str) -> Source:
+    """The source of a code object in the file `name`; code objects that differ by their file alone are equal.
+
+    Only its own lines are parsed; the whole file where they do not stand alone.
+    """
+    file = os.path.realpath(name) if os.path.exists(name) else name
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError) as error:
@@ -90,4 +93,4 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
 
 def source_of(function: FunctionType) -> Source:
     """The source of a function, parsed once per code object."""
-    return _of_code(function.__code__)
+    return _of_code(function.__code__, function.__code__.co_filename)

@@ -1,0 +1,260 @@
+"""Kernels whose verdict was once wrong, on both engines and on one or several workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, planes, ptx
+
+WAYS: dict[str, dict[str, Any]] = {
+    "one worker": {"workers": 1},
+    "two workers": {"workers": 2},
+    "reference": {"engine": "reference"},
+}
+INTRA = "intra-warp-race"
+
+
+def integers(n: int = 64) -> Any:
+    return np.zeros(n, np.int32)
+
+
+def errors(report: wsemu.Report) -> set[str]:
+    return {finding.code for finding in report.findings if finding.severity == "error"}
+
+
+def verdicts(kernel: Any, block: int, *arguments: Any, grid: int = 1, **options: Any) -> set[str]:
+    """The codes of the errors, the same ones however the launch is run."""
+    found = []
+    for way in WAYS.values():
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        found.append(wsemu.check(kernel, grid, block, copies, **way, **options).model_dump(exclude={"seconds"}))
+    assert all(report == found[0] for report in found)
+    return {finding["code"] for finding in found[0]["findings"] if finding["severity"] == "error"}
+
+
+# -- what shadow memory remembers -------------------------------------------------------------------------------------
+@cuda.jit
+def all_but_one_lane(o):
+    t = cuda.threadIdx.x
+    if t > 0:
+        o[t - 1] = cuda.blockIdx.x
+
+
+@cuda.jit
+def last_lane(o):
+    if cuda.threadIdx.x == 31:
+        o[0] = cuda.blockIdx.x
+
+
+@pytest.mark.parametrize("kernel", [all_but_one_lane, last_lane])
+def test_lanes_that_begin_before_the_array_meet_those_of_another_worker(kernel: Any) -> None:
+    assert verdicts(kernel, 32, integers(), grid=2) == {"race"}
+
+
+@cuda.jit
+def words_and_bytes(o):
+    words = cuda.shared.array(64, np.int32)
+    small = cuda.shared.array(64, np.int8)
+    t = cuda.threadIdx.x
+    if 30 <= t < 32:
+        words[t - 30] = 1
+    if t >= 32:
+        small[t - 32] = 1
+    o[t] = 1
+
+
+@cuda.jit
+def bytes_alone(o):
+    small = cuda.shared.array(320, np.int8)
+    t = cuda.threadIdx.x
+    small[t] = 1
+    o[t] = 1
+
+
+def test_shadow_memory_of_one_launch_is_clean_for_the_next() -> None:
+    for _ in range(3):
+        for kernel in (words_and_bytes, bytes_alone):
+            wsemu.check(kernel, 1, 64, (integers(),)).assert_clean()
+
+
+@cuda.jit
+def everyone_reads_everything(x, n):
+    total = np.float32(0)
+    for k in range(n):
+        total += x[k]
+        cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        x[0] = total
+
+
+def test_sets_with_more_elements_than_sets_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planes, "MANY_SETS", planes.FIRST_SETS)
+    monkeypatch.setattr(planes, "ACCESS_SETS", 64)
+    wsemu.check(everyone_reads_everything, 1, 1024, (np.ones(4000, np.float32), 4000)).assert_clean()
+
+
+# -- atomics and plain accesses ---------------------------------------------------------------------------------------
+@cuda.jit
+def read_then_atomic(o):
+    t = cuda.threadIdx.x
+    if t == 0:
+        o[1] = o[0]
+        cuda.atomic.add(o, 0, 1)
+    if t == 32:
+        cuda.atomic.add(o, 0, 1)
+
+
+def test_an_atomic_does_not_stand_for_a_read() -> None:
+    assert verdicts(read_then_atomic, 64, integers()) == {"race"}
+
+
+@cuda.jit
+def one_lane_reads_adds_and_stores(o):
+    s = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    s[t] = 0
+    o[t] = s[t]
+    cuda.atomic.add(s, t, 1)
+    s[t] = o[t]
+
+
+def test_a_lane_knows_its_own_reads_and_atomics() -> None:
+    assert verdicts(one_lane_reads_adds_and_stores, 32, integers()) == set()
+
+
+@cuda.jit
+def atomics_then_two_lanes(o):
+    s = cuda.shared.array(4, np.int32)
+    t = cuda.threadIdx.x
+    if t == 0:
+        s[0] = 0
+    cuda.syncthreads()
+    cuda.atomic.add(s, 0, 1)
+    cuda.syncthreads()
+    if t == 1:
+        o[1] = s[0]
+    if t == 0:
+        s[0] = 7
+
+
+def test_lanes_are_told_apart_in_a_set_of_accesses() -> None:
+    assert verdicts(atomics_then_two_lanes, 32, integers()) == {INTRA}
+
+
+@cuda.jit
+def two_widths(x, y):
+    t = cuda.threadIdx.x
+    if t == 0:
+        cuda.atomic.add(x, 0, 1)
+    if t == 32:
+        cuda.atomic.add(y, 0, 1)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_atomics_of_two_widths_race(engine: Any) -> None:
+    x = np.zeros(8, np.int64)
+    assert errors(wsemu.check(two_widths, 1, 64, (x, x.view(np.int32)), engine=engine)) == {"race"}
+    wsemu.check(two_widths, 1, 64, (x, x.view(np.uint64)), engine=engine).assert_clean()
+
+
+# -- lanes ------------------------------------------------------------------------------------------------------------
+@cuda.jit
+def unnamed_lane_exits(o, mask):
+    s = cuda.shared.array(4, np.int32)
+    t = cuda.threadIdx.x
+    if t == 31:
+        s[0] = 5
+        return
+    cuda.syncwarp(mask)
+    if t == 0:
+        o[0] = s[0]
+
+
+def test_a_lane_that_has_exited_has_met_those_that_name_it() -> None:
+    assert verdicts(unnamed_lane_exits, 32, integers(), 0x7FFFFFFF) == {INTRA}
+    assert verdicts(unnamed_lane_exits, 32, integers(), 0xFFFFFFFF) == set()
+
+
+@cuda.jit
+def even_lanes(o, writer):
+    s = cuda.shared.array(4, np.int32)
+    t = cuda.threadIdx.x
+    if t == 0:
+        s[0] = 5
+    cuda.syncwarp()
+    if t % 2 == 0:
+        o[t] = s[0]
+        cuda.syncwarp(0x55555555)
+    if t == writer:
+        s[0] = 9
+
+
+def test_a_lane_between_two_others_has_not_read() -> None:
+    assert verdicts(even_lanes, 32, integers(), 0) == set()
+    assert verdicts(even_lanes, 32, integers(), 4) == set()
+    assert verdicts(even_lanes, 32, integers(), 3) == {INTRA}
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+@cuda.jit
+def adds_one(x):
+    i = cuda.grid(1)
+    x[i] += 1
+    if i == 5:
+        x[x.size + 3] = 1
+
+
+@pytest.mark.parametrize("checkers", [["bounds"], ["deadlock"], ["recycling", "bounds"], ["race", "bounds"]])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_launch_that_is_repeated_starts_with_the_same_arrays(checkers: list[str], workers: int) -> None:
+    x = integers(128)
+    wsemu.check(adds_one, 4, 32, (x,), workers=workers, checkers=checkers)
+    assert (x == 1).all()
+
+
+@cuda.jit
+def vector_load(x, o, i):
+    a, b, c, d = ptx.ld_v4(x, i)
+    o[cuda.threadIdx.x] = a + b + c + d
+
+
+@cuda.jit
+def vector_store_beside(o, i):
+    s = cuda.shared.array(6, np.int32)
+    u = cuda.shared.array(8, np.int32)
+    if cuda.threadIdx.x == 0:
+        ptx.st_v4(s, i, (1, 2, 3, 4))
+        u[0] = 1
+        o[0] = u[0]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_all_elements_of_a_vector_lie_in_the_array(engine: Any) -> None:
+    whole = np.arange(64, dtype=np.float32)
+
+    def check(kernel: Any, *arguments: Any) -> set[str]:
+        return errors(wsemu.check(kernel, 1, 32, arguments, engine=engine))
+
+    assert check(vector_load, whole[:6], np.zeros(32, np.float32), 4) == {"out-of-bounds"}
+    assert check(vector_load, whole[:8], np.zeros(32, np.float32), 4) == set()
+    assert check(vector_store_beside, integers(), 4) == {"out-of-bounds"}
+    assert check(vector_store_beside, integers(), 0) == set()
+
+
+@cuda.jit
+def first_of_one_to_the_other(x, o):
+    t = cuda.threadIdx.x
+    o[t + 1] = x[0]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_read_only_view_does_not_forbid_stores_to_the_array(engine: Any) -> None:
+    o = np.zeros(64, np.float32)
+    x = o[:]
+    x.flags.writeable = False
+    wsemu.check(first_of_one_to_the_other, 1, 32, (x, o), engine=engine).assert_clean()
+    assert errors(wsemu.check(first_of_one_to_the_other, 1, 32, (o[1:], o), engine=engine)) == {INTRA}
