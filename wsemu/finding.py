@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from wsemu.codes import CODES
-from wsemu.errors import CheckFailed
+from wsemu.errors import CheckFailed, UsageError
+from wsemu.fingerprint import Inputs
 
 if TYPE_CHECKING:
     from typing import Self
 
     from wsemu.bytecode import Span
+    from wsemu.witness_file import Witness
 
 Severity = Literal["error", "warning"]
 Verdict = Literal["verified", "failed", "incomplete"]
@@ -89,6 +91,35 @@ class Site(_Data):
         return f"warp {self.warp} ({self.role})" if self.role else f"warp {self.warp}"
 
 
+class Step(_Data):
+    """One step of a schedule: a warp runs until it has executed this instruction."""
+
+    cta: Index
+    warp: int = Field(ge=0)
+    does: str
+    """`arrive`, `sync`, `load`, `store`, `atomic`"""
+    instruction: int = Field(ge=0)
+    """number of the bytecode instruction"""
+    nth: int = Field(default=0, ge=0)
+    """execution of it by the warp, from 1; 0 where that is not known"""
+    line: int
+    what: str = ""
+    """that is accessed: `tile[s, lane]`; of a barrier see below"""
+    barrier: int | None = None
+    generation: int | None = None
+    """in which it is counted"""
+    arrived: int | None = None
+    """threads of the generation with it"""
+    expected: int = 0
+    """threads that complete the generation; 0 where that is not known"""
+    when: str = ""
+    """`i=2`, where the line is executed more than once"""
+    mark: str = ""
+    """`(1)` or `(2)`, of the two operations that the finding is about"""
+    shown: bool = True
+    """in the text of the schedule; the others lead there"""
+
+
 class Finding(_Data):
     """One cause, with its sites in the order to show them."""
 
@@ -106,6 +137,10 @@ class Finding(_Data):
     """steps of an order of execution that shows it, one a line; earlier steps that do not matter are left out"""
     schedule_steps: int = 0
     """steps of the whole schedule up to there; 0 where that is not known"""
+    steps: list[Step] = []
+    """the whole schedule as data, for `wsemu replay`"""
+    factor: float | None = None
+    """of a costly access: n of an n-way bank conflict; sectors moved per sector needed"""
 
     @field_validator("code")
     @classmethod
@@ -113,6 +148,25 @@ class Finding(_Data):
         if code not in CODES:
             raise ValueError(f"unknown finding code {code!r}: one of {', '.join(CODES)}")
         return code
+
+
+class Suppressed(_Data):
+    """A finding that the user accepts, and why."""
+
+    finding: Finding
+    reason: str
+    file: str
+    """where that is written: a comment in the source, or pyproject.toml"""
+    line: int
+    kind: Literal["source", "configuration"]
+
+
+class Unused(_Data):
+    """A suppression that matches nothing in a launch which it is about, or that does not count."""
+
+    file: str
+    line: int
+    message: str
 
 
 class Counters(_Data):
@@ -165,6 +219,13 @@ class Report(_Data):
     dynamic_shared: int = 0
     """bytes"""
     findings: list[Finding] = []
+    costliest: list[Finding] = []
+    """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
+    one: not worth a warning, and what `assert_clean` shows where a limit is set"""
+    suppressed: list[Suppressed] = []
+    """findings that do not count, for the user accepts them"""
+    unused: list[Unused] = []
+    """suppressions for this kernel that accept nothing"""
     counters: Counters = Counters()
     notes: list[str] = []
     """about the launch as a whole, such as why it is incomplete"""
@@ -172,6 +233,8 @@ class Report(_Data):
     """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
     """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    inputs: Inputs | None = None
+    """what a failed launch was made of, as hashes"""
     seconds: float = 0.0
     """wall-clock time of the check"""
 
@@ -189,15 +252,71 @@ class Report(_Data):
     def warnings(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == "warning"]
 
+    def witness(self, finding: Finding | None = None) -> Witness:
+        """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
+        and replayed.  UsageError where there is none."""
+        from wsemu.witness_file import Witness
+
+        chosen = finding or next((error for error in self.errors if error.steps), None)
+        if chosen is None:
+            raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
+        return Witness.of(self, chosen)
+
     @property
     def exit_code(self) -> int:
         """0 verified, 1 failed, 3 incomplete."""
         return EXIT_CODES[self.verdict]
 
-    def assert_clean(self) -> None:
-        """CheckFailed unless the launch is verified; an incomplete one is not."""
-        if self.verdict != "verified":
-            raise CheckFailed(self)
+    @property
+    def bank_ways(self) -> int | None:
+        """The worst bank conflict of a shared access: 1 is none; None where they were not looked for."""
+        if not self.counters.bank_conflicts:
+            return 1
+        factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
+        return int(max(factors)) if factors else None
+
+    def assert_clean(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> None:
+        """CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
+
+        `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
+        in global memory that must be needed, 0 to 1, over all accesses of the launch.
+        """
+        __tracebackhide__ = True  # pytest shows where it was called
+        report = self.held_to(bank_ways=bank_ways, coalescing=coalescing)
+        if report.verdict != "verified":
+            raise CheckFailed(report)
+
+    def held_to(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> Report:
+        """This report with the accesses that cost more than the limits of `assert_clean` as errors."""
+        if bank_ways is not None and (type(bank_ways) is not int or bank_ways < 1):
+            raise UsageError(f"bank_ways is {bank_ways!r}: give the worst bank conflict allowed, 1 for none")
+        if coalescing is not None and (type(coalescing) not in (int, float) or not 0 <= coalescing <= 1):
+            raise UsageError(f"coalescing is {coalescing!r}: give the share of sectors that must be needed, 0 to 1")
+        findings, share = [*self.findings], self.counters.coalesced
+        if bank_ways is not None and (self.bank_ways is None or self.bank_ways > bank_ways):
+            findings = self._errors(findings, "bank-conflict", f"`bank_ways={bank_ways}` is asked for", bank_ways)
+        if coalescing is not None and share is not None and share < coalescing:
+            said = f"{share:.4g} of this launch's sectors are needed: `coalescing={coalescing}` is asked for"
+            findings = self._errors(findings, "uncoalesced", said, 1)
+        if findings == self.findings:
+            return self
+        findings.sort(key=lambda finding: finding.severity != "error")
+        return self.model_copy(update={"findings": findings, "verdict": "failed", "reasons": [], "proof": ""})
+
+    def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
+        """The findings, those of a code with a factor above `most` as errors with a note."""
+        known = [finding for finding in findings if finding.code == code]
+        costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
+        if not costly:
+            raise UsageError(f"{note}, and the checker of `{code}` is off: look for it too, it is what tells where")
+        errors = [f.model_copy(update={"severity": "error", "notes": [*f.notes, note]}) for f in costly]
+        return [finding for finding in findings if finding not in costly] + errors
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from wsemu.report.html import report_fragment
+
+        return report_fragment(self)
 
     def __str__(self) -> str:
         return f"{self.kernel}: {self.verdict}, {len(self.errors)} errors, {len(self.warnings)} warnings"

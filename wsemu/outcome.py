@@ -4,7 +4,7 @@ engines."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 EventKind = Literal[
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
@@ -155,6 +155,18 @@ class Trace:
     """False when there were more events than a trace holds: the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
     """in the order of the run, where they were asked for"""
+
+    def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
+        """What a trace has that was asked for these accesses, and for this CTA alone."""
+        events = [e for e in self.events if cta in (None, e.cta) and (e.kind != "access" or e.pc in accesses)]
+        return Trace(events, self.complete, self.stores)
+
+
+class Tracer(Protocol):
+    """Runs a launch again and gives its trace; `accesses` are the instructions whose executions are wanted."""
+
+    def __call__(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
+        """Of all CTAs, or of one by its linear index."""
 
 
 @dataclass(frozen=True, slots=True)

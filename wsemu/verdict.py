@@ -8,6 +8,8 @@ verified     neither: what `proof` says holds
 
 from __future__ import annotations
 
+import functools
+import operator
 import time
 from collections import Counter
 from dataclasses import replace
@@ -17,8 +19,10 @@ import numpy as np
 
 from wsemu.bytecode import NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
-from wsemu.finding import Counters, Finding, HoldsIn, Report, Verdict
+from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
 from wsemu.places import Places
+from wsemu.suppressions import accepted
+from wsemu.witness import culprit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +56,7 @@ def judge(
     looks for what only this launch should do."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF[raw.code] in settings.checkers]
+    wanted, apart = _without_meetings(wanted, places)
     wanted, doubts = _without_atomics(wanted, places, trace_of)
     steered, loose = _order_dependent(places)
     findings = _explained(wanted, places, trace_of)
@@ -59,16 +64,18 @@ def judge(
         from wsemu.checkers import deadlock
 
         findings += deadlock.explain(places)
-    findings += _costs(places, settings)
+    costs, costliest = _costs(places, settings)
+    findings += costs
     if more is not None:
         findings += more(places)
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
+    findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
-    reasons = [*stopped, *doubts, *steered]
-    words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
+    reasons = [*stopped, *apart, *doubts, *steered]
+    words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
     words += ["atomics"] if doubts or steered else []
     said = [*notes, *reasons, *loose]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
@@ -84,16 +91,21 @@ def judge(
         arch=configuration.arch,
         dynamic_shared=configuration.dynamic_shared,
         findings=findings,
+        suppressed=suppressed,
+        unused=unused,
+        costliest=costliest,
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
-        proof=_proof(settings) if verdict == "verified" else "",
+        proof=_proof(settings, suppressed) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
 
-def _proof(settings: Settings) -> str:
+def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
     """What the silence of the chosen checkers shows."""
+    if any(entry.finding.severity == "error" for entry in suppressed):
+        return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
     if not off:
         return EVERY_SCHEDULE
@@ -118,9 +130,14 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
     return [
         rooms[raw.code].explain(raw, places, trace)
         if raw.code in ORDERED
-        else rooms.get(raw.code, barrier_misuse).explain(raw, places)
+        else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
         for raw in wanted
     ]
+
+
+def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
+    """The finding of what one operation does, with it as its schedule."""
+    return finding.model_copy(update={"steps": [culprit(raw, places)]})
 
 
 def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
@@ -138,6 +155,33 @@ def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
     """The events behind the findings that need them."""
     ordered = [raw for raw in wanted if raw.code in ORDERED]
     return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+
+
+def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+    """Take out what was found because lanes of a warp meet in one warp-wide operation from two places, each of which
+    runs alone here, with a reason each: neither the operation nor what follows it in the warp is decided."""
+    alone: dict[tuple[Any, ...], list[RawFinding]] = {}
+    for raw in wanted:
+        if raw.code == "barrier-divergence" and raw.detail["barrier"] < 0:
+            there = raw.detail["members"] & raw.detail["alive"]
+            key = (int(places.program.code[raw.pc, 0]), raw.cta, raw.warp, there, raw.count)
+            alone.setdefault(key, []).append(raw)
+    met = [
+        group
+        for (*_, there, _), group in alone.items()
+        if len(group) > 1
+        and sum(raw.lanes for raw in group) == there  # each lane once: the masks have no bit in common
+        and functools.reduce(operator.or_, (raw.lanes for raw in group)) == there
+    ]
+    if not met:
+        return wanted, []
+    out = [id(raw) for group in met for raw in group]
+    kept = [raw for raw in wanted if id(raw) not in out and raw.code not in ("intra-warp-race", "uninitialized-read")]
+    return kept, [
+        f"{places.where(group[0].pc)} and line {', '.join(str(places.line(raw.pc)) for raw in group[1:])}: lanes of a "
+        "warp meet in one warp-wide operation from different places: not modelled"
+        for group in met
+    ]
 
 
 def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
@@ -178,17 +222,15 @@ def _order_dependent(places: Places) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(steered)), list(dict.fromkeys(loose))
 
 
-def _costs(places: Places, settings: Settings) -> list[Finding]:
-    findings: list[Finding] = []
-    if "bank-conflict" in settings.checkers:
-        from wsemu.checkers import bank_conflict
+def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
+    """The accesses worth a warning; and those that cost most without being worth one."""
+    from wsemu.checkers import bank_conflict, coalescing
 
-        findings += bank_conflict.explain(places, settings.thresholds)
-    if "coalescing" in settings.checkers:
-        from wsemu.checkers import coalescing
-
-        findings += coalescing.explain(places, settings.thresholds)
-    return findings
+    chosen = [
+        c for name, c in (("bank-conflict", bank_conflict), ("coalescing", coalescing)) if name in settings.checkers
+    ]
+    warned = [finding for checker in chosen for finding in checker.explain(places, settings.thresholds)]
+    return warned, [finding for checker in chosen for finding in checker.costliest(places, settings.thresholds)]
 
 
 def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
@@ -229,7 +271,7 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:
-        return [f"the launch ended in a {outcome.status}{where}; its checker is off"]
+        return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     reasons = {
         "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
         "`budget=` (`--budget`)",

@@ -5,19 +5,23 @@ The clocks are those of the engines, of barriers alone: see `happens_before`.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.bytecode import LANES
+from wsemu.bytecode import LANES, NAMES
 from wsemu.happens_before import HappensBefore, uncounted_barriers
 from wsemu.outcome import Event
 from wsemu.source_view import iteration, ordinal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from wsemu.finding import Step
     from wsemu.happens_before import Clock
-    from wsemu.outcome import Trace
+    from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
 
 Knowledge = dict[int, int]
@@ -39,14 +43,23 @@ class Access(NamedTuple):
     address: int
 
 
-class Step(NamedTuple):
-    """A line of a schedule before it is aligned."""
+class Counted(NamedTuple):
+    """Where a barrier operation is counted."""
 
-    who: str
-    verb: str
-    what: str
-    line: str
-    rest: str
+    generation: int
+    arrived: int
+    """threads of the generation with it"""
+    expected: int
+    """threads that complete it; 0 where that is not known"""
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open generation of a barrier."""
+
+    generation: int = 0
+    arrived: int = 0
+    expected: int = 0
 
 
 class Witness:
@@ -91,7 +104,7 @@ class Witness:
             return ""
         event = self.events[position]
         places = self.executions(event.cta, event.warp, event.pc)
-        execution = places.index(position)
+        execution = bisect_left(places, position)  # an atomic that was asked for is in the trace twice
         loops = self.places.loops(event.pc)
         text = iteration(loops, execution) if loops else ""
         if text or (len(places) == 1 and self.complete):
@@ -166,17 +179,19 @@ class Witness:
         return None
 
     def flag(self, first: Access, after: int | None, second: Access, before: int | None) -> tuple[int, int] | None:
-        """An atomic of the first access's warp after it, and one of the second's before that, to one address."""
+        """Where the trace has an atomic of the first access's warp after it, and one of the second's before that, to
+        one address."""
         raised: dict[int, int] = {}
         for n, event in enumerate(self.events):
             if event.kind != "atomic":
                 continue
             whose = event.cta, event.warp
             if whose == (second.cta, second.warp) and event.place in raised:
-                if event.interval <= second.interval and (before is None or n < before):
-                    return raised[event.place], event.pc
+                itself = event.pc == second.pc and before == n + 1
+                if event.interval <= second.interval and (before is None or n < before) and not itself:
+                    return raised[event.place], n
             elif whose == (first.cta, first.warp) and event.interval >= first.interval and (not after or n > after):
-                raised.setdefault(event.place, event.pc)
+                raised.setdefault(event.place, n)
         return None
 
     # -- a schedule ---------------------------------------------------------------------------------------------------
@@ -193,39 +208,73 @@ class Witness:
             and any(event.cta == cta and event.interval <= known.get(event.warp, 0) for cta, known in knowledge)
         ]
 
-    def arrived(self, positions: list[int]) -> dict[int, int]:
-        """Position of each barrier operation of a schedule -> threads that its generation has with it."""
-        counts: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    def counted(self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()) -> dict[int, Counted] | None:
+        """Barrier operations executed in this order, whatever their generations were in the run; None where that
+        cannot be: a warp goes on that waits, or counts differ.  The warps `going`, (CTA, warp), must not wait then."""
+        barriers: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
+        waits: dict[tuple[int, int], tuple[int, int]] = {}
         found = {}
         for n in positions:
             event = self.events[n]
-            key = event.cta, event.place, event.generation
-            counts[key] += LANES
-            found[n] = counts[key]
-        return found
+            key, warp = (event.cta, event.place), (event.cta, event.warp)
+            barrier, count = barriers[key], self.expected(event.cta, event.place, event.generation)
+            if warp in waits or (barrier.arrived and count and barrier.expected not in (0, count)):
+                return None
+            barrier.arrived += LANES
+            barrier.expected = barrier.expected or count
+            found[n] = Counted(barrier.generation, barrier.arrived, barrier.expected)
+            if event.kind == "sync":
+                waits[warp] = key
+            if barrier.arrived == barrier.expected:
+                barriers[key] = _Open(barrier.generation + 1)
+                waits = {warp: place for warp, place in waits.items() if place != key}
+        return None if any(warp in waits for warp in going) else found
 
     def expected(self, cta: int, barrier: int, generation: int) -> int:
-        """Threads of a generation that completes; 0 where that is not known."""
-        key = (cta, barrier, generation)
-        fitting = [e for e in self.events if (e.cta, e.place, e.generation) == key]
-        complete = any(e.kind == "complete" for e in fitting)
-        return LANES * sum(e.kind in ("arrive", "sync") for e in fitting) if complete else 0
+        """Threads of a generation that completes in the run; 0 where that is not known."""
+        return self._expected.get((cta, barrier, generation), 0)
+
+    @functools.cached_property
+    def _expected(self) -> dict[tuple[int, int, int], int]:
+        arrived: Counter[tuple[int, int, int]] = Counter()
+        complete = set()
+        for event in self.events:
+            key = event.cta, event.place, event.generation
+            if event.kind in ("arrive", "sync"):
+                arrived[key] += LANES
+            elif event.kind == "complete":
+                complete.add(key)
+        return {key: arrived[key] for key in complete}
 
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
-        """The last steps of a schedule, of some of its barrier operations and of some accesses."""
-        arrived = self.arrived(positions)
-        kept = [n for n in positions if wanted(self.events[n])]
+        """A schedule of these barrier operations and accesses; the last ones that are wanted are shown."""
+        counted = self.counted(sorted(positions)) or {}
+        telling = sorted({n for n in positions if wanted(self.events[n])} | set(accesses))[-_MOST_STEPS:]
         steps = []
-        for n in sorted([*kept, *accesses])[-_MOST_STEPS:]:
-            event = self.events[n]
+        for n in sorted([*positions, *accesses]):
+            event, shown = self.events[n], n in telling
             if n in accesses:
-                steps.append(self.step(event, self.places.verb(event.pc), accesses[n], self.iteration(n)))
-                continue
-            expected = self.expected(event.cta, event.place, event.generation)
-            count = f"{arrived[n]}/{expected}" if expected else f"{arrived[n]} arrived"
-            rest = f"{count} complete" if arrived[n] == expected else count
-            steps.append(self.step(event, event.kind, f"barrier {event.place} gen {event.generation}", rest))
+                when = self.iteration(n) if shown else ""
+                steps.append(self.step(event, n, self.places.verb(event.pc), what=accesses[n], when=when, shown=shown))
+            else:
+                count = counted.get(n, Counted(event.generation, 0, 0))
+                steps.append(self.step(event, n, event.kind, barrier=event.place, **count._asdict(), shown=shown))
         return steps
+
+    def as_run(self, first: int, second: int, accesses: dict[int, str], wanted: Callable[[Event], bool]) -> list[Step]:
+        """Two operations, by their places in the trace, in the order of the run, after all barrier operations before
+        the second; `accesses` names those of the two that are accesses."""
+        barriers = [n for n in range(second + 1) if self.events[n].kind in ("arrive", "sync")]
+        marks = {first: "(1)", second: "(2)"}
+        steps = self.steps(barriers, wanted, accesses)
+        return [
+            step.model_copy(
+                update={"mark": marks[n], "shown": True} | ({"when": self.iteration(n)} if step.what else {})
+            )
+            if n in marks
+            else step
+            for n, step in zip(sorted([*barriers, *accesses]), steps, strict=True)
+        ]
 
     def earlier(self, access: Access, position: int | None) -> list[int]:
         """Where a warp executed an access before, once for each interval."""
@@ -235,14 +284,55 @@ class Witness:
         last = {self.events[n].interval: n for n in executions if n < position}
         return [n for interval, n in last.items() if interval != access.interval]
 
-    def step(self, event: Event | Access, verb: str, what: str, rest: str) -> Step:
-        """A line of a schedule."""
-        return Step(f"warp {event.warp}", verb, what, f":{self.places.line(event.pc)}", rest)
+    def step(self, event: Event | Access, position: int | None, does: str, **fields: Any) -> Step:
+        """A step of a schedule; `position` is where its operation is in the trace."""
+        nth = 0 if position is None else self.nth[position]
+        return self.places.step(event.pc, event.cta, event.warp, does, nth=nth, **fields)
+
+    @functools.cached_property
+    def nth(self) -> list[int]:
+        """Of each event, which execution of its instruction by its warp it is, from 1."""
+        counts: Counter[tuple[str, int, int, int]] = Counter()
+        found = []
+        for event in self.events:
+            key = event.kind, event.cta, event.warp, event.pc
+            counts[key] += 1
+            found.append(counts[key])
+        return found
 
 
-def numbered(steps: list[Step]) -> Iterator[str]:
-    """The lines of a schedule, numbered and aligned."""
-    widths = [max((len(step[column]) for step in steps), default=0) for column in range(len(Step._fields))]
-    for number, step in enumerate(steps, 1):
-        cells = [text.ljust(width) for text, width in zip(step, widths, strict=True)]
-        yield f"{number:>{len(str(len(steps)))}} {cells[0]}  {cells[1]} " + "  ".join(cells[2:]).rstrip()
+def culprit(raw: RawFinding, places: Places) -> Step:
+    """The operation that is wrong in itself, as the only step: it is reached when the CTA runs in order."""
+    does = places.verb(raw.pc)
+    place: dict[str, Any] = {}
+    if does == "barrier":
+        does = "arrive" if NAMES[int(places.program.code[raw.pc, 0])] == "bar.arrive" else "sync"
+        place = {name: raw.detail.get(name) for name in ("barrier", "generation")}
+    elif "address" in raw.detail:
+        place = {"what": places.accessed(raw.pc, raw.detail["address"])}
+    return places.step(raw.pc, raw.cta, raw.warp, does, mark="(1)", **place)
+
+
+def numbered(steps: list[Step]) -> list[str]:
+    """The lines of a schedule, numbered and aligned: those of its steps that are shown."""
+    shown = [step for step in steps if step.shown]
+    ctas = len({step.cta for step in shown}) > 1
+    rows = [_cells(step, ctas) for step in shown]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for number, row in enumerate(rows, 1):
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        lines.append(f"{number:>{len(str(len(rows)))}} {cells[0]}  {cells[1]} " + "  ".join(cells[2:]).rstrip())
+    return lines
+
+
+def _cells(step: Step, ctas: bool) -> list[str]:
+    """Who, what it does, to what, where, and the rest."""
+    who = f"CTA {step.cta} warp {step.warp}" if ctas else f"warp {step.warp}"
+    what = step.what if step.barrier is None else f"barrier {step.barrier}"
+    what += "" if step.generation is None else f" gen {step.generation}"
+    rest = [step.when, step.mark]
+    if step.arrived is not None:
+        count = f"{step.arrived}/{step.expected}" if step.expected else f"{step.arrived} arrived"
+        rest.insert(0, f"{count} complete" if step.arrived == step.expected else count)
+    return [who, step.does, what, f":{step.line}", "  ".join(text for text in rest if text)]
