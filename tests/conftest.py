@@ -6,6 +6,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", metavar="FOLDER", help="keep the pictures that headless Chromium takes of pages")
     parser.addoption("--bless", action="store_true", help="write the diagnostics of today as the expected ones")
 
 

@@ -1,0 +1,70 @@
+"""What Hypothesis says of a failing example, read from the note that it puts on the exception: the minimal parameters,
+and the `@example(...)` line that keeps them.  Text in, text out: Hypothesis is not imported.
+
+    Failing test case: test_any_stride(
+        transfer=TransferCase(...),
+    )
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_HEAD = re.compile(r"(?:Falsifying|Failing) [a-z ]+: \w+\(\n")
+_ARGUMENT = re.compile(r"^ {4}(\w+)=", re.MULTILINE)
+_END = re.compile(r",?(?:\s+# [^'\"\n]*)?\n*$")
+"""the comma behind a value, and a comment of Hypothesis"""
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+_WIDTH = 100
+"""of a decorator that stands on one line"""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions in a group, or the one that is none."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def given_names(test: Any) -> tuple[str, ...] | None:
+    """The parameters of a test function that `@given` draws; None where that is not known."""
+    drawn = getattr(getattr(test, "hypothesis", None), "_given_kwargs", None)
+    return None if drawn is None else tuple(drawn)
+
+
+def parameters(error: BaseException, names: Collection[str] | None = None) -> dict[str, str]:
+    """The parameters of the failing example as source text, of these names alone; empty where no note tells them.
+
+    Addresses of objects are left out, which differ from run to run.
+    """
+    for note in getattr(error, "__notes__", ()):
+        head = _HEAD.match(note)
+        if head:
+            body = note[head.end() :].rpartition(")")[0]
+            starts = [*_ARGUMENT.finditer(body)]
+            ends = [match.start() for match in starts[1:]] + [len(body)]
+            values = {m[1]: _END.sub("", body[m.end() : end]) for m, end in zip(starts, ends, strict=True)}
+            return {name: _ADDRESS.sub("", v) for name, v in values.items() if names is None or name in names}
+    return {}
+
+
+def decorator(values: dict[str, str]) -> str:
+    """`@example(...)` with these parameters; empty where the text of one of them is no Python."""
+    try:
+        for value in values.values():
+            ast.parse(f"({value}\n)", mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    if not values:
+        return ""
+    line = f"@example({', '.join(f'{name}={value}' for name, value in values.items())})"
+    if "\n" not in line and len(line) <= _WIDTH:
+        return line
+    return "@example(\n" + "".join(f"    {name}={value},\n" for name, value in values.items()) + ")"

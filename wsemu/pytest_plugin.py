@@ -1,0 +1,263 @@
+"""The pytest plugin: a fixture and a marker `wsemu`, and the settings of the test run.
+
+    def test_copy(wsemu):
+        wsemu.check(copy_tile, 1, 64, (src, dst)).assert_clean(bank_ways=1)
+
+    @pytest.mark.wsemu(lockstep=True, skip=["coalescing"])
+    def test_old_kernel(wsemu):
+        wsemu.launch(butterfly, 1, 32, (x,))
+
+What `[tool.wsemu]` in pyproject.toml says holds for every launch of the tests, also for `kernel[grid, block](...)`.
+Options in pytest's configuration (`wsemu_arch = sm_80`) go before it, those of the command line (`--wsemu-arch sm_80`)
+before both, and a marker before all; the names are the same.  Lists in a configuration are separated by blanks.
+
+pytest loads this module at every start: what takes time to import is imported when a test needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from wsemu.finding import Report
+    from wsemu.settings import Settings
+
+OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
+    "arch": ("string", "architecture whose limits hold"),
+    "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
+    "budget": ("string", "warp instructions after which a launch ends as incomplete"),
+    "engine": ("string", "vm, or the slow reference"),
+    "only": ("args", "checkers or finding codes to look for alone"),
+    "skip": ("args", "checkers or finding codes not to look for"),
+    "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
+    "fail_on": ("args", "codes of warnings that count as errors"),
+    "kernel": ("args", "names of the kernels that are checked, with * and ?"),
+}
+"""names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
+_TABLE = re.compile(rb"\btool\s*\.\s*wsemu\b|^\s*wsemu\s*[.=]", re.MULTILINE)
+_HERE = os.path.dirname(os.path.realpath(__file__)) + os.sep
+
+
+class Wsemu:
+    """The fixture `wsemu`.  It has no state, so that tests with Hypothesis may use it."""
+
+    def check(self, kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any) -> Report:
+        """Run `kernel[grid, block](*args)` with all checks; the options are those of `wsemu.check`."""
+        from wsemu.check import check
+
+        return check(kernel, grid, block, args, **options)
+
+    def launch(self, kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any) -> Report:
+        """The same, and CheckFailed with the diagnostics unless the launch is verified."""
+        report = self.check(kernel, grid, block, args, **options)
+        report.assert_clean()
+        return report
+
+    def check_transfer(self, pattern: Any, **options: Any) -> Report:
+        """Run one transfer of a pattern, byte by byte; the options are those of `wsemu.check_transfer`."""
+        from wsemu.transfer import check_transfer
+
+        return check_transfer(pattern, **options)
+
+    def __repr__(self) -> str:
+        return "wsemu"
+
+
+@pytest.fixture(scope="session")
+def wsemu() -> Wsemu:
+    """`wsemu.check`, `wsemu.launch` and `wsemu.check_transfer`: kernels on the emulator, with all checks."""
+    return Wsemu()
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+class _Chosen(NamedTuple):
+    """What was configured for all tests."""
+
+    path: Path | None
+    table: dict[str, Any]
+    settings: Settings
+
+
+_CHOSEN = pytest.StashKey["_Chosen | None"]()
+"""None where nothing was configured"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("wsemu", "GPU kernels on the emulator")
+    for name, (kind, text) in OPTIONS.items():
+        flag = f"--wsemu-{name.replace('_', '-')}"
+        if kind == "bool":
+            group.addoption(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            group.addoption(flag, action="append" if kind == "args" else "store", metavar=name.upper(), help=text)
+        parser.addini(f"wsemu_{name}", text, type=kind, default=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    names = ", ".join(f"{name}=..." for name in OPTIONS)
+    config.addinivalue_line("markers", f"wsemu({names}): settings for the launches of a test")
+    given = {name: value for name in OPTIONS if (value := _given(config, name)) is not None}
+    config.stash[_CHOSEN] = _chosen(config, given) if given or _has_table(config.rootpath) else None
+
+
+def _given(config: pytest.Config, name: str) -> Any:
+    """What the command line says of a setting, else pytest's configuration; None: nothing."""
+    value = config.getoption(f"wsemu_{name}")
+    try:
+        value = config.getini(f"wsemu_{name}") if value is None else value
+        return int(value) if name == "budget" and value is not None else value
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"wsemu_{name}: {error}") from None
+
+
+def _has_table(folder: Path) -> bool:
+    """Whether a pyproject.toml from here upwards may speak of wsemu: only then it is read."""
+    for place in (folder, *folder.parents):
+        try:
+            if _TABLE.search((place / "pyproject.toml").read_bytes()):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _chosen(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
+    """What the project's pyproject.toml and these options say; pytest.UsageError where that is wrong."""
+    from wsemu.config import checked, find
+    from wsemu.errors import UsageError
+
+    try:
+        path, table = find(config.rootpath / "pyproject.toml")
+        if path is None and not given:
+            return None
+        checked(table, f"{path}: [tool.wsemu]")
+        table = {**table, **_hyphenated(given)}
+        return _Chosen(path, table, checked(table, "wsemu's options of pytest:").settings(path))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _hyphenated(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Names as in `[tool.wsemu]`, and lists."""
+    return {
+        name.replace("_", "-"): list(value) if isinstance(value, (tuple, set, frozenset)) else value
+        for name, value in given.items()
+    }
+
+
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    """What the markers of a test say, the closest one first."""
+    from wsemu.errors import UsageError
+
+    said: dict[str, Any] = {}
+    for marker in item.iter_markers("wsemu"):
+        unknown = [repr(value) for value in marker.args] + [name for name in marker.kwargs if name not in OPTIONS]
+        if unknown:
+            raise UsageError(f"the marker wsemu has no setting {unknown[0]}: give name=value of {', '.join(OPTIONS)}")
+        said = {**marker.kwargs, **said}
+    return said
+
+
+def _settings_of(item: pytest.Item) -> Settings | None:
+    """What holds for the launches of a test; None where nothing was said."""
+    chosen = item.config.stash.get(_CHOSEN, None)
+    if item.get_closest_marker("wsemu") is None:
+        return chosen.settings if chosen else None
+    from wsemu.config import checked
+    from wsemu.errors import UsageError
+
+    path, table = (chosen.path, chosen.table) if chosen else (None, {})
+    try:
+        return checked({**table, **_hyphenated(_marked(item))}, "the marker wsemu:").settings(path)
+    except UsageError as error:
+        message = str(error)
+    pytest.fail(message, pytrace=False)
+
+
+_SETTINGS = pytest.StashKey["Settings | None"]()
+
+
+def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
+    """The settings of a test hold inside."""
+    chosen = item.stash.get(_SETTINGS, None)
+    if chosen is None:
+        return nullcontext()
+    from wsemu.settings import using
+
+    return using(chosen)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    item.stash[_SETTINGS] = _settings_of(item)
+    with _in_force(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    with _in_force(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    with _in_force(item):
+        return (yield)
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed check ends in the test, not in wsemu, and an example of Hypothesis comes with the line that keeps it."""
+    ours = _failures(call.excinfo)
+    if call.excinfo is not None and ours and not item.config.getoption("fulltrace", False):
+        _cut(call.excinfo.tb)
+    for error in ours:
+        codes = [finding.code for finding in error.report.errors]
+        item.user_properties.append(("wsemu", ", ".join(dict.fromkeys(codes)) or error.report.verdict))
+    report = yield
+    kept = [line for error in ours if (line := _kept(error, item))]
+    report.sections.extend(("wsemu: keep this example", line) for line in kept)
+    return report
+
+
+def _cut(traceback: TracebackType | None) -> None:
+    """Take the frames of wsemu out of a traceback."""
+    while traceback is not None:
+        following = traceback.tb_next
+        while following is not None and os.path.realpath(following.tb_frame.f_code.co_filename).startswith(_HERE):
+            following = following.tb_next
+        traceback.tb_next = following
+        traceback = following
+
+
+def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
+    """The failed checks that a test raised."""
+    errors = sys.modules.get("wsemu.errors")
+    if raised is None or errors is None:
+        return []
+    from wsemu.falsified import leaves
+
+    return [error for error in leaves(raised.value) if isinstance(error, errors.CheckFailed)]
+
+
+def _kept(error: BaseException, item: pytest.Item) -> str:
+    """`@example(...)` for the parameters with which a test of Hypothesis failed."""
+    from wsemu.falsified import decorator, given_names, parameters
+
+    return decorator(parameters(error, given_names(getattr(item, "obj", None))))

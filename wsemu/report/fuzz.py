@@ -1,0 +1,90 @@
+"""How `wsemu fuzz` tells what it does: a progress bar where there is a terminal, and the failures with what to keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from wsemu.fuzz import Progress
+    from wsemu.fuzz_results import Batch, Failure
+    from wsemu.report.terminal import Printer
+
+
+class Bar:
+    """The progress bar of a campaign; nothing where output is no terminal."""
+
+    def __init__(self, printer: Printer, total: int) -> None:
+        self._printer, self._total = printer, total
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if self._printer.stream.isatty():
+            from wsemu.report.terminal import progress_bar
+
+            self._bar = progress_bar(self._printer)
+            self._task = self._bar.add_task("starting", total=self._total, failures="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        """As `fuzz.Watcher` has it."""
+        if self._bar is None:
+            return
+        failures = len(progress.kinds())
+        text = _plural(failures, "failure") if failures else ""
+        self._bar.update(self._task, description="fuzzing", completed=progress.done, failures=text)
+
+
+def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tuple[str, str], Path]) -> None:
+    """The failures, each with its smallest example and the file of its witness, and the sum."""
+    groups = progress.kinds()
+    for kind, found in groups.items():
+        printer.text("\n".join(_failure_lines(found, progress.campaign.name, witnesses.get(kind))))
+        printer.text("")
+    campaign = progress.campaign
+    if progress.changed:
+        printer.text("results of other versions of the sources do not count", "warning")
+    if progress.resumed:
+        printer.text(f"{progress.resumed:,} examples were known from before")
+    if progress.interrupted:
+        extent = f"{progress.done:,} of {campaign.examples:,} examples"
+        printer.text(f"interrupted after {extent}: the same command goes on from there", "warning")
+    said = _plural(len(groups), "failure") if groups else "no failure"
+    examples = f"{progress.done:,} example{'s' * (progress.done != 1)}"
+    style = "error" if groups else "good" if not progress.interrupted else "warning"
+    printer.text(f"{campaign.name}  {said} in {examples}, seed {campaign.seed}", style)  # type: ignore[arg-type]
+    printer.text(f"results: {file}")
+
+
+def _failure_lines(found: list[tuple[Batch, Failure]], test: str, witness: Path | None) -> list[str]:
+    failure = found[0][1]
+    lines = failure.text.splitlines()
+    if failure.place:
+        lines.append(f" = note: raised in {failure.place}")
+    if failure.parameters:
+        lines += [" = minimal parameters:"]
+        lines += [f"     {name} = {_indented(value)}" for name, value in failure.parameters.items()]
+    if failure.example:
+        lines += [f" = keep it, above `def {test.rpartition('::')[2]}`:", f"     {_indented(failure.example)}"]
+    if witness is not None:
+        lines.append(f" = witness: {witness}, for `wsemu.replay(file, kernel, arguments)`")
+    if len(found) > 1:
+        lines.append(f" = note: found {len(found)} times; this is the smallest")
+    return lines
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n     ")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
