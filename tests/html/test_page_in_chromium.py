@@ -1,0 +1,73 @@
+"""The page of `wsemu trace -o x.html` in headless Chromium: it renders, in light and in dark, and loads nothing.
+
+Skipped where there is no Chromium.  `pytest tests/html --screenshots FOLDER` keeps the pictures, for a look at them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+PROGRAMS = {
+    "no_empty_wait": ("broken/no_empty_wait.py",),
+    "both_wait_first": ("broken/both_wait_first.py",),
+    "column_walk": ("broken/column_walk.py",),
+    "sgemv": ("sgemv.py", "128"),
+}
+PAGE = {"light": (255, 255, 255), "dark": (20, 23, 28)}
+"""the background as the style sheet has it"""
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,1600",
+    "--enable-logging=stderr",
+]  # fmt: skip
+DARK = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium here")
+
+
+def first_pixel(png: bytes) -> tuple[int, ...]:
+    """Red, green and blue of the upper left pixel of an RGB or RGBA picture of 8 bits."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    at, data = 8, b""
+    while at < len(png):
+        length, kind = int.from_bytes(png[at : at + 4], "big"), png[at + 4 : at + 8]
+        data += png[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return tuple(zlib.decompress(data)[1:4])  # no filter changes the first pixel of the first row
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page of each program."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name, (file, *arguments) in PROGRAMS.items():
+        command = [sys.executable, "-m", "wsemu.cli", "trace", "-o", f"{folder}/{name}.html", f"examples/{file}"]
+        done = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_page_renders(name: str, scheme: str, pages: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    keep = request.config.getoption("--screenshots")
+    picture = Path(keep or tmp_path).resolve() / f"{name}-{scheme}.png"
+    more = [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", *(DARK if scheme == "dark" else [])]
+    command = [CHROMIUM, *FLAGS, *more, (pages / f"{name}.html").as_uri()]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"CONSOLE|Content Security Policy|ERR_", done.stderr), done.stderr
+    png = picture.read_bytes()
+    assert first_pixel(png) == PAGE[scheme]
+    assert len(png) > 20_000  # more than a blank page

@@ -1,0 +1,48 @@
+"""HTML and SVG as text, escaped in one place: whatever is no `Markup` is a name or a number, and is escaped."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_EMPTY = ("meta", "br")
+"""elements without an end tag"""
+
+
+class Markup(str):
+    """Text that is HTML already; made by this module alone."""
+
+    __slots__ = ()
+
+
+def escaped(text: object) -> Markup:
+    """`text` as the contents of an element or an attribute; characters that a page cannot show are replaced."""
+    if isinstance(text, Markup):
+        return text
+    shown = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    return Markup(html.escape(shown))
+
+
+def join(parts: Iterable[object]) -> Markup:
+    """The parts one after another."""
+    return Markup("".join(escaped(part) for part in parts))
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Markup:
+    """An element.  Attributes that are None are left out; `class_` is `class`, `stroke_width` is `stroke-width`."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _EMPTY:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{join(children)}</{name}>")
+
+
+def style(sheet: str) -> Markup:
+    """A style sheet of our own."""
+    return Markup(f"<style>{sheet}</style>")

@@ -1,0 +1,127 @@
+"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens: a process for the CTA, a thread for each warp
+and for each named barrier; slices are the stretches between barrier operations with their accesses, the barrier
+operations with their waits, and the generations; flow arrows lead from each arrive to each sync that it lets go on.
+
+A step is drawn as a microsecond: the names of the tracks say that the axis has steps, not cycles.
+Reference: "Trace Event Format" (Google, 2016), events of phase X, s, f, i and M.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wsemu.report.diagnostic import display_path
+from wsemu.timeline import letter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.timeline import Generation, Step, Timeline
+
+AXIS = "1 us is 1 step: steps, not cycles"
+_BARRIERS = 1000
+"""thread number of barrier 0: behind those of all warps"""
+_Event = dict[str, Any]
+
+
+def chrome_trace(timeline: Timeline) -> str:
+    """The time line as one JSON document; equal for equal time lines."""
+    events = [*_slices(timeline), *_flows(timeline), *_marks(timeline)]
+    events.sort(key=lambda event: (event["ts"], -event.get("dur", 0), event["tid"]))
+    report = timeline.report
+    other = {
+        "kernel": report.kernel,
+        "grid": list(report.grid),
+        "block": list(report.block),
+        "arch": report.arch,
+        "verdict": report.verdict,
+        "axis": AXIS,
+        "complete": timeline.complete,
+        "findings": [f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings)],
+    }
+    document = {"displayTimeUnit": "ms", "otherData": other, "traceEvents": [*_names(timeline), *events]}
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+def _names(timeline: Timeline) -> Iterator[_Event]:
+    """Names and order of the tracks."""
+    pid = timeline.cta
+
+    def name(kind: str, tid: int, **arguments: object) -> _Event:
+        return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": arguments}
+
+    yield name("process_name", 0, name=f"{timeline.report.kernel} CTA {timeline.index} ({AXIS})")
+    for warp in timeline.warps:
+        role = f" ({warp.role})" if warp.role else ""
+        yield name("thread_name", warp.number, name=f"warp {warp.number}{role}")
+        yield name("thread_sort_index", warp.number, sort_index=warp.number)
+    for barrier in sorted({generation.barrier for generation in timeline.generations}):
+        yield name("thread_name", _BARRIERS + barrier, name=f"barrier {barrier}")
+        yield name("thread_sort_index", _BARRIERS + barrier, sort_index=_BARRIERS + barrier)
+
+
+def _slice(timeline: Timeline, tid: int, title: str, at: int, until: int, **arguments: object) -> _Event:
+    event = {"ph": "X", "name": title, "pid": timeline.cta, "tid": tid, "ts": at, "dur": until - at}
+    return event | ({"args": arguments} if arguments else {})
+
+
+def _slices(timeline: Timeline) -> Iterator[_Event]:
+    for stretch in timeline.stretches():
+        lines = sorted({timeline.places[step.pc].line for step in stretch.steps})
+        extent = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]}-{lines[-1]}"
+        yield _slice(timeline, stretch.warp, extent, stretch.at, stretch.until, operations=len(stretch.steps))
+        for step in stretch.steps:
+            yield _operation(timeline, step, step.at + 1)
+    for step, until in _barrier_operations(timeline):
+        yield _operation(timeline, step, until)
+        if until > step.at + 1:
+            title = "waits for ever" if step.until is None and timeline.stuck else "waits"
+            yield _slice(timeline, step.warp, title, step.at + 1, until)
+    for step in timeline.steps:
+        if step.kind == "stop":
+            yield _operation(timeline, step, step.at + 1)
+    for generation in timeline.generations:
+        yield _generation(timeline, generation)
+
+
+def _barrier_operations(timeline: Timeline) -> Iterator[tuple[Step, int]]:
+    """Arrives and syncs with their ends; lanes of the warp that go on meanwhile cut a wait off."""
+    following: dict[int, int] = {warp.number: warp.until for warp in timeline.warps}
+    for step in reversed(timeline.steps):
+        if step.kind in ("arrive", "sync"):
+            until = following[step.warp] if step.until is None else step.until
+            yield step, max(min(until, following[step.warp]), step.at + 1)
+        following[step.warp] = step.at
+
+
+def _operation(timeline: Timeline, step: Step, until: int) -> _Event:
+    place = timeline.places[step.pc]
+    where = f"{display_path(place.file)}:{place.line}"
+    return _slice(timeline, step.warp, timeline.where(step), step.at, until, source=where)
+
+
+def _generation(timeline: Timeline, generation: Generation) -> _Event:
+    complete = generation.until is not None
+    until = timeline.length if generation.until is None else generation.until
+    title = f"generation {generation.number}" + ("" if complete else ": not complete")
+    tid = _BARRIERS + generation.barrier
+    return _slice(timeline, tid, title, generation.first, until, threads_arrived=generation.arrived)
+
+
+def _flows(timeline: Timeline) -> Iterator[_Event]:
+    """An arrow from within the arrive to the end of the sync's slice."""
+    ends = dict(_barrier_operations(timeline))
+    for number, (arrive, sync) in enumerate(timeline.edges()):
+        common = {"name": f"barrier {arrive.barrier}", "cat": "barrier", "id": number, "pid": timeline.cta}
+        yield {"ph": "s", "tid": arrive.warp, "ts": arrive.at + 0.25, **common}
+        yield {"ph": "f", "bp": "e", "tid": sync.warp, "ts": ends[sync] - 0.25, **common}
+
+
+def _marks(timeline: Timeline) -> Iterator[_Event]:
+    for mark in timeline.marks:
+        step, finding = timeline.steps[mark.step], timeline.report.findings[mark.finding]
+        yield {
+            "ph": "i", "s": "t", "name": f"{mark.label} {finding.severity}[{finding.code}]: {finding.message}",
+            "pid": timeline.cta, "tid": step.warp, "ts": step.at,
+        }  # fmt: skip

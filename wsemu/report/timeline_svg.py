@@ -1,0 +1,249 @@
+"""A time line as SVG: a row for each named barrier with its generations, a row for each warp with what it did.
+
+Two pictures of equal height, so that the labels stay while the steps scroll.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.report.markup import Markup, join, tag
+from wsemu.timeline import letter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.timeline import Generation, Mark, Step, Stretch, Timeline
+
+MOST_STEPS = 2_000
+"""drawn, of those from the first on"""
+MOST_OPERATIONS = 8_000
+"""drawn; the end comes earlier where there are more"""
+MOST_ARROWS = 4_000
+_AXIS, _BARRIER, _WARP, _MARK = 30, 20, 34, 19
+"""heights of the rows in pixels; a warp has a row of marks more for as many as would hide each other"""
+_LABELS = 130
+"""width of the labels"""
+_MOST_LISTED = 12
+"""accesses of a stretch that its title lists"""
+
+
+class Window(NamedTuple):
+    """What is drawn of a time line: steps from `first` up to, not including, `end`; a step is `scale` pixels wide."""
+
+    first: int
+    end: int
+    scale: float
+
+
+def window(timeline: Timeline, first: int | None = None) -> Window:
+    """The part to draw; where it does not fit from the start, one with the first mark."""
+    if first is None:
+        marked = timeline.steps[timeline.marks[0].step].at if timeline.marks else 0
+        first = 0 if marked < MOST_STEPS // 2 else marked - MOST_STEPS // 4
+    first = min(first, max(timeline.length - 1, 0))
+    starts = sorted(step.at for step in timeline.steps if step.at >= first)
+    end = min(first + MOST_STEPS, timeline.length)
+    if len(starts) > MOST_OPERATIONS:
+        end = min(end, max(starts[MOST_OPERATIONS], first + 1))
+    return Window(first, end, max(5.0, min(26.0, 1000 / max(end - first, 1))))
+
+
+class _Picture:
+    """Where things are in the picture."""
+
+    def __init__(self, timeline: Timeline, part: Window, linked: bool) -> None:
+        self.timeline, self.part, self.linked = timeline, part, linked
+        barriers = sorted({generation.barrier for generation in timeline.generations})
+        self.barrier_y = {barrier: _AXIS + n * _BARRIER for n, barrier in enumerate(barriers)}
+        self.marks = {warp.number: self._mark_rows(warp.number) for warp in timeline.warps}
+        self.warp_y: dict[int, int] = {}
+        self.height = _AXIS + len(barriers) * _BARRIER + 6
+        for number, rows in self.marks.items():
+            self.warp_y[number] = self.height
+            self.height += _WARP + len(rows) * _MARK
+        self.width = round((part.end - part.first) * part.scale) + 24
+
+    def x(self, step: float) -> float:
+        """Pixels of a step's left edge; steps outside lie at the edges."""
+        inside = min(max(step, self.part.first), self.part.end)
+        return round((inside - self.part.first) * self.part.scale + 2, 1)
+
+    def _mark_rows(self, warp: int) -> list[list[tuple[float, Mark]]]:
+        """Where the marks of a warp stand, in rows in which none hides another."""
+        rows: list[list[tuple[float, Mark]]] = []
+        steps = self.timeline.steps
+        for mark in sorted(self.timeline.marks, key=lambda mark: steps[mark.step].at):
+            step = steps[mark.step]
+            if step.warp != warp or not self.part.first <= step.at < self.part.end:
+                continue
+            x = self.x(step.at)
+            row = next((row for row in rows if row[-1][0] + _mark_width(row[-1][1]) + 1 <= x), None)
+            if row is None:
+                rows.append(row := [])
+            row.append((x, mark))
+        return rows
+
+    def drawn(self, at: int, until: int | None) -> bool:
+        return at < self.part.end and (until is None or until > self.part.first)
+
+    # -- labels -------------------------------------------------------------------------------------------------------
+
+    def labels(self) -> Markup:
+        rows = [_text(4, 18, "steps, not cycles", "muted")]
+        rows += [_text(4, y + 14, f"barrier {barrier}", "") for barrier, y in self.barrier_y.items()]
+        for warp in self.timeline.warps:
+            y = self.warp_y[warp.number]
+            rows.append(_text(4, y + 13, f"warp {warp.number}", ""))
+            rows += [_text(4, y + 27, warp.role, "muted")] if warp.role else []
+        return tag("svg", *rows, width=_LABELS, height=self.height, class_="labels", aria_hidden="true")
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Markup:
+        parts = [*self._axis(), *self._generations(), *self._stretches(), *self._operations(), *self._arrows()]
+        marks = list(self._marks())
+        title = tag("title", f"time line of CTA {self.timeline.index}: warps over steps, not cycles")
+        return tag("svg", title, *parts, *marks, width=self.width, height=self.height, role="img")
+
+    def _axis(self) -> Iterator[Markup]:
+        every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n * self.part.scale >= 40)
+        for step in range(-(-self.part.first // every) * every, self.part.end, every):
+            x = self.x(step)
+            yield tag("line", x1=x, x2=x, y1=22, y2=self.height, class_="grid")
+            yield _text(x + 2, 18, f"{step:,}", "muted")
+        for y in self.warp_y.values():
+            yield tag("line", x1=0, x2=self.width, y1=y - 3, y2=y - 3, class_="grid")
+
+    def _generations(self) -> Iterator[Markup]:
+        for generation in self.timeline.generations:
+            if self.drawn(generation.first, generation.until):
+                yield self._generation(generation)
+
+    def _generation(self, generation: Generation) -> Markup:
+        y = self.barrier_y[generation.barrier]
+        complete = generation.until is not None
+        until = self.part.end if generation.until is None else generation.until
+        x, width = self.x(generation.first), self.x(until) - self.x(generation.first)
+        name = f"barrier {generation.barrier} generation {generation.number}"
+        state = f"complete after step {until - 1}" if complete else "not complete"
+        title = f"{name}: {generation.arrived} threads arrived, {state}"
+        number = str(generation.number)
+        parts = [
+            tag("title", title),
+            _box(x, y + 3, width, 14, "generation stuck" if not complete and self.timeline.stuck else "generation"),
+        ]
+        if width >= 7 * len(number) + 2:
+            parts.append(_text(x + 3, y + 14, number, ""))
+        return tag("g", *parts)
+
+    def _stretches(self) -> Iterator[Markup]:
+        for stretch in self.timeline.stretches():
+            if self.drawn(stretch.at, stretch.until):
+                x = self.x(stretch.at)
+                box = _box(x, self.warp_y[stretch.warp] + 4, self.x(stretch.until) - x, 20, "run")
+                yield tag("g", tag("title", self._listed(stretch)), box)
+
+    def _listed(self, stretch: Stretch) -> str:
+        """What a stretch has, for who points at it."""
+        counts: dict[str, int] = {}
+        for step in stretch.steps:
+            place = self.timeline.places[step.pc]
+            text = f"{place.text}  line {place.line}"
+            counts[text] = counts.get(text, 0) + 1
+        lines = [f"{text}{f'  {n} times' if n > 1 else ''}" for text, n in counts.items()]
+        rest = [f"and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+        head = f"warp {stretch.warp}, steps {stretch.at:,} to {stretch.until - 1:,}"
+        return "\n".join([head, *lines[:_MOST_LISTED], *rest])
+
+    def _operations(self) -> Iterator[Markup]:
+        for step in self.timeline.steps:
+            if step.kind in ("arrive", "sync", "stop") and self.drawn(step.at, step.until):
+                yield self._operation(step)
+
+    def _operation(self, step: Step) -> Markup:
+        """An arrive or a sync with its wait."""
+        y, x = self.warp_y[step.warp], self.x(step.at)
+        stuck = step.until is None and self.timeline.stuck
+        until = self.part.end if step.until is None else step.until
+        rest = f", waits to step {until - 1:,}" if until > step.at + 1 else ""
+        rest = ", waits for ever" if stuck else rest
+        line = self.timeline.places[step.pc].line
+        title = f"warp {step.warp}, step {step.at:,}: {self.timeline.where(step)}  line {line}{rest}"
+        parts: list[Markup] = [tag("title", title)]
+        if until > step.at + 1:
+            after = self.x(step.at + 1)
+            parts.append(_box(after, y + 11, self.x(until) - after, 6, "wait stuck" if stuck else "wait"))
+        if step.at >= self.part.first:
+            parts.append(_box(x, y + 2, max(self.part.scale - 1, 2), 24, step.kind))
+            if step.barrier >= 0 and self.part.scale >= 7 * len(str(step.barrier)) + 2:
+                parts.append(_text(x + self.part.scale / 2 - 0.5, y + 18, step.barrier, "number"))
+        return tag("g", *parts)
+
+    def _arrows(self) -> Iterator[Markup]:
+        """From an arrive to what it lets go on, where both are drawn."""
+        first, end = self.part.first, self.part.end
+        edges = [(a, s) for a, s in self.timeline.edges() if a.at >= first and s.until is not None and s.until <= end]
+        for arrive, sync in edges[:MOST_ARROWS]:
+            up = self.warp_y[sync.warp] < self.warp_y[arrive.warp]
+            x1, y1 = self.x(arrive.at + 0.5), self.warp_y[arrive.warp] + (2 if up else 26)
+            x2, y2 = self.x(sync.until or 0), self.warp_y[sync.warp] + (24 if up else 4)
+            yield tag("path", d=f"M{x1} {y1}L{x2} {y2}", class_="arrow")
+            tip = 4 if up else -4
+            yield tag("path", d=f"M{x2} {y2}l-4 {tip}h4z", class_="tip")
+
+    def _marks(self) -> Iterator[Markup]:
+        for warp, rows in self.marks.items():
+            for n, row in enumerate(rows):
+                for x, mark in row:
+                    yield self._mark(mark, x, self.warp_y[warp], self.warp_y[warp] + 29 + n * _MARK)
+
+    def _mark(self, mark: Mark, x: float, top: float, y: float) -> Markup:
+        """A frame round an operation, and below it a label that leads to the finding."""
+        finding = self.timeline.report.findings[mark.finding]
+        class_ = f"marked {finding.severity}"
+        parts = [
+            tag("title", f"{mark.label} {finding.severity}[{finding.code}]: {finding.message}"),
+            tag("rect", x=x, y=top + 1, width=self.part.scale - 1, height=26, class_=class_),
+            tag("line", x1=x, x2=x, y1=top + 27, y2=y + 15, class_=class_),
+            _box(x, y, _mark_width(mark), 16, f"mark {finding.severity}"),
+            _text(x + 4, y + 12, mark.label, "on-mark"),
+        ]
+        return tag("a", *parts, href=f"#finding-{letter(mark.finding)}") if self.linked else tag("g", *parts)
+
+
+def _mark_width(mark: Mark) -> int:
+    return 9 * len(mark.label) + 7
+
+
+def timeline_svg(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
+    """The picture: labels, and beside them the steps, which scroll; `linked` makes marks lead to `#finding-A`."""
+    picture = _Picture(timeline, part, linked)
+    steps = tag("div", picture.steps(), class_="scroll", tabindex=0, aria_label="time line")
+    return tag("div", picture.labels(), steps, class_="timeline")
+
+
+def _text(x: float, y: float, text: object, class_: str) -> Markup:
+    return tag("text", text, x=x, y=y, class_=class_ or None)
+
+
+def _box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
+    return tag("rect", x=x, y=y, width=round(max(width, 1), 1), height=height, rx=2, class_=class_)
+
+
+def legend() -> Markup:
+    """What the boxes are."""
+    kinds = [
+        ("run", "memory accesses, fences, warp-wide operations"),
+        ("arrive", "arrive on a barrier"),
+        ("sync", "sync on a barrier"),
+        ("wait", "waits"),
+        ("wait stuck", "waits for ever"),
+        ("stop", "the run stops"),
+        ("generation", "generation of a barrier, from its first operation on"),
+    ]
+    items = []
+    for class_, meaning in kinds:
+        box = tag("svg", _box(1, 1, 16, 10, class_), width=18, height=12, aria_hidden="true")
+        items.append(tag("span", box, " ", meaning))
+    return tag("p", join(items), class_="legend")

@@ -1,0 +1,241 @@
+"""A time line as text: a row of steps for each warp, one character a step, and a row for each named barrier.
+
+            0         10
+barrier 1   0--1---
+warp 0      s..=s.==
+            1   1
+               ^A2
+warp 1      ==a==a
+              1  1
+               ^A1
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.report.diagnostic import clean, display_path, summary_lines
+from wsemu.timeline import NO_STEPS, letter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wsemu.report.diagnostic import Line, Style
+    from wsemu.timeline import Step, Timeline, Warp
+
+MOST_BLOCKS = 4
+"""rows of the picture that lie below each other"""
+MOST_LINES = 100
+"""of all blocks, where one of them alone has fewer"""
+_LABEL = 16
+"""columns at most beside the picture"""
+_SYMBOLS: dict[str, tuple[str, Style]] = {
+    "=": ("memory access", ""),
+    "*": ("atomic", ""),
+    "|": ("fence", ""),
+    "~": ("warp-wide operation", ""),
+    "a": ("arrive", "good"),
+    "s": ("sync", "strong"),
+    ".": ("waits", "frame"),
+    "x": ("waits for ever", "error"),
+    "!": ("the run stops", "error"),
+}
+"""character of a step -> what it means, its style"""
+_CHARACTER = {"access": "=", "atomic": "*", "fence": "|", "warp": "~", "arrive": "a", "sync": "s", "stop": "!"}
+_DIGITS = "0123456789ABCDEF"
+
+
+class _Row(NamedTuple):
+    """A row of the picture without its label."""
+
+    text: str
+    style: Style = ""
+    """of all that has none by its character"""
+    symbols: bool = False
+    """whether its characters are those of _SYMBOLS"""
+
+
+def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> Iterator[Line]:
+    """The picture of a time line from step `first` on, `width` columns wide; by default from the first mark on, if it
+    does not fit from the start."""
+    yield from summary_lines(timeline.report, width)
+    yield []
+    labels = [f"warp {warp.number}" for warp in timeline.warps] + [warp.role for warp in timeline.warps]
+    margin = min(max(map(len, [*labels, "barrier 00", "warps 00-00"])), _LABEL) + 2
+    columns = max(width - margin, 20)
+    start, ends = _window(timeline, columns, first)
+    yield from _wrapped(_extent(timeline, start, ends[-1]), width, "  ", "strong")
+    used: set[str] = set()
+    for begin, end in zip([start, *ends], ends, strict=False) if timeline.length else ():
+        yield []
+        for label, row in _block(timeline, begin, end):
+            used |= set(row.text) if row.symbols else set()
+            yield _line(label, row, margin)
+    yield from _legend(timeline, used, width)
+    yield from _left_out(timeline, start, ends[-1], width)
+    yield from _findings(timeline, start, ends[-1], width)
+
+
+def _extent(timeline: Timeline, start: int, end: int) -> str:
+    """Which CTA, and which steps of it."""
+    cta = f"CTA {timeline.cta}" + ("" if timeline.report.grid[1:] == (1, 1) else f" at {timeline.index}")
+    if not timeline.length:
+        return f"{cta}, no steps: {NO_STEPS}"
+    return f"{cta}, steps {start:,} to {end - 1:,} of {timeline.length:,} (steps, not cycles)"
+
+
+def _window(timeline: Timeline, columns: int, first: int | None) -> tuple[int, list[int]]:
+    """The first step, and the steps after each block."""
+    rows = len({generation.barrier for generation in timeline.generations}) + 2 * len(timeline.warps)
+    blocks = max(1, min(MOST_BLOCKS, MOST_LINES // max(rows, 1)))
+    columns -= columns % 10
+    if first is None:
+        marked = timeline.steps[timeline.marks[0].step].at if timeline.marks else 0
+        first = 0 if marked < blocks * columns else marked // 10 * 10 - columns // 2 // 10 * 10
+    first = min(first, max(timeline.length - 1, 0))
+    ends = [min(first + (n + 1) * columns, timeline.length) for n in range(blocks)]
+    return first, [end for n, end in enumerate(ends) if n == 0 or end > ends[n - 1]]
+
+
+def _line(label: str, row: _Row, margin: int) -> Line:
+    """A row with its label, in pieces of one style each."""
+    pieces: Line = [(clean(label)[: margin - 2].ljust(margin), "frame")]
+    if not row.symbols:
+        return [*pieces, (row.text.rstrip(), row.style)]
+    for style, characters in itertools.groupby(row.text.rstrip(), lambda c: _SYMBOLS.get(c, ("", ""))[1]):
+        pieces.append(("".join(characters), style))
+    return pieces
+
+
+def _block(timeline: Timeline, begin: int, end: int) -> Iterator[tuple[str, _Row]]:
+    yield "", _Row(_axis(begin, end), "frame")
+    for barrier in sorted({generation.barrier for generation in timeline.generations}):
+        text = _generations(timeline, barrier, begin, end)
+        if text.strip():
+            yield f"barrier {barrier}", _Row(text)
+    steps: dict[int, list[Step]] = {warp.number: [] for warp in timeline.warps}
+    for step in timeline.steps:
+        steps[step.warp].append(step)
+    rows = [(warp, _warp_rows(timeline, warp, steps[warp.number], begin, end)) for warp in timeline.warps]
+    for (role, (symbols, *more)), group in itertools.groupby(rows, lambda pair: (pair[0].role, pair[1])):
+        numbers = [warp.number for warp, _ in group]
+        label = f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {numbers[0]}-{numbers[-1]}"
+        yield label, symbols
+        for n, row in enumerate(more):
+            if row.text.strip() or (role and not n):
+                yield "" if n else role, row
+
+
+def _axis(begin: int, end: int) -> str:
+    row = [" "] * (end - begin)
+    for step in range(begin + -begin % 10, end, 10):
+        _write(row, step - begin, str(step), len(row) + 8)
+    return "".join(row)
+
+
+def _generations(timeline: Timeline, barrier: int, begin: int, end: int) -> str:
+    """From the first operation of a generation until it is complete, with its number."""
+    row = [" "] * (end - begin)
+    for generation in timeline.generations:
+        if generation.barrier == barrier:
+            until = timeline.length if generation.until is None else generation.until
+            stuck = generation.until is None and timeline.stuck
+            for at in range(max(generation.first, begin), min(until, end)):
+                row[at - begin] = "x" if stuck else "-"
+            text = str(generation.number)
+            text = text if len(text) <= until - generation.first else text[-1]
+            _write(row, generation.first - begin, text, end - begin)
+    return "".join(row)
+
+
+def _write(row: list[str], at: int, text: str, limit: int) -> None:
+    """Put text into a row, which may grow up to a limit."""
+    for column, character in enumerate(text, at):
+        if 0 <= column < limit:
+            row.extend(" " * (column + 1 - len(row)))
+            row[column] = character
+
+
+def _warp_rows(timeline: Timeline, warp: Warp, steps: list[Step], begin: int, end: int) -> tuple[_Row, ...]:
+    """What a warp does; the numbers of its barriers; and where findings are about it, their marks."""
+    symbols, barriers = [" "] * (end - begin), [" "] * (end - begin)
+    for step in steps:
+        until = warp.until if step.until is None else step.until
+        for at in range(max(step.at, begin), min(until, end)):
+            waits = "x" if step.until is None and timeline.stuck else "."
+            symbols[at - begin] = _CHARACTER[step.kind] if at == step.at else waits
+        if step.barrier >= 0 and begin <= step.at < end:
+            barriers[step.at - begin] = _DIGITS[step.barrier]
+    rows = [_Row("".join(symbols), symbols=True), _Row("".join(barriers), "frame")]
+    return (*rows, *(_Row(text, "error") for text in _mark_rows(timeline, warp, begin, end)))
+
+
+def _mark_rows(timeline: Timeline, warp: Warp, begin: int, end: int) -> Iterator[str]:
+    marks: defaultdict[int, list[str]] = defaultdict(list)
+    for mark in timeline.marks:
+        step = timeline.steps[mark.step]
+        if step.warp == warp.number and begin <= step.at < end:
+            marks[step.at - begin].append(mark.label)
+    rows: list[list[str]] = []
+    for at, labels in sorted(marks.items()):
+        text = f"^{','.join(dict.fromkeys(labels))}"
+        row = next((row for row in rows if len(row) <= at), None)
+        if row is None:
+            rows.append(row := [])
+        _write(row, at, text, end - begin + 8)
+    return ("".join(row) for row in rows)
+
+
+# -- what stands below the picture ------------------------------------------------------------------------------------
+
+
+def _legend(timeline: Timeline, used: set[str], width: int) -> Iterator[Line]:
+    meanings = [f"{symbol} {meaning}" for symbol, (meaning, _) in _SYMBOLS.items() if symbol in used]
+    if any(step.barrier > 9 for step in timeline.steps):
+        meanings.append("A-F barriers 10 to 15")
+    if timeline.generations:
+        meanings.append("below: the barrier")
+    if meanings:
+        yield []
+    yield from _wrapped("; ".join(meanings), width, "")
+
+
+def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
+    """What the picture lacks."""
+    parts = []
+    if start or end < timeline.length:
+        more = f"`--from {end}` goes on" if end < timeline.length else "`--from 0` shows the start"
+        parts.append(f"drawn: {end - start:,} of {timeline.length:,} steps; {more}, `-o FILE.json` has all")
+    if not timeline.complete:
+        parts.append("the trace is full: later steps are left out")
+    for part in parts:
+        yield from _wrapped(part, width, "", "warning")
+
+
+def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
+    """Each finding in a line, and the operations that are marked for it."""
+    for number, finding in enumerate(timeline.report.findings):
+        yield []
+        head = f"{letter(number)} {finding.severity}[{finding.code}]: {finding.message}"
+        yield from _wrapped(head, width, "  ", finding.severity)
+        marks = [mark for mark in timeline.marks if mark.finding == number]
+        for mark in marks:
+            step = timeline.steps[mark.step]
+            drawn = "" if start <= step.at < end else ", not drawn"
+            place = timeline.places[step.pc]
+            text = f"{mark.label} warp {step.warp}, step {step.at:,}{drawn}: {timeline.where(step)}"
+            yield from _wrapped(f"  {text}  {display_path(place.file)}:{place.line}", width, "     ")
+        if not marks and finding.sites:
+            site = finding.sites[0]
+            yield from _wrapped(f"  {display_path(site.file)}:{site.line}", width, "     ")
+
+
+def _wrapped(text: str, width: int, indent: str, style: Style = "") -> Iterable[Line]:
+    lines = textwrap.wrap(
+        clean(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        replace_whitespace=False,
+    )  # fmt: skip
+    return [[(line, style)] for line in lines]
