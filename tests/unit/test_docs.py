@@ -1,0 +1,199 @@
+"""The documentation: what it shows is what `wsemu` prints, its programs run, and nothing is missing that belongs there.
+
+    $ command           in a block of README.md or of a page: it is run, and the lines below it are its output; those of
+                        one block run in one folder
+    [...]               in an output stands for any lines, or none; findings are paragraphs, left out as a whole
+    ```python           blocks of a page, put together, are a program that runs; of the README, those that import
+
+Commands of the README run in the checkout, those of a page in a copy of docs/programs.  Times are not compared.
+`pytest --bless` writes the outputs of today (in one process, without `-n`): of an output with `[...]`, the paragraphs
+that begin as before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from wsemu.codes import CODES
+from wsemu.native import COMPILING
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+FENCED = re.compile(r"(?ms)^```\w*\n(\$ .*?)^```$")
+INDENTED = re.compile(r"(?m)^    \$ .+\n(?:(?:    .*)?\n)*")
+COMMAND = re.compile(r"(?m)^\$ (.+)\n((?:(?!\$ ).*\n)*)")
+PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
+IMPORTING = re.compile(r"(?m)^    (?:import|from) .*\n(?:(?:    .*)?\n)*")
+LEFT_OUT = "[...]"
+PLUGIN = () if entry_points(group="pytest11", name="wsemu") else ("-p", "wsemu.pytest_plugin")
+"""for a checkout that is not installed"""
+RUN = {
+    "wsemu": [sys.executable, "-m", "wsemu.cli"],
+    "python": [sys.executable],
+    "pytest": [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider"],
+}
+TIME = re.compile(r"\b\d+\.\d\d ?s\b")
+
+
+class Transcript(NamedTuple):
+    """Commands that a page shows in one block, and what it says that each prints."""
+
+    page: Path
+    parts: tuple[tuple[str, str], ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the commands run, or what a copy of that has."""
+        return DOCS / "programs" if self.page.parent == DOCS else ROOT
+
+    def text(self) -> str:
+        """As it stands on the page."""
+        indent = "" if self.page.parent == DOCS else "    "
+        lines = "".join(f"$ {command}\n{shown}" for command, shown in self.parts).splitlines()
+        return "".join(f"{indent}{line}".rstrip() + "\n" for line in lines)
+
+    def __str__(self) -> str:
+        return f"{self.page.name}: {self.parts[-1][0]}"
+
+
+def transcripts(page: Path) -> list[Transcript]:
+    text = page.read_text(encoding="utf-8")
+    blocks = [match[1] for match in FENCED.finditer(text)]
+    if page.parent != DOCS:
+        blocks = [textwrap.dedent(match[0]).strip("\n") + "\n" for match in INDENTED.finditer(text)]
+    return [Transcript(page, tuple((m[1], m[2]) for m in COMMAND.finditer(block))) for block in blocks]
+
+
+SHOWN = [transcript for page in (ROOT / "README.md", *PAGES) for transcript in transcripts(page)]
+
+
+def output(command: str, folder: Path) -> str:
+    """What a command prints, without what depends on the machine."""
+    name, *arguments = shlex.split(command)
+    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    for variable in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
+        environment.pop(variable, None)
+    done = subprocess.run(
+        [*RUN[name], *arguments], check=False, capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert done.stderr.replace(f"{COMPILING}\n", "") == ""
+    assert done.returncode in (0, 1, 3), done.stdout
+    return done.stdout
+
+
+def pattern(shown: str) -> str:
+    """A regular expression for the output that a page shows."""
+    parts = [re.escape(part) for part in TIME.sub("0.00 s", shown).split(f"{LEFT_OUT}\n")]
+    return r"(?:.*\n)*?".join(parts)
+
+
+def excerpt(shown: str, said: str) -> str:
+    """The output, less the paragraphs that are left out of what is shown."""
+    if LEFT_OUT not in shown:
+        return said
+    wanted = {part.partition("\n")[0] for part in re.split(rf"{re.escape(LEFT_OUT)}\n|\n\n", shown)}
+    made, gap = [], False
+    for paragraph in said.rstrip("\n").split("\n\n"):
+        keep = paragraph.partition("\n")[0] in wanted
+        if keep:
+            made.append(f"{LEFT_OUT}\n{paragraph}" if gap else paragraph)
+        gap = not keep
+    return "\n\n".join([*made, *[LEFT_OUT] * gap]) + "\n"
+
+
+def blessed(shown: str, said: str) -> str:
+    """What to show from now on; times stay as they are."""
+    times = iter(TIME.findall(shown))
+    return TIME.sub(lambda time: next(times, time[0]), excerpt(shown, said))
+
+
+@pytest.mark.parametrize("transcript", SHOWN, ids=str)
+def test_a_command_prints_what_is_shown(transcript: Transcript, tmp_path: Path, bless: bool) -> None:
+    folder = transcript.folder
+    if folder != ROOT:
+        folder = shutil.copytree(folder, tmp_path / "programs")
+    now = []
+    for command, shown in transcript.parts:
+        said = output(command, folder)
+        same = re.fullmatch(pattern(shown), TIME.sub("0.00 s", said))
+        assert same or bless, f"shown:\n{shown}\nprinted:\n{said}"
+        now.append((command, shown if same else blessed(shown, said)))
+    if bless:
+        page = transcript.page.read_text(encoding="utf-8")
+        page = page.replace(transcript.text(), transcript._replace(parts=tuple(now)).text())
+        transcript.page.write_text(page, encoding="utf-8")
+
+
+def python(page: Path) -> str:
+    """The program that the blocks of a page make."""
+    text = page.read_text(encoding="utf-8")
+    return "\n".join(PYTHON.findall(text)) or "\n".join(textwrap.dedent(block) for block in IMPORTING.findall(text))
+
+
+@pytest.mark.parametrize("page", [page for page in (ROOT / "README.md", *PAGES) if python(page)], ids=lambda p: p.name)
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    program = tmp_path / f"{page.stem}.py"
+    program.write_text(python(page), encoding="utf-8")
+    runpy.run_path(str(program))
+
+
+def test_every_program_is_on_a_page() -> None:
+    told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [path.name for path in sorted((DOCS / "programs").glob("*.py")) if path.name not in told] == []
+
+
+def test_every_code_has_a_page() -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "codes").glob("*.md")}
+    index = pages.pop("index")
+    assert set(pages) == set(CODES)
+    for code, page in pages.items():
+        assert f"../../wsemu/pages/{code}.md" in page
+        assert (ROOT / "wsemu" / "pages" / f"{code}.md").is_file()
+        severity, meaning = CODES[code]
+        assert f"| [`{code}`]({code}.md) | {severity} | {meaning} |\n" in index
+        assert f"\n{code}\n" in index, "not in the table of contents"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    entries = set(re.findall(r"(?m)^(?:\w+ <)?([a-z]+)>?$", index))
+    assert {page.stem for page in PAGES} - {"index"} <= entries
+
+
+def test_every_command_and_option_is_on_its_page() -> None:
+    from typer.main import get_command
+
+    from wsemu.cli import app
+
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert [name for name in commands if f"| `wsemu {name} " not in page and f"| `wsemu {name}`" not in page] == []
+    flags = [(option.opts, option.secondary_opts) for option in commands["check"].params if option.opts[0][:2] == "--"]
+    assert [opts for opts in flags if not any(f"`{flag}" in page for part in opts for flag in part)] == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    import wsemu
+
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert [name for name in wsemu.__all__ if not re.search(rf"wsemu\.{name}\b", page)] == []
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    import wsemu
+
+    assert f"\nversion: {wsemu.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {wsemu.__version__} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
