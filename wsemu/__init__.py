@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from wsemu.errors import UsageError as UsageError
     from wsemu.finding import Finding as Finding
     from wsemu.finding import Report as Report
+    from wsemu.replay import replay as replay
+    from wsemu.tracing import trace as trace
     from wsemu.transfer import TransferCase as TransferCase
     from wsemu.transfer import check_transfer as check_transfer
 
@@ -46,7 +48,9 @@ _HOME = {
     "crosscheck": "wsemu.crosscheck",
     "cuda": "wsemu.cuda",
     "ptx": "wsemu.ptx",
+    "replay": "wsemu.replay",
     "strategies": "wsemu.strategies",
+    "trace": "wsemu.tracing",
 }
 """public name -> the module that defines it (or is it)"""
 
@@ -54,6 +58,8 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check",
     "check_transfer",
     "crosscheck",
+    "trace",
+    "replay",
     "TransferCase",
     "Report",
     "Finding",
@@ -82,7 +88,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-_FUNCTIONS = ("check", "crosscheck")
+_FUNCTIONS = ("check", "crosscheck", "replay")
 """functions in a module of the same name"""
 
 

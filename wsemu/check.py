@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from wsemu.finding import Finding, Report
-    from wsemu.outcome import Outcome, Trace
+    from wsemu.outcome import Outcome, Tracer
     from wsemu.settings import Settings
 
 observers: list[Callable[[Report], None]] = []
@@ -31,6 +31,35 @@ observers: list[Callable[[Report], None]] = []
 
 refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
 """called with a launch that could not be made and why; where one says True the program goes on without the launch"""
+
+
+class Bound(NamedTuple):
+    """A launch with its arguments in place, ready to run."""
+
+    program: Program
+    configuration: LaunchConfiguration
+    names: tuple[str, ...]
+    """of the arguments"""
+    rows: dict[int, Any]
+    """parameter rows"""
+    segments: list[Any]
+    """the bytes of the arrays, (data, writable?)"""
+    arrays: list[BoundArray]
+    uninitialized: frozenset[int]
+    """segments whose contents count as not yet written"""
+    settings: Settings
+
+
+starting: list[Callable[[Bound], None]] = []
+"""called with each launch just before it runs"""
+
+
+traceable: list[Callable[[Report, Places, Tracer], None]] = []
+"""called with each launch that was checked, and with what runs it again for its trace; before the observers"""
+
+
+passed_over: dict[str, None] = {}
+"""names of kernels that ran without being checked, for the settings leave them out"""
 
 
 class Compiled(NamedTuple):
@@ -138,8 +167,13 @@ def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
     """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
 
+    chosen = settings.current()
+    if not chosen.wants(kernel.__name__):
+        chosen = replace(chosen, checkers=frozenset())
+        passed_over[kernel.__name__] = None
+
     def run() -> Report:
-        return examine(kernel, configuration, arguments, settings.current())
+        return examine(kernel, configuration, arguments, chosen)
 
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()
@@ -162,33 +196,72 @@ def examine(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Report:
     """Run a launch and report; `more` looks for what only this launch should do."""
-    from wsemu.binding import address_rows, bind
+    from wsemu.binding import address_rows
+    from wsemu.fingerprint import inputs
     from wsemu.verdict import judge
 
-    if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
-        raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    if chosen.budget < 1:
-        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
-    arguments = as_declared(kernel, arguments)
-    program, names, notes = compiled(kernel, arguments, chosen.fma)
-    _check_shared(program, configuration)
+    arguments = _arguments(kernel, arguments)
     if chosen.engine == "vm":
         from wsemu import native
 
         native.compiled()  # once per installation it takes seconds, which are not this launch's
     started = time.perf_counter()
-    rows, memory, bound = bind(program, arguments, names)
-    unwritten = [name for name, value in zip(names, arguments, strict=True) if getattr(value, "blank", False) is True]
-    blank = _segments((*uninitialized, *unwritten), bound)
-    outcome, trace = _run(program, configuration, rows, memory.segments, bound, chosen, workers, blank)
-    for name, value in zip(names, arguments, strict=True):
+    unwritten = _unwritten(kernel, arguments)
+    bound, notes = bind_launch(kernel, configuration, arguments, chosen, (*uninitialized, *unwritten))
+    program = bound.program
+    for start in starting:
+        start(bound)
+    outcome, trace, initial = _run(bound, workers)
+    for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             value.blank = False
-    places = Places(program, configuration.grid, configuration.block, outcome, bound, address_rows(program, rows))
+    rows = address_rows(program, bound.rows)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
+    if report.errors:
+        report = report.model_copy(update={"inputs": inputs(bound, initial())})
+    if outcome.status == "done" and not chosen.wants(report.kernel):
+        return report  # nobody asked for it, and it did what others need
+    for look in traceable:
+        look(report, places, trace)
     for observer in observers:
         observer(report)
     return report
+
+
+def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a launch as the kernel wants them."""
+    if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
+        raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
+    return as_declared(kernel, arguments)
+
+
+def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """The arguments that are device arrays which nothing has written yet."""
+    blank = [getattr(value, "blank", False) is True for value in arguments]
+    if not any(blank):
+        return ()
+    names = _match_arguments(getattr(kernel, "py_func", kernel), arguments)
+    return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+
+
+def bind_launch(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    uninitialized: tuple[str, ...] = (),
+) -> tuple[Bound, tuple[str, ...]]:
+    """A launch ready to run, and what the front end has to say of it."""
+    from wsemu.binding import bind
+
+    if chosen.budget < 1:
+        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    program, names, notes = compiled(kernel, arguments, chosen.fma)
+    _check_shared(program, configuration)
+    rows, memory, arrays = bind(program, arguments, names)
+    blank = _segments(uninitialized, arrays)
+    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen), notes
 
 
 def _segments(names: tuple[str, ...], bound: list[BoundArray]) -> frozenset[int]:
@@ -200,23 +273,17 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray]) -> frozenset[int]
     return frozenset(known[name] for name in names)
 
 
-def _run(
-    program: Program,
-    configuration: LaunchConfiguration,
-    rows: Any,
-    segments: Any,
-    bound: list[BoundArray],
-    chosen: Settings,
-    workers: int | None,
-    uninitialized: frozenset[int],
-) -> tuple[Outcome, Callable[[frozenset[int]], Trace]]:
-    """The outcome, and how to get a trace of the same run with the executions of some instructions."""
+def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:
+    """The outcome, how to get a trace of the same run with the executions of some instructions, and how to get what
+    the arrays held before."""
+    program, configuration, chosen = bound.program, bound.configuration, bound.settings
+    launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
         "races": bool(chosen.checkers & {"race", "intra-warp"}),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
         "lockstep": chosen.lockstep,
-        "uninitialized": uninitialized,
+        "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {
         "dynamic_shared": configuration.dynamic_shared,
@@ -227,18 +294,20 @@ def _run(
         from wsemu.binding import stored_segments
         from wsemu.execution import Launch, Watch
 
-        watch = Watch(stored=stored_segments(program, bound), **found)
+        watch = Watch(stored=stored_segments(program, bound.arrays), **found)
         options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
-        run = Launch(program, configuration.grid, configuration.block, rows, segments, **options)
-        return run.run(), run.trace
+        run = Launch(*launch_, **options)
+        return run.run(), run.trace, run.initial
     if chosen.engine == "reference":
         from wsemu import reference
         from wsemu.outcome import Trace, TraceRequest
 
         everything = TraceRequest(frozenset(range(len(program.code))))
         options = {**sizes, **found, "trace": everything}
-        outcome = reference.run(program, configuration.grid, configuration.block, rows, segments, **options)
-        return outcome, lambda _: outcome.trace or Trace()
+        before = [data.copy() for data, _ in bound.segments]
+        outcome = reference.run(*launch_, **options)
+        whole = outcome.trace or Trace()
+        return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wsemu import __version__
 
 if TYPE_CHECKING:
-    from wsemu.settings import Settings
+    from collections.abc import Callable
 
 app = typer.Typer(
     add_completion=False,
@@ -24,6 +24,15 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Format(StrEnum):
+    """How findings are told."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+    sarif = "sarif"
 
 
 class Engine(StrEnum):
@@ -52,12 +61,15 @@ File = Annotated[Path, typer.Argument(help="A Python program that launches kerne
 Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
 ]
-Arch = Annotated[str, typer.Option(help="Architecture whose limits hold.")]
+Arch = Annotated[str | None, typer.Option(help="Architecture whose limits hold.  [default: sm_90]")]
 Fma = Annotated[
-    bool, typer.Option("--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does.")
+    bool | None,
+    typer.Option(
+        "--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does (the default)."
+    ),
 ]
 Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
-EngineOption = Annotated[Engine, typer.Option(help="`reference` is slow and simple.")]
+EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]
 Only = Annotated[
     list[str] | None,
     typer.Option(metavar="CHECKER", help="Look for this alone (repeatable); a finding code will do."),
@@ -65,89 +77,88 @@ Only = Annotated[
 Skip = Annotated[
     list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
 ]
-Lockstep = Annotated[bool, typer.Option("--lockstep", help="The lanes of a warp run together, as before sm_70.")]
+Lockstep = Annotated[
+    bool | None,
+    typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
+]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
+KernelOption = Annotated[
+    list[str] | None,
+    typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
+]
+Limit = Annotated[int | None, typer.Option(min=0, help="Show so many findings; all of them count.")]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", help="How to say it; what the program prints goes to stderr but for text.  [default: text]"
+    ),
+]
+SaveWitness = Annotated[
+    str | None,
+    typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
+]
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
+    "Options may stand in `[tool.wsemu]` of pyproject.toml too, under the same names.  "
     "Exit codes: 0 all verified, 1 an error was found, 2 wrong usage, 3 incomplete, 4 an error of wsemu itself."
 )
 
 
-@app.command(context_settings=_PROGRAM, epilog=_EXIT_CODES)
-def check(
-    file: File,
-    arguments: Arguments = None,
-    arch: Arch = "sm_90",
-    fma: Fma = True,
-    budget: Budget = None,
-    engine: EngineOption = Engine.vm,
-    only: Only = None,
-    skip: Skip = None,
-    lockstep: Lockstep = False,
-    fail_on: FailOn = None,
-) -> None:
-    """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
+_CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
 
-    Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.
-    """
-    _run(file, arguments, _settings(arch, fma, budget, engine, only, skip, lockstep, fail_on), quiet=False)
+Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU."""
+_RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
 
 
-@app.command(context_settings=_PROGRAM, epilog=_EXIT_CODES)
-def run(
-    file: File,
-    arguments: Arguments = None,
-    arch: Arch = "sm_90",
-    fma: Fma = True,
-    budget: Budget = None,
-    engine: EngineOption = Engine.vm,
-    only: Only = None,
-    skip: Skip = None,
-    lockstep: Lockstep = False,
-    fail_on: FailOn = None,
-) -> None:
-    """Run FILE, as `check` does, and say little: errors, and one line at the end."""
-    _run(file, arguments, _settings(arch, fma, budget, engine, only, skip, lockstep, fail_on), quiet=True)
+def _checking(*, quiet: bool) -> Callable[..., None]:
+    """The command that runs a program and checks its launches; `check` and `run` have the same options."""
+
+    def command(
+        context: typer.Context,
+        file: File,
+        arguments: Arguments = None,
+        arch: Arch = None,
+        fma: Fma = None,
+        budget: Budget = None,
+        engine: EngineOption = None,
+        only: Only = None,
+        skip: Skip = None,
+        lockstep: Lockstep = None,
+        fail_on: FailOn = None,
+        kernel: KernelOption = None,
+        limit: Limit = None,
+        format: FormatOption = None,  # noqa: A002 - the option's name
+        save_witness: SaveWitness = None,
+    ) -> None:
+        from wsemu import commands
+
+        given = {name.replace("_", "-"): context.params[name] for name in context.params}
+        del given["file"], given["arguments"]
+        given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
+        misplaced = _options_among(arguments or [], context)
+        raise typer.Exit(commands.check(file, arguments or [], given, quiet=quiet, misplaced=misplaced))
+
+    return command
 
 
-def _run(file: Path, arguments: list[str] | None, settings: Settings, quiet: bool) -> NoReturn:
-    from wsemu import program
+def _plain(value: Any) -> Any:
+    """A value as TOML would give it."""
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
-    raise typer.Exit(program.run(file, arguments or [], settings, quiet=quiet))
+
+def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
+    """Those of a program's arguments that are options of the command, up to a `--`."""
+    names = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return [
+        name for name in (argument.partition("=")[0] for argument in own) if name.startswith("--") and name in names
+    ]
 
 
-def _settings(
-    arch: str,
-    fma: bool,
-    budget: int | None,
-    engine: Engine,
-    only: list[str] | None,
-    skip: list[str] | None,
-    lockstep: bool,
-    fail_on: list[str] | None,
-) -> Settings:
-    """The settings that the options of the command line mean."""
-    from wsemu import settings
-    from wsemu.codes import checkers_named, finding_codes
-    from wsemu.errors import UsageError
-
-    defaults = settings.Settings()
-    try:
-        looking = checkers_named(only) if only else defaults.checkers
-        chosen = settings.Settings(
-            arch=arch,
-            fma=fma,
-            budget=defaults.budget if budget is None else budget,
-            engine=engine.value,
-            lockstep=lockstep,
-            checkers=looking - checkers_named(skip or ()),
-            fail_on=finding_codes(fail_on or ()),
-        )
-        if not chosen.checkers:
-            raise UsageError("nothing left to look for: `--skip` takes away all that `--only` names")
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from None
-    return chosen
+app.command("check", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
+app.command("run", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
 
 
 @app.command(
@@ -171,6 +182,92 @@ def crosscheck(
 
     options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
     raise typer.Exit(program.crosscheck(file, arguments or [], options))
+
+
+@app.command(epilog="Exit codes: 1 replayed, the bug is there, 2 wrong usage, or source or arguments have changed.")
+def replay(
+    witness: Annotated[Path, typer.Argument(help="A file of `wsemu check --save-witness DIR`.", show_default=False)],
+    program: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The program.  [default: the one that the witness names]")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Warp instructions of the replay, which is slow.")] = None,
+) -> None:
+    """Execute the schedule of a finding step by step: the race in both orders, the swapped barrier, the deadlock."""
+    from wsemu import replay_program
+
+    raise typer.Exit(replay_program.run(witness, program, budget))
+
+
+@app.command(context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def trace(
+    file: File,
+    arguments: Arguments = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write FILE.html, a page, or FILE.json, for Perfetto."),
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option(min=1, help="The launch to draw, from 1.  [default: the first that failed, or 1]")
+    ] = None,
+    cta: Annotated[
+        int | None, typer.Option(min=0, help="The CTA to draw.  [default: that of the first finding, or 0]")
+    ] = None,
+    first: Annotated[int | None, typer.Option("--from", min=0, help="The first step to draw.")] = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+    engine: EngineOption = None,
+) -> None:
+    """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
+    from wsemu import trace_program
+
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    wanted = trace_program.Wanted(launch, cta, first, output)
+    raise typer.Exit(trace_program.run(file, arguments or [], given, wanted))
+
+
+@app.command(
+    epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; what is known is kept.",
+)
+def fuzz(
+    test: Annotated[
+        str, typer.Argument(metavar="FILE::function", help="A test decorated with @given.", show_default=False)
+    ],
+    examples: Annotated[int, typer.Option(min=1, help="Of the campaign, those known from before included.")] = 10_000,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, other examples.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Examples that run in one go: kept all or none.")] = 200,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/fuzz/FILE-function.sqlite]")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
+) -> None:
+    """Run many examples of a Hypothesis test.  Interrupted or killed, the same command goes on where it was."""
+    from wsemu import fuzz
+
+    options = {"examples": examples, "batch": batch, "seed": seed}
+    raise typer.Exit(fuzz.command(test, options, jobs, results, fresh=fresh))
+
+
+@app.command()
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(help="A finding code.  [default: all of them, a line each]", show_default=False)
+    ] = None,
+) -> None:
+    """Explain a finding: the bug, a kernel that has it, the same kernel without it, what the hardware does."""
+    from wsemu import commands
+
+    raise typer.Exit(commands.explain(code))
+
+
+@app.command(epilog="Exit codes: 0 wsemu works here, 1 it does not.")
+def doctor() -> None:
+    """Say what wsemu runs with: versions, the compiled VM and its cache, the GPU, the configuration."""
+    from wsemu import commands
+
+    raise typer.Exit(commands.doctor())
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from wsemu.bytecode import (
     Span,
     access_shape,
 )
-from wsemu.finding import Site
+from wsemu.finding import Site, Step
 from wsemu.source_view import Loop, SourceView, view
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class Places:
             array=self.program.array_of[pc],
             **fields,
         )
+
+    def step(self, pc: int, cta: int, warp: int, does: str, **fields: Any) -> Step:
+        """A step of a schedule, of a warp of a CTA by its linear index."""
+        return Step(cta=self.cta(cta), warp=warp, does=does, instruction=pc, line=self.line(pc), **fields)
 
     def who(self, cta: int, warp: int, role: str = "") -> str:
         """`warp 1`, with its role where that is known and its CTA where there is more than one."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
 from wsemu import takeover
-from wsemu.check import around, observers, refused
+from wsemu.check import around, observers, passed_over, refused
 from wsemu.errors import CheckFailed, KernelError, UnsupportedError, WsemuError
 from wsemu.limits import limits
 from wsemu.report.diagnostic import display_path
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from wsemu.finding import Report, Verdict
     from wsemu.kernel import LaunchConfiguration
+    from wsemu.report.sink import Sink
+    from wsemu.witness_file import Saver
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
 _THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
@@ -36,9 +38,12 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 class _Run:
     """The launches of a program so far."""
 
-    printer: Printer
+    printer: Sink
+    limit: int | None = None
+    """findings that are shown of all launches together; None: all"""
     quiet: bool = False
     """tell only of launches that are not verified, each trouble once"""
+    saver: Saver | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -49,6 +54,14 @@ class _Run:
     missing: int = 0
     """launches that did not run, for what is not modelled"""
     told: set[Any] = field(default_factory=set)
+    shown: int = 0
+    """findings"""
+    left_out: int = 0
+    """findings beyond the limit"""
+    used: set[tuple[str, int]] = field(default_factory=set)
+    """suppressions, by file and line"""
+    unused: dict[tuple[str, int], str] = field(default_factory=dict)
+    """suppressions that accept nothing in a launch, and what is to be said of them"""
 
     def observe(self, report: Report) -> None:
         sys.stdout.flush()
@@ -56,12 +69,24 @@ class _Run:
         self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
         self.warnings += len(report.warnings)
+        self.used.update((entry.file, entry.line) for entry in report.suppressed)
+        self.unused.update(((entry.file, entry.line), entry.message) for entry in report.unused)
         if not self.quiet:
-            self.printer.report(report)
+            self.show(report)
         elif report.verdict != "verified":
             places = (tuple((site.file, site.line) for site in finding.sites) for finding in report.errors)
             if self._is_new(report.kernel, *places, *report.notes):
-                self.printer.report(report.model_copy(update={"findings": report.errors}))
+                self.show(report.model_copy(update={"findings": report.errors}))
+        for path in self.saver.save(report) if self.saver else ():
+            self.printer.text(f"replay: wsemu replay {path}")
+
+    def show(self, report: Report) -> None:
+        """A launch, with as many findings as the limit allows."""
+        room = None if self.limit is None else max(self.limit - self.shown, 0)
+        shown = report.findings[:room]
+        self.shown += len(shown)
+        self.left_out += len(report.findings) - len(shown)
+        self.printer.report(report, shown)
 
     def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
         """Count a launch that could not be made; what is not modelled does not end the program."""
@@ -97,8 +122,16 @@ class _Run:
             return FAILED
         return INCOMPLETE if self.count("incomplete") else 0
 
+    def idle(self) -> None:
+        """Suppressions that no launch had a use for."""
+        for (file, line), message in self.unused.items():
+            if (file, line) not in self.used:
+                self.printer.notice(message, file, line)
+
     def total(self) -> None:
         """The sum over all launches, where there is more than one or nothing else was said."""
+        if self.left_out:
+            self.printer.text(f"{_plural(self.left_out, 'finding')} not shown: raise `--limit`", "warning")
         if len(self.verdicts) <= (not self.quiet):
             return
         parts = [f"{self.count(v)} {v}" for v in ("verified", "failed", "incomplete") if self.count(v)]
@@ -119,17 +152,28 @@ def _subject(error: UnsupportedError) -> str:
     return found[1] if found else error.message
 
 
-def run(file: Path, arguments: Sequence[str], settings: _settings.Settings, *, quiet: bool = False) -> int:
+def run(
+    file: Path,
+    arguments: Sequence[str],
+    settings: _settings.Settings,
+    *,
+    quiet: bool = False,
+    printer: Sink | None = None,
+    limit: int | None = None,
+    saver: Saver | None = None,
+) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
-    `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches.
+    `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
+    many findings are shown, and `saver` keeps the witnesses of errors.
     """
-    printer = Printer()
+    printer = printer or Printer()
     if not file.is_file():
         kind = "is a folder, not a program" if file.is_dir() else "does not exist"
         printer.text(f"error: `{file}` {kind}: give a Python file that launches kernels", "error")
         return USAGE
-    launches = _Run(printer, quiet)
+    launches = _Run(printer, limit, quiet, saver)
+    passed_over.clear()
     ending: BaseException | None = None
     observers.append(launches.observe)
     refused.append(launches.refuse)
@@ -158,11 +202,20 @@ def run(file: Path, arguments: Sequence[str], settings: _settings.Settings, *, q
         printer.error(hidden)
         printer.text("the program caught this error of a launch and went on", "warning")
         code = code or launches.exit_code or USAGE
+    launches.idle()
     launches.total()
     if not code and not launches.verdicts:
-        printer.text(f"error: `{file}` launched no kernel: call one as `kernel[grid, block](...)`", "error")
+        printer.text(f"error: {_nothing(file, settings)}", "error")
         return USAGE
     return code or launches.exit_code
+
+
+def _nothing(file: Path, settings: _settings.Settings) -> str:
+    """Why no launch was checked."""
+    if passed_over:
+        wanted = ", ".join(f"`{pattern}`" for pattern in settings.kernels)
+        return f"`{file}` launched no kernel named {wanted}, but {', '.join(f'`{name}`' for name in passed_over)}"
+    return f"`{file}` launched no kernel: call one as `kernel[grid, block](...)`"
 
 
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.codes import CHECKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from wsemu.suppressions import Suppression
 
 Engine = Literal["vm", "reference"]
 CtaOrder = Literal["ascending", "descending"]
@@ -43,9 +46,17 @@ class Settings:
     """what is looked for; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
+    kernels: tuple[str, ...] = ()
+    """names of the kernels that are checked, with `*` and `?`; none: all"""
+    suppressions: tuple[Suppression, ...] = ()
+    """findings that are accepted, besides those that comments in the source accept"""
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
     """CTAs run one after the other in this order; the report is the same"""
+
+    def wants(self, kernel: str) -> bool:
+        """Whether a kernel of this name is checked."""
+        return not self.kernels or any(fnmatchcase(kernel, pattern) for pattern in self.kernels)
 
 
 _current: ContextVar[Settings] = ContextVar("wsemu_settings")

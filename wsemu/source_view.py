@@ -98,6 +98,17 @@ class SourceView:
             node = self.parents.get(node)
         return getattr(node, "name", "")
 
+    def outermost(self, line: int) -> tuple[str, int, int] | None:
+        """The outermost function around a line: name, with its class's, first line with decorators, last line."""
+        for node in ast.walk(self.tree):  # breadth first
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min(at.lineno for at in (node, *node.decorator_list))
+                if first <= line <= (node.end_lineno or first):
+                    owner = self.parents.get(node)
+                    name = f"{owner.name}.{node.name}" if isinstance(owner, ast.ClassDef) else node.name
+                    return name, first, node.end_lineno or first
+        return None
+
     def access(self, span: Span) -> str:
         """The element that an access names, such as `tile[s, lane]`, or `` where the source has no such expression."""
         base, parts = self.indices(span)

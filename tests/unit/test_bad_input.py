@@ -127,6 +127,25 @@ def test_unsupported_is_an_error_of_its_own():
     assert issubclass(UnsupportedError, KernelError)
 
 
+@cuda.jit
+def empty():
+    pass
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_step_budget_ends_a_grid_of_empty_ctas(engine):
+    """Each CTA after the first takes 32 on top: a budget of 10,000 is enough for 304 of one instruction."""
+    for ctas, verdict in ((304, "verified"), (305, "incomplete"), (2**31 - 1, "incomplete")):
+        assert wsemu.check(empty, ctas, 32, (), budget=10_000, engine=engine).verdict == verdict
+    report = wsemu.check(empty, (2**31 - 1, 65535, 65535), 32, (), budget=10_000, engine=engine)
+    assert report.verdict == "incomplete"
+
+
+def test_a_grid_that_takes_too_much_memory_is_refused():
+    with pytest.raises(wsemu.UsageError, match=r"takes 242\.4 GB to tell CTAs apart.*`budget=`"):
+        wsemu.check(empty, (2**31 - 1, 65535, 65535), 32, (), budget=10**12)
+
+
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_an_endless_loop_ends_at_the_step_budget(engine):
     report = wsemu.check(endless, 1, 1, (np.zeros(1),), budget=1000, engine=engine)

@@ -516,7 +516,7 @@ error[barrier-recycling]: barrier 0: arrive of generation 1 can be counted into
   = help: let warp 2 wait for warp 1 on a second barrier before line 7 (full and
           empty), or alternate between two barrier ids, or sync both warps in
           between
-  = schedule (4 of 6 steps kept):
+  = schedule (4 of 5 steps kept):
       1 warp 0  arrive barrier 0 gen 0  :11  32/64
       2 warp 2  sync   barrier 1 gen 0  :6   64/64 complete
       3 warp 2  arrive barrier 0 gen 0  :7   64/64 complete  (2)

@@ -16,7 +16,15 @@ import wsemu
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = {"wsemu": "wsemu", "patterns": "wsemu.patterns", "checkers": "wsemu.checkers"}
-COMPOSITION = {"wsemu.cli", "wsemu.program", "wsemu.pytest_plugin"}
+COMPOSITION = {
+    "wsemu.cli",
+    "wsemu.commands",
+    "wsemu.program",
+    "wsemu.fuzz",
+    "wsemu.pytest_plugin",
+    "wsemu.replay_program",
+    "wsemu.trace_program",
+}
 """modules that put core and reports together"""
 
 
@@ -81,8 +89,8 @@ def test_checkers_import_only_data(name):
 
 
 OUTSIDE = ("wsemu.report", "wsemu.backends")
-ON_DEMAND = {"wsemu.errors", "wsemu.kernel", "wsemu.crosscheck"}
-"""a failed check as text, a kernel on the GPU: imported when they are asked for"""
+ON_DEMAND = {"wsemu.errors", "wsemu.kernel", "wsemu.crosscheck", "wsemu.finding", "wsemu.timeline"}
+"""a failed check as text, a kernel on the GPU, a report in a notebook: imported when they are asked for"""
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n not in COMPOSITION])
@@ -94,7 +102,11 @@ def test_the_core_imports_neither_report_nor_backends(name):
 
 @pytest.mark.parametrize(
     ("library", "users"),
-    [("rich", {"wsemu.report.terminal"}), ("typer", {"wsemu.cli"}), ("hypothesis", {"wsemu.strategies"})],
+    [
+        ("rich", {"wsemu.report.terminal"}),
+        ("typer", {"wsemu.cli"}),
+        ("hypothesis", {"wsemu.strategies", "wsemu.fuzz_worker"}),
+    ],
 )
 def test_one_module_uses_the_library(library, users):
     assert {n for n, path in MODULES.items() if any(inside(i, library) for i in imports(path))} <= users
@@ -124,7 +136,7 @@ def test_the_reference_interpreter_shares_no_code_with_the_vm():
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
-        "TransferCase", "check_transfer", "crosscheck", "cuda", "ptx", "strategies",
+        "TransferCase", "check_transfer", "crosscheck", "cuda", "ptx", "replay", "strategies", "trace",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None

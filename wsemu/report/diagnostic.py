@@ -92,7 +92,7 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
     launch = clean(f"{report.kernel}[grid {_extent(report.grid)}, block {_extent(report.block)}]")
     head = f"{launch}  {report.verdict}"
-    first, *rest = _wrapped(head + _outcome(report), width, "  ")
+    first, *rest = wrapped(head + _outcome(report), width, "  ")
     yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
     for line in [*rest, f"  {', '.join(_figures(report))}"]:
         yield [(line, "")]
@@ -112,6 +112,8 @@ def _outcome(report: Report) -> str:
         parts = [report.proof or "no error found", *parts]
     if report.verdict == "incomplete":
         parts = ["no error seen, nothing proven", *parts]
+    if report.suppressed:
+        parts.append(f"{len(report.suppressed)} suppressed")
     return f": {', '.join(parts)}"
 
 
@@ -133,7 +135,7 @@ def _extent(extent: tuple[int, int, int]) -> str:
 
 
 def _title(head: str, style: Style, message: str, width: int) -> Iterator[Line]:
-    first, *rest = _wrapped(f"{head}: {message}", width, "  ")
+    first, *rest = wrapped(f"{head}: {message}", width, "  ")
     yield [(first[: len(head)], style), (first[len(head) :], "strong")]
     for line in rest:
         yield [(line, "strong")]
@@ -143,12 +145,12 @@ def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
     """` = note: text`, wrapped under its first word; lines of `text` stay lines."""
     head = f"{'':{gutter}} = {label}: "
     first, *rest = text.splitlines() or [""]
-    lines = _wrapped(head + first, width, " " * len(head))
+    lines = wrapped(head + first, width, " " * len(head))
     yield [(lines[0][: gutter + 3], "frame"), (f"{label}:", "strong"), (lines[0][len(head) - 1 :], "")]
     for line in lines[1:]:
         yield [(line, "")]
     for paragraph in rest:
-        for line in _wrapped(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
+        for line in wrapped(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
             yield [(line, "")]
 
 
@@ -159,11 +161,11 @@ def _schedule(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
     yield [(f"{'':{gutter}} = ", "frame"), (f"schedule{extent}:", "strong")]
     indent = " " * (gutter + 5)
     for step in finding.schedule:
-        for line in _wrapped(indent + step, width, indent + "      "):
+        for line in wrapped(indent + step, width, indent + "      "):
             yield [(line, "")]
 
 
-def _wrapped(text: str, width: int, indent: str) -> list[str]:
+def wrapped(text: str, width: int, indent: str) -> list[str]:
     lines = textwrap.wrap(
         clean(text),
         max(width, len(indent) + 20),
@@ -215,9 +217,23 @@ def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
 
 def _location(site: Site) -> str:
     """`file:line:column`, relative to the working folder where the file lies in it; columns count characters."""
-    source = linecache.getline(site.file, site.line)
-    column = _characters(source, site.column - 1) + 1 if source else site.column
-    return f"{display_path(site.file)}:{site.line}:{column}"
+    return f"{display_path(site.file)}:{site.line}:{columns(site)[0]}"
+
+
+def columns(site: Site) -> tuple[int, int]:
+    """The first column of a place and the first one after it, from 1, in characters."""
+    first, last = linecache.getline(site.file, site.line), linecache.getline(site.file, site.end_line)
+    return (
+        _characters(first, site.column - 1) + 1 if first else site.column,
+        _characters(last, site.end_column - 1) + 1 if last else site.end_column,
+    )
+
+
+def excerpt(site: Site) -> str:
+    """The source text of a place, up to the end of its first line."""
+    source = linecache.getline(site.file, site.line).rstrip()
+    first, last = columns(site)
+    return source[first - 1 : last - 1 if site.end_line == site.line else None]
 
 
 def display_path(file: str) -> str:

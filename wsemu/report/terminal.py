@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from wsemu.report import diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wsemu.finding import Finding, Report
 
@@ -61,9 +61,9 @@ class Printer:
         self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = max(40, min(_columns(self.stream), 120)) if terminal else WIDTH
 
-    def report(self, report: Report) -> None:
-        """The findings, then the summary."""
-        for finding in report.findings:
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        """The findings, or those of them that are shown, then the summary."""
+        for finding in report.findings if shown is None else shown:
             self.lines(diagnostic.finding_lines(finding, self.width))
             self.text("")
         self.lines(diagnostic.summary_lines(report, self.width))
@@ -73,7 +73,24 @@ class Printer:
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:
         """Lines of text of our own."""
-        self.lines([(line, style)] for line in text.split("\n"))
+        self.lines([(diagnostic.clean(line.expandtabs(4)), style)] for line in text.split("\n"))
+
+    def notice(self, text: str, file: str, line: int) -> None:
+        """A warning about a line of a file."""
+        self.text(f"warning: {diagnostic.display_path(file)}:{line}: {text}", "warning")
+
+    def finish(self, exit_code: int) -> None:
+        """Everything is said."""
+
+    def markdown(self, text: str) -> None:
+        """A page: laid out where there are colours, else as it is written."""
+        if not self.colour:
+            self.text(text)
+            return
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console(file=self.stream, width=self.width).print(Markdown(text))
 
     def lines(self, lines: Iterable[diagnostic.Line]) -> None:
         if self.colour:
@@ -91,6 +108,16 @@ class Printer:
         console = Console(file=self.stream, width=self.width, highlight=False)
         for line in lines:
             console.print(Text.assemble(*((text, _COLOURS[style]) for text, style in line)), soft_wrap=True)
+
+
+def progress_bar(printer: Printer) -> Any:
+    """A bar of rich for a task with the field `failures`; it goes when it is stopped."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    console = Console(file=printer.stream, width=printer.width, no_color=not printer.colour)
+    return Progress(*columns, TextColumn("[red]{task.fields[failures]}"), console=console, transient=True)
 
 
 def _columns(stream: IO[str]) -> int:

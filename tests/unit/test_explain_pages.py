@@ -1,0 +1,69 @@
+"""`wsemu explain`: the pages, whose kernels are run, and what the command says."""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wsemu import explain
+from wsemu.check import observers
+from wsemu.codes import CODES
+from wsemu.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wsemu.finding import Report
+
+
+def reports(program: str, file: Path) -> list[Report]:
+    """What the launches of a program come to."""
+    found: list[Report] = []
+    file.write_text(program, encoding="utf-8")
+    linecache.checkcache()
+    observers.append(found.append)
+    try:
+        exec(compile(program, str(file), "exec"), {"__name__": "__main__"})
+    finally:
+        observers.remove(found.append)
+    assert len(found) == 1, "a page's program launches one kernel"
+    return found
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_page_has_its_sections(code):
+    page = explain.page(code)
+    headings = [line.removeprefix("## ") for line in page.text.splitlines() if line.startswith("## ")]
+    assert page.text.startswith(f"# {code}\n\n{CODES[code][0].capitalize()}: ")
+    assert headings == list(explain.SECTIONS)
+    assert max(map(len, page.text.splitlines())) <= 130
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_bad_kernel_has_the_bug(code, tmp_path):
+    (report,) = reports(explain.page(code).bad, tmp_path / "bad.py")
+    assert code in [finding.code for finding in report.findings]
+    assert report.verdict == ("failed" if CODES[code][0] == "error" else "verified")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_good_kernel_is_verified(code, tmp_path):
+    (report,) = reports(explain.page(code).good, tmp_path / "good.py")
+    assert report.verdict == "verified"
+    assert not report.findings
+
+
+def test_an_unknown_code_has_a_near_one():
+    with pytest.raises(UsageError, match="no finding code 'bank_conflit': did you mean `bank-conflict`"):
+        explain.page("bank_conflit")
+    with pytest.raises(UsageError, match="one of deadlock, race"):
+        explain.page("\x1b[31m")
+
+
+def test_every_page_is_of_a_code():
+    from importlib.resources import files
+
+    pages = {entry.name.removesuffix(".md") for entry in files("wsemu").joinpath("pages").iterdir()}
+    assert pages == set(CODES)

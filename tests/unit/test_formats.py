@@ -1,0 +1,325 @@
+"""`--format json|github|sarif`, `--kernel`, `--limit`, `wsemu doctor`, and names that would speak to a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from wsemu import doctor, settings
+from wsemu.config import FORMATS
+from wsemu.errors import KernelError
+from wsemu.finding import Finding, Report, Site, Step, Suppressed
+from wsemu.report import collected, github, sarif
+from wsemu.report import json as json_report
+from wsemu.report.terminal import Printer
+
+SCHEMA = json.loads(Path(__file__).parents[1].joinpath("data", "sarif-2.1.0-part.json").read_text(encoding="utf-8"))
+PROGRAM = """\
+import sys
+import numpy as np
+from wsemu import cuda, ptx
+
+@cuda.jit
+def late(x, y):
+    tile = cuda.shared.array(32, np.float32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x >= 32:
+        tile[lane] = x[lane]
+        ptx.bar_arrive(1, 64)
+    else:
+        y[lane] = tile[lane]
+        ptx.bar_sync(1, 64)
+
+@cuda.jit
+def good(x):
+    x[cuda.threadIdx.x] += 1
+
+@cuda.jit
+def tries(x):
+    try:
+        x[0] = 1
+    except ValueError:
+        pass
+
+x = np.zeros(32, np.float32)
+print("the program speaks")
+late[1, 64](x, x.copy())
+good[1, 32](x)
+print("sum", int(x.sum()), sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Run `wsemu check`, or another command, on PROGRAM with more lines, or on another program."""
+
+    def run(
+        *options: str, program: str = PROGRAM, more: str = "", command: str = "check", arguments: Any = ()
+    ) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "program.py").write_text(program + more, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", "wsemu.cli", command, *options, "program.py", *arguments],
+            check=False, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"},
+        )  # fmt: skip
+
+    return run
+
+
+def valid(log: dict[str, Any]) -> dict[str, Any]:
+    """The run of a SARIF log that is valid."""
+    checker = jsonschema.validators.validator_for(SCHEMA)
+    checker.check_schema(SCHEMA)
+    checker(SCHEMA).validate(log)
+    (run,) = log["runs"]
+    result: dict[str, Any] = run
+    return result
+
+
+# -- the formats -------------------------------------------------------------------------------------------------------
+def test_json_has_all_reports_and_nothing_else(check):
+    done = check("--format", "json", more="tries[1, 1](x)\n")
+    document = json.loads(done.stdout)
+    assert done.returncode == document["exit_code"] == 1
+    assert document["verdicts"] == {"verified": 1, "failed": 1, "incomplete": 0}
+    reports = [Report.model_validate(report) for report in document["reports"]]
+    assert [report.kernel for report in reports] == ["late", "good"]
+    assert {site.file for report in reports for finding in report.findings for site in finding.sites} == {"program.py"}
+    assert [message["level"] for message in document["messages"]] == ["warning", "warning", "note"]
+    assert "the program speaks\nsum 32 []\n" in done.stderr
+    assert "seconds" not in done.stdout
+    assert done.stdout == check("--format", "json", more="tries[1, 1](x)\n").stdout
+
+
+def test_sarif_is_valid(check):
+    done = check("--format", "sarif", more="tries[1, 1](x)\n")
+    run = valid(json.loads(done.stdout))
+    assert done.returncode == run["invocations"][0]["exitCode"] == 1
+    by_code = {result["ruleId"]: result for result in run["results"]}
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(by_code) == ["race", "uninitialized-read"]
+    assert [rule["defaultConfiguration"]["level"] for rule in run["tool"]["driver"]["rules"]] == ["error", "error"]
+    place = by_code["race"]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "program.py", "uriBaseId": "SRCROOT"}
+    assert place["region"]["startLine"] in (10, 13)
+    levels = [note["level"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+    assert "warning" in levels
+    assert "the program speaks" not in done.stdout
+
+
+def test_sarif_has_a_thread_flow_for_each_warp(check):
+    run = valid(json.loads(check("--format", "sarif").stdout))
+    (flow,) = next(result for result in run["results"] if result["ruleId"] == "race")["codeFlows"]
+    assert sorted(thread["id"] for thread in flow["threadFlows"]) == ["warp 0", "warp 1"]
+    steps = [step for thread in flow["threadFlows"] for step in thread["locations"]]
+    assert sorted(step["executionOrder"] for step in steps) == list(range(1, len(steps) + 1))
+    assert {step["location"]["physicalLocation"]["region"]["startLine"] for step in steps} >= {10, 13}
+
+
+def test_fingerprints_survive_moved_lines(check):
+    def prints(program: str) -> list[str]:
+        run = valid(json.loads(check("--format", "sarif", program=program).stdout))
+        return [result["partialFingerprints"]["wsemu/v1"] for result in run["results"]]
+
+    before = prints(PROGRAM)
+    assert len(set(before)) == len(before) == 2
+    moved = "# a comment\n\n" + PROGRAM.replace("    lane = cuda", "    # another one\n    lane = cuda")
+    assert prints(moved) == before
+    other = PROGRAM.replace("y[lane] = tile[lane]", "y[lane] = 2 * tile[31 - lane]")
+    assert not set(prints(other)) & set(before)
+
+
+def test_github_gets_commands(check):
+    done = check("--format", "github", more="tries[1, 1](x)\nlate(x)\n")
+    commands = [line for line in done.stdout.splitlines() if line.startswith("::")]
+    assert done.returncode == 1
+    assert re.match(
+        r"::error file=program.py,line=1[03],endLine=1[03],col=\d+,endColumn=\d+,title=race%3A ", commands[0]
+    )
+    assert "%0A   = help: " in commands[0]
+    assert any(line.startswith("::warning file=program.py,line=22,title=wsemu::") for line in commands)
+    assert any("called without a launch configuration" in line for line in commands)
+    assert "good[grid 1, block 32]  verified: " in done.stdout
+    assert "the program speaks" not in done.stdout
+
+
+@pytest.mark.parametrize("format_", [f for f in FORMATS if f != "text"])
+def test_a_document_is_whole_whatever_happens(check, format_):
+    for more, code in (("1 / 0\n", 1), ("sys.exit('stop')\n", 1), ("late[1, 2000](x, x)\n", 1)):
+        done = check("--format", format_, more=more)
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+        if format_ == "sarif":
+            valid(json.loads(done.stdout))
+        elif format_ == "json":
+            assert json.loads(done.stdout)["exit_code"] == code
+    done = check("--format", format_, "--only", "rase")
+    assert done.returncode == 2
+    assert "no checker 'rase'" in done.stdout
+
+
+def test_what_a_program_starts_does_not_write_into_the_document(check):
+    more = "import subprocess\nsubprocess.run([sys.executable, '-c', 'print(1)'])\n"
+    done = check("--format", "json", more=more)
+    assert json.loads(done.stdout)["exit_code"] == 1
+    assert "\n1\n" in done.stderr
+
+
+# -- what is checked and shown -----------------------------------------------------------------------------------------
+def test_kernel_leaves_the_others_unchecked(check):
+    done = check("--kernel", "goo?")
+    assert done.returncode == 0
+    assert "late" not in done.stdout
+    assert "good[grid 1, block 32]  verified" in done.stdout
+    assert "sum 32" in done.stdout
+    assert check("--kernel", "goo?", "--kernel", "late").returncode == 1
+
+
+def test_a_kernel_that_nobody_launches_is_told(check):
+    done = check("--kernel", "god")
+    assert done.returncode == 2
+    assert "launched no kernel named `god`, but `late`, `good`" in done.stdout
+
+
+def test_a_kernel_left_out_that_hangs_is_not_hidden(check):
+    more = "@cuda.jit\ndef hangs():\n    if cuda.threadIdx.x < 32:\n        ptx.bar_sync(1, 64)\nhangs[1, 64]()\n"
+    done = check("--kernel", "good", more=more)
+    assert done.returncode == 3
+    assert "hangs[grid 1, block 64]  incomplete" in done.stdout
+
+
+def test_limit_shows_some_and_counts_all(check):
+    done = check("--limit", "1")
+    assert done.returncode == 1
+    assert done.stdout.count("error[") == 1
+    assert "late[grid 1, block 64]  failed: 2 errors" in done.stdout
+    assert "1 finding not shown: raise `--limit`" in done.stdout
+    document = json.loads(check("--limit", "0", "--format", "json").stdout)
+    assert document["exit_code"] == 1
+    assert [(len(report["findings"]), report.get("left_out")) for report in document["reports"]] == [(0, 2), (0, None)]
+
+
+def test_an_unused_suppression_is_told_once(check):
+    kernel = "@cuda.jit\ndef quiet(x):\n    x[0] = 1  # wsemu: ignore[deadlock] no reason\n"
+    more = f"{kernel}\nfor _ in range(3):\n    quiet[1, 1](x)\n"
+    done = check(more=more)
+    assert done.stdout.count("the suppression of deadlock matches nothing: remove it") == 1
+    assert re.search(r"^warning: program.py:\d+: the suppression", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_options_after_the_file_are_told(check, command):
+    done = check(command=command, arguments=["--lockstep", "--arch=sm_70", "--unknown", "-h"])
+    assert "warning: `--lockstep` after FILE goes to the program: give it before FILE" in done.stdout
+    assert "warning: `--arch` after FILE goes" in done.stdout
+    assert "`--unknown`" not in done.stdout
+    assert "sum 32 ['--lockstep', '--arch=sm_70', '--unknown', '-h']" in done.stdout
+    assert "warning" not in check(command=command, arguments=["--", "--lockstep"]).stdout.partition("error[")[0]
+
+
+# -- names that would speak --------------------------------------------------------------------------------------------
+HOSTILE = "\x1b[31m<b>\x07\u202e%0A::error::,\r\n\x9b2J&\x7f"
+FINDING = Finding(
+    code="race",
+    message=f"hazard on `{HOSTILE}`",
+    sites=[
+        Site(file=f"/tmp/{HOSTILE}.py", line=1, column=1, end_column=2, warp=1, text=HOSTILE, array=HOSTILE),
+        Site(file=f"<{HOSTILE}>", line=1, column=1, end_column=2, warp=0, text=HOSTILE, primary=False),
+    ],
+    notes=[HOSTILE],
+    help=HOSTILE,
+    schedule=[HOSTILE],
+    steps=[Step(cta=(0, 0, 0), warp=0, does=HOSTILE, instruction=0, line=1, what=HOSTILE, when=HOSTILE)],
+)  # fmt: skip
+REPORT = Report(
+    kernel=HOSTILE,
+    grid=(1, 1, 1),
+    block=(32, 1, 1),
+    verdict="failed",
+    findings=[FINDING],
+    suppressed=[Suppressed(finding=FINDING, reason=HOSTILE, file=HOSTILE, line=1, kind="source")],
+    notes=[HOSTILE],
+)
+UNDECIDED = REPORT.model_copy(update={"verdict": "incomplete", "findings": [], "reasons": [HOSTILE]})
+
+
+def said(format_: str) -> str:
+    """Everything hostile in a format."""
+    stream = io.StringIO()
+    sinks: dict[str, Any] = {
+        "text": lambda: Printer(stream),
+        "github": lambda: github.Commands(stream),
+        "json": lambda: collected.Collector(stream, json_report.document),
+        "sarif": lambda: collected.Collector(stream, sarif.document),
+    }
+    sink = sinks[format_]()
+    sink.report(REPORT)
+    sink.report(UNDECIDED, [])
+    sink.error(KernelError(HOSTILE, remedy=HOSTILE))
+    sink.text(f"::error::{HOSTILE}")
+    sink.text(f"  ##[error]{HOSTILE}", "warning")
+    sink.notice(HOSTILE, HOSTILE, 1)
+    sink.finish(1)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_names_do_not_speak_to_a_terminal(format_):
+    text = said(format_)
+    assert text
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.mark.parametrize("format_", ["json", "sarif"])
+def test_names_are_no_html(format_):
+    text = said(format_)
+    assert text.isascii()
+    assert not set("<>&") & set(text)
+    assert json.loads(text)
+
+
+def test_hostile_names_are_valid_sarif():
+    valid(json.loads(said("sarif")))
+
+
+def test_names_are_no_commands_for_github():
+    command = re.compile(r"::(error|warning) ((file|line|endLine|col|endColumn|title)=[^:,]*,?)+::[^\r\n]*")
+    lines = said("github").splitlines()
+    commands = [line for line in lines if line.lstrip().startswith(("::", "##["))]
+    assert len(commands) == 5
+    for line in commands:
+        assert command.fullmatch(line), line
+        assert re.search(r"%(?!25|0A|0D|3A|2C)", line) is None
+
+
+# -- doctor ------------------------------------------------------------------------------------------------------------
+def test_doctor_says_what_there_is(capsys):
+    items = {item.name: item for item in doctor.examine()}
+    assert {"wsemu", "Python", "numpy", "numba", "VM", "cache", "GPU", "configuration", "terminal"} <= set(items)
+    assert items["VM"].state == "good"
+    assert {item.state for item in items.values()} <= {"good", "note"}
+
+
+def test_doctor_tells_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "NEEDED", ("numpy", "no-such-package"))
+    (tmp_path / "pyproject.toml").write_text("[tool.wsemu]\nbudgt = 1\n")
+    items = {item.name: item for item in doctor.examine()}
+    assert items["no-such-package"] == doctor.Item("bad", "no-such-package", "not installed")
+    assert items["configuration"].state == "bad"
+    assert "did you mean `budget`?" in items["configuration"].text
+
+
+def test_every_setting_can_be_written_in_a_file():
+    """`Settings` has what `Configuration` sets, and what only a test of wsemu sets."""
+    own = {"checkers", "kernels", "suppressions", "thresholds", "cta_order"}
+    from wsemu.config import Configuration
+
+    assert set(settings.Settings.__dataclass_fields__) - own <= set(Configuration.model_fields)

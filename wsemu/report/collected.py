@@ -1,0 +1,85 @@
+"""What a program's launches had to say, kept until its end: for the formats that are one document (JSON, SARIF)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.errors import KernelError, UnsupportedError
+from wsemu.report.diagnostic import Style, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.finding import Finding, Report
+
+LEVELS: dict[Style, str] = {"error": "error", "warning": "warning"}
+"""style of a text -> its level, where that is no note"""
+
+
+class Launch(NamedTuple):
+    """A checked launch and those of its findings that are shown."""
+
+    report: Report
+    shown: tuple[Finding, ...]
+
+
+class Message(NamedTuple):
+    """What is said of no launch in particular."""
+
+    level: str
+    """`error`, `warning` or `note`"""
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Collector:
+    """Keeps everything, and writes `document(collector, exit code)` on a stream at the end."""
+
+    stream: IO[str]
+    document: Callable[[Collector, int], dict[str, Any]]
+    launches: list[Launch] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        self.launches.append(Launch(report, tuple(report.findings if shown is None else shown)))
+
+    def error(self, error: Exception) -> None:
+        self.messages.append(told(error))
+
+    def text(self, text: str, style: Style = "") -> None:
+        self.messages.append(Message(LEVELS.get(style, "note"), cleaned(text)))
+
+    def notice(self, text: str, file: str, line: int) -> None:
+        self.messages.append(Message("warning", cleaned(text), file, line))
+
+    def finish(self, exit_code: int) -> None:
+        self.stream.write(dumped(self.document(self, exit_code)))
+        self.stream.flush()
+
+
+def told(error: Exception) -> Message:
+    """An error in a launch or in a kernel's source."""
+    level = "warning" if isinstance(error, UnsupportedError) else "error"
+    if not isinstance(error, KernelError):
+        return Message(level, cleaned(str(error)))
+    text = f"{error.message}; help: {error.remedy}" if error.remedy else error.message
+    if error.span is None:
+        return Message(level, cleaned(text))
+    return Message(level, cleaned(text), error.span.file, error.span.line)
+
+
+def cleaned(text: str) -> str:
+    """`text` without control characters; its lines stay lines."""
+    return "\n".join(clean(line.expandtabs(4)) for line in text.split("\n"))
+
+
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\x7f"}
+
+
+def dumped(document: dict[str, Any]) -> str:
+    """JSON in ASCII, without a character that means something to a terminal or to HTML."""
+    return json.dumps(document, indent=2).translate(_ESCAPES) + "\n"

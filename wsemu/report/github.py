@@ -1,0 +1,91 @@
+"""`--format github`: findings as workflow commands, which GitHub shows beside the lines of a pull request.
+
+    ::error file=kernels/copy.py,line=16,endLine=16,col=24,endColumn=34,title=race%3A write-after-read hazard ...::...
+
+Reference: "Workflow commands for GitHub Actions", GitHub's documentation; the escapes are those of its toolkit.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING
+
+from wsemu.report import diagnostic
+from wsemu.report.collected import LEVELS, cleaned, told
+from wsemu.report.terminal import WIDTH, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.finding import Finding, Report, Site
+
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
+_COMMANDS = ("::", "##[")
+"""what a line starts with that GitHub takes for a command"""
+
+
+class Commands:
+    """Writes a command for each finding, error and warning, and a plain line for the rest."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        for finding in report.findings if shown is None else shown:
+            self._command(finding.severity, _diagnostic(finding), _place(finding), f"{finding.code}: {finding.message}")
+        lines = diagnostic.summary_lines(report, WIDTH)
+        if report.verdict == "incomplete":
+            self._command("warning", plain(lines))
+        else:
+            self.text(plain(lines))
+
+    def error(self, error: Exception) -> None:
+        level, text, file, line = told(error)
+        self._command(level, text, _line(file, line) if file else {})
+
+    def text(self, text: str, style: diagnostic.Style = "") -> None:
+        if style in LEVELS:
+            self._command(LEVELS[style], text)
+            return
+        for line in cleaned(text).split("\n"):
+            self._write(f"| {line}" if line.lstrip().startswith(_COMMANDS) else line)
+
+    def notice(self, text: str, file: str, line: int) -> None:
+        self._command("warning", text, _line(file, line))
+
+    def finish(self, exit_code: int) -> None:
+        """Nothing is left to say."""
+
+    def _command(self, level: str, text: str, place: dict[str, str] | None = None, title: str = "wsemu") -> None:
+        properties = {**(place or {}), "title": cleaned(title)}
+        fields = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items())
+        self._write(f"::{level} {fields}::{cleaned(text).translate(_DATA)}")
+
+    def _write(self, line: str) -> None:
+        encoding = getattr(self.stream, "encoding", None) or "utf-8"
+        self.stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
+        self.stream.flush()
+
+
+def _diagnostic(finding: Finding) -> str:
+    """The whole diagnostic below its title."""
+    return plain(diagnostic.finding_lines(finding, WIDTH))
+
+
+def _place(finding: Finding) -> dict[str, str]:
+    """Where GitHub shows it; columns only where they are on one line."""
+    site = next((site for site in finding.sites if site.primary), None)
+    if site is None:
+        return {}
+    place = _line(site.file, site.line) | {"endLine": str(site.end_line)}
+    return place | _columns(site) if site.end_line == site.line else place
+
+
+def _columns(site: Site) -> dict[str, str]:
+    first, last = diagnostic.columns(site)
+    return {"col": str(first), "endColumn": str(last)}
+
+
+def _line(file: str, line: int) -> dict[str, str]:
+    return {"file": cleaned(diagnostic.display_path(file)).replace(os.sep, "/"), "line": str(line)}

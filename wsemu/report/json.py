@@ -1,0 +1,51 @@
+"""`--format json`: all reports of a program as one document.
+
+    {"wsemu": "0.1.0", "format": 1, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
+
+Each of `reports` is a `finding.Report`, which `Report.model_validate` reads, with `left_out` beside it where `--limit`
+left findings out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from wsemu import __version__
+from wsemu.report.diagnostic import display_path
+
+if TYPE_CHECKING:
+    from wsemu.report.collected import Collector, Launch
+
+FORMAT = 1
+"""version of the document"""
+
+
+def document(collected: Collector, exit_code: int) -> dict[str, Any]:
+    """Everything that was said, as JSON's types."""
+    verdicts = Counter(launch.report.verdict for launch in collected.launches)
+    return {
+        "wsemu": __version__,
+        "format": FORMAT,
+        "exit_code": exit_code,
+        "verdicts": {verdict: verdicts[verdict] for verdict in ("verified", "failed", "incomplete")},
+        "reports": [_launch(launch) for launch in collected.launches],
+        "messages": [_relative(message._asdict()) for message in collected.messages],
+    }
+
+
+def _launch(launch: Launch) -> dict[str, Any]:
+    report, shown = launch
+    data = report.model_copy(update={"findings": list(shown)}).model_dump(mode="json", exclude={"seconds"})
+    left_out = len(report.findings) - len(shown)
+    result: dict[str, Any] = _relative(data)
+    return {**result, "left_out": left_out} if left_out else result
+
+
+def _relative(data: Any) -> Any:
+    """The same with every `file` as it is shown."""
+    if isinstance(data, dict):
+        return {
+            key: display_path(value) if key == "file" and value else _relative(value) for key, value in data.items()
+        }
+    return [_relative(item) for item in data] if isinstance(data, list) else data

@@ -1,0 +1,228 @@
+"""`--format sarif`: findings as a SARIF 2.1.0 log, for code scanning.
+
+A finding with a schedule has a code flow with one thread flow per warp; `executionOrder` numbers the steps across them.
+Fingerprints hold the code, the kernel and the text of the places, and no line number: they survive moved lines.
+
+Reference: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from wsemu import __version__, explain
+from wsemu.codes import CODE_NUMBERS, CODES
+from wsemu.report import diagnostic
+from wsemu.report.collected import cleaned
+
+if TYPE_CHECKING:
+    from wsemu.finding import Finding, Index, Report, Site, Step, Suppressed
+    from wsemu.report.collected import Collector, Message
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT = "SRCROOT"
+"""what relative files are relative to: the working folder"""
+Json = dict[str, Any]
+
+
+def document(collected: Collector, exit_code: int) -> Json:
+    """The log: one run, with a rule for each code that was found."""
+    results = _Results()
+    for launch in collected.launches:
+        for finding in launch.shown:
+            results.add(launch.report, finding)
+        for entry in launch.report.suppressed:
+            results.add(launch.report, entry.finding, entry)
+    messages = [_notification(message) for message in collected.messages]
+    messages += [_undecided(launch.report) for launch in collected.launches if launch.report.verdict == "incomplete"]
+    run = {
+        "tool": {"driver": {"name": "wsemu", "version": __version__, "rules": results.rules()}},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "the working folder"}}},
+        "invocations": [
+            {
+                "executionSuccessful": exit_code in (0, 1, 3),
+                "exitCode": exit_code,
+                "toolExecutionNotifications": messages,
+            }
+        ],
+        "results": results.made(),
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+class _Results:
+    """Results of all launches: the same places found again in another launch are one result."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], Json] = {}
+
+    def add(self, report: Report, finding: Finding, suppressed: Suppressed | None = None) -> None:
+        places = tuple((site.file, site.line, site.column, site.primary) for site in finding.sites)
+        key = finding.code, finding.severity, report.kernel, places, suppressed is not None
+        known = self._found.get(key)
+        if known is not None:
+            known["occurrenceCount"] += finding.count
+            return
+        self._found[key] = _result(report, finding)
+        if suppressed is not None:
+            kind = "inSource" if suppressed.kind == "source" else "external"
+            self._found[key]["suppressions"] = [{"kind": kind, "justification": cleaned(suppressed.reason)}]
+
+    def rules(self) -> list[Json]:
+        return [_rule(code) for code in self._codes()]
+
+    def made(self) -> list[Json]:
+        """The results; a fingerprint that several share is told apart by their order."""
+        index = {code: number for number, code in enumerate(self._codes())}
+        times: Counter[str] = Counter()
+        for result in self._found.values():
+            result["ruleIndex"] = index[result["ruleId"]]
+            prints = result["partialFingerprints"]
+            times[prints["wsemu/v1"]] += 1
+            prints["wsemu/v1"] += f":{times[prints['wsemu/v1']]}"
+        return list(self._found.values())
+
+    def _codes(self) -> list[str]:
+        return sorted({key[0] for key in self._found}, key=CODE_NUMBERS.__getitem__)
+
+
+def _rule(code: str) -> Json:
+    severity, meaning = CODES[code]
+    page = explain.page(code)
+    return {
+        "id": code,
+        "shortDescription": {"text": meaning},
+        "defaultConfiguration": {"level": severity},
+        "help": {"text": page.text, "markdown": page.text},
+    }
+
+
+def _result(report: Report, finding: Finding) -> Json:
+    """A finding without its number of a rule."""
+    shown = [site for site in finding.sites if site.primary] or finding.sites[:1]
+    result: Json = {
+        "ruleId": finding.code,
+        "level": finding.severity,
+        "message": {"text": _message(finding)},
+        "locations": [_location(site, report.kernel) for site in shown[:1]],
+        "relatedLocations": [
+            {"id": n, **_location(site, report.kernel)}
+            for n, site in enumerate((site for site in finding.sites if site not in shown[:1]), 1)
+        ],
+        "occurrenceCount": finding.count,
+        "partialFingerprints": {"wsemu/v1": _fingerprint(report, finding)},
+        "properties": {"kernel": cleaned(report.kernel), "grid": list(report.grid), "block": list(report.block)},
+    }
+    if finding.holds_in:
+        result["properties"]["holdsIn"] = finding.holds_in
+    flows = _thread_flows(finding, one_cta=report.grid == (1, 1, 1))
+    if flows:
+        result["codeFlows"] = [{"message": {"text": "a schedule that shows it"}, "threadFlows": flows}]
+    return result
+
+
+def _message(finding: Finding) -> str:
+    lines = [finding.message, *(f"note: {note}" for note in finding.notes)]
+    lines += [f"help: {finding.help}"] if finding.help else []
+    return cleaned("\n".join(lines))
+
+
+def _fingerprint(report: Report, finding: Finding) -> str:
+    parts = [finding.code, report.kernel]
+    for site in finding.sites:
+        parts += [os.path.basename(site.file), diagnostic.excerpt(site), site.array or ""]
+    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:32]
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def _location(site: Site, kernel: str = "") -> Json:
+    location: Json = {"physicalLocation": _physical(site.file, _region(site))}
+    if kernel:
+        location["logicalLocations"] = [{"name": cleaned(kernel), "kind": "function"}]
+    if site.text:
+        location["message"] = {"text": cleaned(site.text)}
+    return location
+
+
+def _physical(file: str, region: Json) -> Json:
+    return {"artifactLocation": _artifact(file), "region": region}
+
+
+def _artifact(file: str) -> Json:
+    """A file below the working folder by its relative path, another one by its URI."""
+    shown = diagnostic.display_path(file)
+    if file.startswith("<"):  # a cell, a string: no file
+        return {"uri": quote(shown)}
+    if os.path.isabs(shown):
+        return {"uri": Path(shown).as_uri()}
+    return {"uri": quote(shown.replace(os.sep, "/")), "uriBaseId": ROOT}
+
+
+def _region(site: Site) -> Json:
+    first, last = diagnostic.columns(site)
+    region = {"startLine": site.line, "startColumn": first, "endLine": site.end_line, "endColumn": last}
+    return region if (site.end_line, last) > (site.line, first) else {"startLine": site.line}
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+
+def _thread_flows(finding: Finding, *, one_cta: bool) -> list[Json]:
+    """One thread flow per warp: the steps of the schedule, or without one what each warp did at the finding's sites."""
+    flows: dict[str, list[Json]] = {}
+    for number, (cta, warp, location) in enumerate(_steps(finding) or _acts(finding), 1):
+        who = f"warp {warp}" if one_cta or cta is None else f"warp {warp} of CTA {cta}"
+        flows.setdefault(who, []).append({"location": location, "executionOrder": number})
+    return [{"id": who, "locations": steps} for who, steps in flows.items()]
+
+
+def _steps(finding: Finding) -> list[tuple[Index | None, int, Json]]:
+    """Who does a step of the schedule, and where."""
+    return [(step.cta, step.warp, _step(finding, step)) for step in finding.steps if step.shown and finding.sites]
+
+
+def _step(finding: Finding, step: Step) -> Json:
+    """Where a step is: in the file of a site on its line, else of the first site."""
+    file = next((site.file for site in finding.sites if site.line == step.line), finding.sites[0].file)
+    return {
+        "physicalLocation": _physical(file, {"startLine": step.line}),
+        "message": {"text": cleaned(_did(step))},
+    }
+
+
+def _did(step: Step) -> str:
+    """`sync barrier 1 gen 0 32/64`, `store tile[lane] i=0 (1)`."""
+    parts = [step.does]
+    if step.barrier is None:
+        parts.append(step.what)
+    else:
+        count = f"{step.arrived}/{step.expected}" if step.expected else ""
+        parts += [f"barrier {step.barrier} gen {step.generation}", count]
+    return " ".join(part for part in (*parts, step.when, step.mark) if part)
+
+
+def _acts(finding: Finding) -> list[tuple[Index | None, int, Json]]:
+    return [(site.cta, site.warp, _location(site)) for site in finding.sites if site.warp is not None]
+
+
+# -- what is said of no finding ----------------------------------------------------------------------------------------
+
+
+def _notification(message: Message) -> Json:
+    notification: Json = {"level": message.level, "message": {"text": message.text or "-"}}
+    if message.file:
+        notification["locations"] = [{"physicalLocation": _physical(message.file, {"startLine": message.line})}]
+    return notification
+
+
+def _undecided(report: Report) -> Json:
+    why = "; ".join(report.notes) or ", ".join(report.reasons)
+    return {"level": "warning", "message": {"text": cleaned(f"`{report.kernel}` is not decided: {why}")}}

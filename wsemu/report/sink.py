@@ -1,0 +1,75 @@
+"""Where a program's launches are told: a terminal, or a document in one of the other formats."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import IO, TYPE_CHECKING, Protocol
+
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.finding import Finding, Report
+    from wsemu.report.diagnostic import Style
+
+
+class Sink(Protocol):
+    """Takes what is to be said, in its order."""
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        """A launch, with all of its findings or some."""
+
+    def error(self, error: Exception) -> None:
+        """An error in a launch or in a kernel's source."""
+
+    def text(self, text: str, style: Style = "") -> None:
+        """Lines of text of our own."""
+
+    def notice(self, text: str, file: str, line: int) -> None:
+        """A warning about a line of a file."""
+
+    def finish(self, exit_code: int) -> None:
+        """The program has ended."""
+
+
+@contextlib.contextmanager
+def sink(format_: str) -> Iterator[Sink]:
+    """The sink of a format, on standard output; a format for machines has it for itself: what the program prints goes
+    to standard error meanwhile."""
+    if format_ == "text":
+        yield Printer()
+        return
+    with _alone() as stream:
+        yield _machine(format_, stream)
+
+
+def _machine(format_: str, stream: IO[str]) -> Sink:
+    from wsemu.report import collected, github, json, sarif
+
+    if format_ == "github":
+        return github.Commands(stream)
+    return collected.Collector(stream, {"json": json, "sarif": sarif}[format_].document)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[IO[str]]:
+    """Standard output, which everything else leaves, processes that the program starts included."""
+    sys.stdout.flush()
+    try:
+        number, other = sys.stdout.fileno(), sys.stderr.fileno()
+    except (OSError, ValueError, io.UnsupportedOperation):  # no file, as in a notebook
+        stream = sys.stdout
+        with contextlib.redirect_stdout(sys.stderr):
+            yield stream
+        return
+    with os.fdopen(os.dup(number), "w", encoding="utf-8") as stream:
+        os.dup2(other, number)
+        try:
+            yield stream
+        finally:
+            sys.stdout.flush()
+            os.dup2(stream.fileno(), number)
