@@ -139,7 +139,7 @@ def test_interrupted_it_tells_what_is_known(folder: Path) -> None:
     while not (file.is_file() and count(file)):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate()
+    said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted after " in said
     assert "of 10,000,000 examples: the same command goes on from there" in " ".join(said.split())
