@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wsemu.bytecode import NAMES
 from wsemu.finding import Finding, Site
-from wsemu.places import Places, lanes_text
+from wsemu.places import CALLS, Places, lanes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,12 +88,26 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     return _finding(
         raw, places,
-        f"barrier {d['barrier']} generation {d['generation']} completes by arrivals alone and releases nobody",
+        f"barrier {d['barrier']} generation {d['generation']} completes by arrivals alone: {_why_alone(raw, places)}",
         f"{places.who(raw.cta, raw.warp)} arrives last, {d['arrived']} of {d['arrived']}",
         _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
         ["a warp that syncs later waits for a generation that nobody fills"],
         "let the consumer `bar_sync`, and count its threads too",
     )  # fmt: skip
+
+
+def _why_alone(raw: RawFinding, places: Places) -> str:
+    role = places.role([raw.pc])
+    if not never_synced(raw, places):
+        return f"`{CALLS[role][1]}()` comes too late" if role else "the other side's syncs come too late"
+    return f"`{CALLS[role][1]}()` is missing, nobody syncs on it" if role else "nobody syncs on it"
+
+
+def never_synced(raw: RawFinding, places: Places) -> bool:
+    """Whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released anybody."""
+    executed = np.flatnonzero(places.outcome.executions).tolist()
+    uses = (pc for pc in executed if places.barrier(pc) in (raw.detail["barrier"], None))
+    return all(_operation(places, pc) == "arrive" for pc in uses)
 
 
 def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
@@ -139,22 +155,25 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
         f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}; "
         f"{lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
         [], ["undefined in PTX; the hardware counts the whole warp, here too"],
-        f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(raw, places)}` is for "
-        "lanes of a warp that come from different places",
+        f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(places, raw.pc)}` is"
+        " for lanes of a warp that come from different places",
     )  # fmt: skip
 
 
-def _operation(raw: RawFinding, places: Places) -> str:
+def _operation(places: Places, pc: int) -> str:
     """`sync`, `arrive`, `red_popc`: the name of a barrier operation behind its prefix."""
-    return NAMES[int(places.program.code[raw.pc, 0])].removeprefix("bar.").replace(".", "_")
+    return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").replace(".", "_")
 
 
 def _dangling(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
+    role = places.role([raw.pc])
+    given, answer = (f"`{name}()`" for name in CALLS[role]) if role else ("arrive", "sync")
     expected = d["expected"] or places.block[0] * places.block[1] * places.block[2]
     return _finding(
         raw, places,
-        f"barrier {d['barrier']} is left with {d['arrived']} of {expected} arrivals when the CTA ends",
+        f"barrier {d['barrier']} is left with {d['arrived']} of {expected} arrivals when the CTA ends: no {answer} "
+        f"answers the last {given}",
         f"{places.who(raw.cta, raw.warp)} opened generation {d['generation']}, which nothing completes",
         [], ["harmless on the hardware"], "leave out the last arrive, or let the other side sync once more",
     )  # fmt: skip

@@ -14,8 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import NAMES, OPCODE, Program
+from wsemu.bytecode import OPCODE, Program
 from wsemu.finding import Finding, Site, Step
+from wsemu.places import CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from wsemu.outcome import BarrierState, WarpState
     from wsemu.places import Places
 
-_BARRIERS = {OPCODE[name]: name for name in ("bar.sync", "bar.arrive", "bar.red.popc", "bar.red.and", "bar.red.or")}
 _BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
 
 
@@ -40,13 +40,15 @@ class Group:
 
 
 def warps_text(warps: tuple[int, ...] | list[int]) -> str:
-    """`warp 3`, `warps 0-3`, `warps 0, 2`."""
-    ordered = sorted(warps)
-    if len(ordered) == 1:
-        return f"warp {ordered[0]}"
-    if ordered[-1] - ordered[0] == len(ordered) - 1:
-        return f"warps {ordered[0]}-{ordered[-1]}"
-    return f"warps {', '.join(map(str, ordered))}"
+    """`warp 3`, `warps 0-3`, `warps 0, 2-4`."""
+    runs: list[list[int]] = []
+    for warp in sorted(warps):
+        if runs and warp == runs[-1][-1] + 1:
+            runs[-1].append(warp)
+        else:
+            runs.append([warp])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"warp{'s' * (len(warps) > 1)} {', '.join(texts)}"
 
 
 def reachable(program: Program, pc: int) -> Iterator[int]:
@@ -66,17 +68,9 @@ def reachable(program: Program, pc: int) -> Iterator[int]:
                 yield successor
 
 
-def barrier_of(program: Program, pc: int) -> int | None:
-    """The barrier that the operation at pc names, if that is a constant; -1 if it is no barrier operation."""
-    if int(program.code[pc, 0]) not in _BARRIERS:
-        return -1
-    row = int(program.code[pc, 3])
-    return next((int(c.value) for c in program.constants if c.row == row), None)
-
-
-def next_operation(program: Program, pc: int, barrier: int) -> int | None:
+def next_operation(places: Places, pc: int, barrier: int) -> int | None:
     """The nearest operation after pc that may be on this barrier."""
-    return next((p for p in reachable(program, pc) if barrier_of(program, p) in (barrier, None)), None)
+    return next((p for p in reachable(places.program, pc) if places.barrier(p) in (barrier, None)), None)
 
 
 def explain(places: Places) -> list[Finding]:
@@ -85,27 +79,31 @@ def explain(places: Places) -> list[Finding]:
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
     groups = _groups(waiting)
     states = {b.barrier: b for b in outcome.barriers}
-    edges = {g: _suppliers(places.program, g, groups) for g in groups}
+    edges = {g: _suppliers(places, g, groups) for g in groups}
+    starved = [g for g in groups if not _could_complete(places, g, states[g.barrier], edges[g])]
+    cycle = [] if starved else _first_missing(places, _cycle(edges), states)
     sites, notes = [], []
     for group in groups:
         sites.append(_waiting_site(places, group, states[group.barrier]))
         sites += _supplier_sites(places, group, edges[group])
-        notes += _missing_note(places, group, states[group.barrier], edges[group])
-    starved = {g for g in groups if not _could_complete(places, g, states[g.barrier], edges[g])}
-    cycle = _cycle(edges)
     if cycle:
         steps = [text for g in cycle for text in (str(g), f"barrier {g.barrier}")]
-        notes.insert(0, f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
+        notes.append(f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
+    notes += [_starvation(places, g, states[g.barrier], edges[g]) for g in starved[1:]]
     exited = [w.warp for w in outcome.warps if not w.alive]
-    if exited:
-        notes.append(f"{warps_text(exited)} {_plural('have', exited)} exited")
+    gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
+    notes.append(f"{len(waiting)} of {len(waiting)} live warps{places.in_cta(outcome.cta)} wait{gone}")
+    title = (
+        _circle(places, cycle)
+        if cycle
+        else _starvation(places, starved[0], states[starved[0].barrier], edges[starved[0]])
+    )
     deadlock = Finding(
         code="deadlock",
-        message=f"{len(waiting)} of {len(waiting)} live warps{places.in_cta(outcome.cta)} wait on named barriers that "
-        "cannot complete",
+        message=title,
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_help(places, groups, edges, [] if starved else cycle, starved),
+        help=_help(places, cycle, edges, starved),
         steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
@@ -130,21 +128,21 @@ def _groups(waiting: list[WarpState]) -> list[Group]:
     return [Group(tuple(warps), pc, barrier) for (pc, barrier), warps in places.items()]
 
 
-def _suppliers(program: Program, group: Group, groups: list[Group]) -> dict[Group, int]:
+def _suppliers(places: Places, group: Group, groups: list[Group]) -> dict[Group, int]:
     """Other groups that may still take part in the barrier that `group` waits for, and where they would."""
     found = {}
     for other in groups:
         if other.barrier == group.barrier:
             continue  # it waits for the same generation
-        operation = next_operation(program, other.pc, group.barrier)
+        operation = next_operation(places, other.pc, group.barrier)
         if operation is not None:
             found[other] = operation
     return found
 
 
 def _plural(verb: str, warps: Sequence[int]) -> str:
-    """`wait` or `have` as said of these warps."""
-    return verb if len(warps) != 1 else {"wait": "waits", "have": "has"}[verb]
+    """`wait`, `come` or `have` as said of these warps."""
+    return verb if len(warps) != 1 else {"wait": "waits", "come": "comes", "have": "has"}[verb]
 
 
 def _count(places: Places, state: BarrierState) -> int:
@@ -152,12 +150,18 @@ def _count(places: Places, state: BarrierState) -> int:
     return state.expected or 32 * sum(bool(w.alive) for w in places.outcome.warps)
 
 
+def _who(places: Places, group: Group) -> str:
+    """`warps 0-3 (compute)`."""
+    role = places.role([group.pc])
+    return f"{group} ({role})" if role else str(group)
+
+
 def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
     count, verb = _count(places, state), _plural("wait", group.warps)
-    role = places.role([group.pc])
-    who = f"{group} ({role})" if role else str(group)
-    text = f"{who} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived} of {count}"
-    return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0], role=role)
+    text = f"{_who(places, group)} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived}"
+    return places.site(
+        group.pc, f"{text} of {count}", cta=places.outcome.cta, warp=group.warps[0], role=places.role([group.pc])
+    )
 
 
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
@@ -169,22 +173,28 @@ def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -
     return sites
 
 
-def _missing_note(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> list[str]:
-    """Who is missing in a generation that no live warp can complete."""
-    if _could_complete(places, group, state, suppliers):
-        return []
-    missing = _count(places, state) - state.arrived
-    text = f"barrier {state.barrier} generation {state.generation} lacks {missing} threads, and "
-    text += f"{warps_text([w for s in suppliers for w in s.warps])} alone" if suppliers else "no live warp"
-    text += " can still reach it" if suppliers else " reaches it again"
-    exited = [w.warp for w in places.outcome.warps if not w.alive and w.warp not in state.participants]
-    lapped = [w for w in exited if w in state.previous and w not in state.participants]
-    if lapped:
-        text += f": {warps_text(lapped)} took part in generation {state.generation - 1}"
-        text += f" and {_plural('have', lapped)} exited"
-    elif exited:
-        text += f": it waits for warps that have exited ({warps_text(exited)})"
-    return [text]
+def _starvation(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> str:
+    """Who is missing in a generation that the live warps cannot complete."""
+    count = _count(places, state)
+    text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} of {count} threads"
+    text += f"{places.in_cta(places.outcome.cta)}: "
+    absent = [w for w in places.outcome.warps if w.warp not in state.participants]
+    lapped = [w for w in absent if w.warp in state.previous]
+    before = f" took part in generation {state.generation - 1} and" if lapped else ""
+    exited = [w.warp for w in lapped or absent if not w.alive]
+    if exited:
+        return f"{text}{warps_text(exited)}{before} {_plural('have', exited)} exited"
+    coming = [w for s in suppliers for w in s.warps]
+    if coming:
+        return f"{text}{warps_text(coming)} alone can still reach it"
+    others = [w.warp for w in lapped or absent]
+    if not others:
+        return f"{text}all warps of the CTA take part already"
+    call = _call(places, group).removesuffix(" of ")
+    if call and not before:
+        return f"{text}{call} is missing"
+    missing = f"call no {call} after that" if call else f"never {_plural('come', others)}"
+    return f"{text}{warps_text(others)}{before} {missing}"
 
 
 def _could_complete(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> bool:
@@ -205,19 +215,48 @@ def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
     return []
 
 
-def _help(
-    places: Places, groups: list[Group], edges: dict[Group, dict[Group, int]], cycle: list[Group], starved: set[Group]
-) -> str:
-    if cycle:
-        supplier, pc = next(iter(edges[cycle[0]].items()))
-        name = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.")
-        there = f"{places.near(pc, supplier.pc)} before {places.near(supplier.pc, pc)}"
-        return f"move the {name} on {there}, or let one side start without waiting"
-    first = next((g for g in groups if g in starved), groups[0])
-    return (
-        f"every generation of barrier {first.barrier} needs all its threads: look for a missing arrive or sync on it,"
-        " a loop with fewer trips, or a path that returns early"
+def _first_missing(places: Places, cycle: list[Group], states: dict[int, BarrierState]) -> list[Group]:
+    """The cycle, turned so that the barrier which is furthest behind comes first: its missing threads are the cause.
+
+    Among equals it is the one that a DMA warp waits on, for a consumer's first arrive opens a pipeline.
+    """
+    if not cycle:
+        return cycle
+    order = [(states[g.barrier].generation, places.role([g.pc]) != "DMA", n) for n, g in enumerate(cycle)]
+    first = min(order)[2]
+    return cycle[first:] + cycle[:first]
+
+
+def _circle(places: Places, cycle: list[Group]) -> str:
+    """`warp 4 (DMA) waits on barrier 3 for ..., which wait on barrier 2 for warp 4`."""
+    first, *others = cycle
+    where = places.in_cta(places.outcome.cta)
+    text = f"{_who(places, first)}{where} {_plural('wait', first.warps)} on barrier {first.barrier} for "
+    links = [_who(places, g) + f", which {_plural('wait', g.warps)} on barrier {g.barrier} for " for g in others]
+    return f"{text}{_call(places, first)}{''.join(links)}{first}"
+
+
+def _call(places: Places, group: Group) -> str:
+    """`start_async_dma()` of` where a group waits in a transfer pattern for that."""
+    other = {"DMA": "compute", "compute": "DMA"}.get(places.role([group.pc]))
+    return f"`{CALLS[other][0]}()` of " if other else ""
+
+
+def _help(places: Places, cycle: list[Group], edges: dict[Group, dict[Group, int]], starved: Sequence[Group]) -> str:
+    if not cycle:
+        return (
+            f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or sync"
+            " on it, a loop with fewer trips, or a path that returns early"
+        )
+    first, supplier = cycle[0], cycle[1 % len(cycle)]
+    there = f"line {places.line(supplier.pc)}"
+    call = _call(places, first)
+    what = (
+        f"call {call.removesuffix(' of ')} in {supplier}"
+        if call
+        else f"let {supplier} arrive on barrier {first.barrier}"
     )
+    return f"{what} before {there}, or let one side start without waiting"
 
 
 def _surplus(

@@ -20,15 +20,13 @@ from wsemu.bytecode import FIELDS
 from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
+from wsemu.places import CALLS
 from wsemu.witness import Witness, numbered
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import Event, RawFinding, Trace
     from wsemu.places import Places
-
-_CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
-"""what a warp of this role gives with, and what the other side waits with"""
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -197,7 +195,7 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
             f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
-    gives, waits = _CALLS[first.role] if {first.role, second.role} == set(_CALLS) else ("", "")
+    gives, waits = CALLS[first.role] if {first.role, second.role} == set(CALLS) else ("", "")
     kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "a")
     gives = f"`{gives}()`" if gives else f"arrive on {kind} barrier"
     waits = f"`{waits}()`" if waits else "sync on it"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.bytecode import NAMES
 from wsemu.finding import Finding
+from wsemu.places import CALLS
 from wsemu.witness import Access, Witness, numbered
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     )
     return Finding(
         code=raw.code,
-        message=f"barrier {pair.barrier}: {verb} of generation {g + 1} can be counted into generation {g}",
+        message=f"barrier {pair.barrier}: {verb} of generation {g + 1} can be counted into generation {g}: "
+        + _missing(pair, places),
         sites=[
             places.site(raw.pc, f"(2) {pair.second_who} {verb}s, generation {g + 1}", cta=raw.cta, warp=raw.warp),
             places.site(
@@ -138,6 +140,14 @@ def _needed(pair: Pair, witness: Witness, end: int) -> list[int]:
         if counted is not None and counted[end].generation == g:
             return choice
     return before
+
+
+def _missing(pair: Pair, places: Places) -> str:
+    """What would keep (2) back until (1) is done."""
+    sides = [places.role([side.pc]) for side in (pair.first, pair.second)]
+    if sorted(sides) == sorted(CALLS):
+        return f"no `{CALLS[sides[0]][1]}()` lets {pair.second_who} wait for {pair.first_who}"
+    return f"{pair.second_who} does not wait for {pair.first_who}"
 
 
 def _help(pair: Pair, places: Places) -> str:

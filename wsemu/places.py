@@ -41,6 +41,8 @@ _ROLES = {
     "wait_for_dma_finish": "compute",
 }
 """what a warp is for that executes this method of a transfer pattern"""
+CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
+"""what a warp of this role arrives with, and what the other side waits with"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
 
@@ -162,6 +164,13 @@ class Places:
                 return None
             found += loops
         return found
+
+    def barrier(self, pc: int) -> int | None:
+        """The named barrier of an operation, if that is a constant; -1 for an instruction that is none."""
+        if OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind != "barrier":
+            return -1
+        row = int(self.program.code[pc, 3])
+        return next((int(c.value) for c in self.program.constants if c.row == row), None)
 
     def size(self, pc: int) -> int:
         """Bytes a lane of a load, store or atomic."""

@@ -127,6 +127,7 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
     }
     trace = _trace(wanted, trace_of)
     wanted = _by_source(wanted, places)
+    wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
     return [
         rooms[raw.code].explain(raw, places, trace)
         if raw.code in ORDERED
