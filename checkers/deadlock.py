@@ -103,7 +103,7 @@ def explain(places: Places) -> list[Finding]:
         message=title,
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_help(places, cycle, edges, starved),
+        help=_help(places, cycle, starved),
         steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
@@ -242,21 +242,22 @@ def _call(places: Places, group: Group) -> str:
     return f"`{CALLS[other][0]}()` of " if other else ""
 
 
-def _help(places: Places, cycle: list[Group], edges: dict[Group, dict[Group, int]], starved: Sequence[Group]) -> str:
+def _help(places: Places, cycle: list[Group], starved: Sequence[Group]) -> str:
     if not cycle:
         return (
             f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or sync"
             " on it, a loop with fewer trips, or a path that returns early"
         )
-    first, supplier = cycle[0], cycle[1 % len(cycle)]
-    there = f"line {places.line(supplier.pc)}"
-    call = _call(places, first)
-    what = (
-        f"call {call.removesuffix(' of ')} in {supplier}"
-        if call
-        else f"let {supplier} arrive on barrier {first.barrier}"
-    )
-    return f"{what} before {there}, or let one side start without waiting"
+    starts = [_start(places, group, cycle[(n + 1) % len(cycle)]) for n, group in enumerate(cycle)]
+    sure = _call(places, cycle[0])
+    return f"{starts[0]}: it must start without waiting" if sure else f"one side must start: {', or '.join(starts)}"
+
+
+def _start(places: Places, group: Group, supplier: Group) -> str:
+    """What would let `group` go on."""
+    call = _call(places, group).removesuffix(" of ")
+    what = f"call {call} in {supplier}" if call else f"let {supplier} arrive on barrier {group.barrier}"
+    return f"{what} before line {places.line(supplier.pc)}"
 
 
 def _surplus(

@@ -1,6 +1,6 @@
 """The form of a diagnostic: findings and errors as lines of styled pieces, with source excerpts.
 
-    error[deadlock]: 2 of 2 live warps wait on named barriers that cannot complete
+    error[deadlock]: warp 0 waits on barrier 1 for warp 1, which waits on barrier 2 for warp 0
       --> both_wait_first.py:13:9
        |
     13 |         ptx.bar_sync(3, 64)
