@@ -502,7 +502,7 @@ def test_an_arrive_that_can_take_another_warps_place(launch):
         text(recycling.explain(raw, places, Trace(events)))
         == """\
 error[barrier-recycling]: barrier 0: arrive of generation 1 can be counted into
-  generation 0
+  generation 0: warp 2 does not wait for warp 1
  --> kernel.py:7:9
   |
 7 |         ptx.bar_arrive(0, 64)
