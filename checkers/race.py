@@ -40,11 +40,12 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
-    if _overwritten(found, witness):
+    overwritten = _overwritten(found, witness)  # then the accesses are meant in the other order than they came
+    if overwritten:
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
     return Finding(
         code=raw.code,
-        message=found.title(),
+        message=(found.swapped() if overwritten else found).title(),
         sites=found.sites(found.first.who + where[0], found.second.who + where[1]),
         notes=notes,
         help=_help(found, witness),
