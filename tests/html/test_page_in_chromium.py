@@ -62,7 +62,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_page_renders(name: str, scheme: str, pages: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     keep = request.config.getoption("--screenshots")
-    picture = Path(keep or tmp_path).resolve() / f"{name}-{scheme}.png"
+    folder = Path(keep or tmp_path).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / f"{name}-{scheme}.png"
     more = [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", *(DARK if scheme == "dark" else [])]
     command = [CHROMIUM, *FLAGS, *more, (pages / f"{name}.html").as_uri()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
