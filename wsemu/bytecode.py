@@ -364,10 +364,11 @@ class Constant(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A row filled from an argument: its value, its address, or one of its extents or strides.
+    """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
 
-    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
-    tuples and pattern objects: positions and names of fields.
+    `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `bytes`
+    (how many there are), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested tuples and
+    pattern objects: positions and names of fields.
     """
 
     row: int

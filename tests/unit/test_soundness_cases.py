@@ -246,6 +246,145 @@ def test_all_elements_of_a_vector_lie_in_the_array(engine: Any) -> None:
 
 
 @cuda.jit
+def bytes_of_shared(o, i, j):
+    s = cuda.shared.array(6, np.int32)
+    u = cuda.shared.array(10, np.int32)
+    t = cuda.threadIdx.x
+    if t < 10:
+        s[t % 6] = 1
+        u[t] = 2
+    cuda.syncthreads()
+    if t == 0:
+        ptx.st_bytes(s, i, (3, 4))
+        o[0] = ptx.ld_bytes(u[2:4], j, 4)[0]
+        o[1] = ptx.ld_bytes(s, 20, 4)[0]
+
+
+@cuda.jit
+def bytes_of_local(o, i):
+    own = cuda.local.array(3, np.int32)
+    other = cuda.local.array(5, np.int32)
+    for k in range(3):
+        own[k] = 1
+    for k in range(5):
+        other[k] = 2
+    ptx.st_bytes(other, i, (7,))
+    o[cuda.threadIdx.x] = other[0] + own[0]
+
+
+@cuda.jit
+def bytes_of_dynamic(o, i):
+    s = cuda.shared.array(0, np.int32)
+    if cuda.threadIdx.x == 0:
+        ptx.st_bytes(s, i, (3, 4))
+        o[0] = s[i // 4]
+
+
+@cuda.jit
+def bytes_of_one_of_two(o, x, y, second, i):
+    z = x
+    for _ in range(2):
+        if second:
+            z = y
+        if cuda.threadIdx.x == 0:
+            o[0] = ptx.ld_bytes(z, i, 4)[0]
+
+
+@cuda.jit
+def bytes_of_a_row(o, x, row, i):
+    if cuda.threadIdx.x == 0:
+        o[0] = ptx.ld_bytes(x[row], i, 4)[0]
+
+
+OUT = "out-of-bounds"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "expected"),
+    [
+        (bytes_of_shared, (16, 0), set()),
+        (bytes_of_shared, (24, 0), {OUT}),
+        (bytes_of_shared, (-8, 0), {OUT}),
+        (bytes_of_shared, (0, 8), set()),  # behind the view, in the array
+        (bytes_of_shared, (0, -8), set()),
+        (bytes_of_shared, (0, -12), {OUT}),
+        (bytes_of_shared, (0, 32), {OUT}),
+        (bytes_of_local, (16,), set()),
+        (bytes_of_local, (20,), {OUT}),
+        (bytes_of_local, (-4,), {OUT}),
+        (bytes_of_dynamic, (56,), set()),
+        (bytes_of_dynamic, (64,), {OUT}),
+    ],
+)
+def test_bytes_lie_in_the_array_that_was_declared(kernel: Any, arguments: tuple[int, ...], expected: set[str]) -> None:
+    assert verdicts(kernel, 32, integers(), *arguments, dynamic_shared=64) == expected
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_bytes_lie_in_the_array_that_was_passed(engine: Any) -> None:
+    whole = np.arange(64, dtype=np.int32)
+
+    def check(kernel: Any, *arguments: Any) -> set[str]:
+        return errors(wsemu.check(kernel, 1, 32, (integers(), *arguments), engine=engine))
+
+    x, y = whole[:8], whole[8:24]
+    assert check(bytes_of_one_of_two, x, y, 0, 28) == set()
+    assert check(bytes_of_one_of_two, x, y, 0, 32) == {OUT}
+    assert check(bytes_of_one_of_two, x, y, 1, 60) == set()
+    assert check(bytes_of_one_of_two, y, x, 1, 60) == {OUT}
+    assert check(bytes_of_one_of_two, x, x[:0], 1, 0) == {OUT}
+    backwards, strided = y[::-1], y[::5]
+    assert check(bytes_of_one_of_two, backwards, x, 0, -60) == set()
+    assert check(bytes_of_one_of_two, backwards, x, 0, 4) == {OUT}
+    assert check(bytes_of_one_of_two, backwards, x, 0, -64) == {OUT}
+    assert check(bytes_of_one_of_two, strided, x, 0, 60) == set()
+    assert check(bytes_of_one_of_two, strided, x, 0, 64) == {OUT}
+    rows = y.reshape(4, 4)
+    assert check(bytes_of_a_row, rows, 2, -16) == set()
+    assert check(bytes_of_a_row, rows, 2, 32) == {OUT}
+    assert check(bytes_of_a_row, rows, 4, 0) == {OUT}
+    assert check(bytes_of_a_row, rows, -1, 0) == {OUT}, "a computed negative index wraps, and that is told"
+
+
+def test_what_is_said_of_bytes_outside() -> None:
+    report = wsemu.check(bytes_of_local, 1, 32, (integers(), 20))
+    (found,) = report.findings
+    assert found.message == "store of 4 bytes outside `other`"
+    assert "20 bytes after the array's start" in found.sites[0].text
+    assert found.help == "check the offset, in bytes, against the array's end"
+
+
+@cuda.jit
+def reshaped(o, n):
+    s = cuda.shared.array(6, np.int32)
+    u = cuda.shared.array(10, np.int32)
+    t = cuda.threadIdx.x
+    if t < 10:
+        s[t % 6] = 1
+        u[t] = 2
+    cuda.syncthreads()
+    if t < n:
+        o[t] = s.reshape(n)[t]
+
+
+def test_a_reshaped_array_has_no_more_elements() -> None:
+    assert verdicts(reshaped, 32, integers(), 6) == set()
+    assert verdicts(reshaped, 32, integers(), 8) == {OUT}
+    assert verdicts(reshaped, 32, integers(), 0) == set()
+
+
+@cuda.jit
+def reshaped_to_more(o):
+    s = cuda.shared.array(6, np.int32)
+    s.reshape(2, 4)[0, 0] = 1
+
+
+def test_reshaping_to_more_elements_is_refused() -> None:
+    with pytest.raises(wsemu.KernelError, match=r"`s` has 6 elements, and is reshaped to 8"):
+        wsemu.check(reshaped_to_more, 1, 32, (integers(),))
+
+
+@cuda.jit
 def first_of_one_to_the_other(x, o):
     t = cuda.threadIdx.x
     o[t + 1] = x[0]
