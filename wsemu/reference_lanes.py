@@ -40,7 +40,7 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
     if there:
         met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
-    if there and name != "syncwarp":
+    if name != "syncwarp":
         what, mode = name.split(".")[:2]
         _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,36 @@ def test_sets_with_more_elements_than_sets_end(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(planes, "MANY_SETS", planes.FIRST_SETS)
     monkeypatch.setattr(planes, "ACCESS_SETS", 64)
     wsemu.check(everyone_reads_everything, 1, 1024, (np.ones(4000, np.float32), 4000)).assert_clean()
+
+
+# -- launches of very many CTAs ---------------------------------------------------------------------------------------
+@cuda.jit
+def nothing(o):
+    pass
+
+
+HUGE = (2_147_483_647, 65_535, 65_535)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("grid", [20_000_000, HUGE])
+def test_the_budget_counts_ctas(way: dict[str, Any], grid: Any) -> None:
+    assert wsemu.check(nothing, grid, 32, (integers(),), budget=10_000, **way).verdict == "incomplete"
+
+
+def test_more_ctas_than_can_be_told_apart_are_refused() -> None:
+    with pytest.raises(wsemu.UsageError, match="at most 134,217,728 CTAs may start"):
+        wsemu.check(nothing, HUGE, 32, (integers(),), budget=10**18)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_ctrl_c_gets_through_between_ctas(way: dict[str, Any]) -> None:
+    wsemu.check(nothing, 1, 32, (integers(),), **way)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):  # the launch takes seconds
+        wsemu.check(nothing, 100_000_000, 32, (integers(),), budget=4_000_000_000, **way)
+    timer.join()
 
 
 # -- atomics and plain accesses ---------------------------------------------------------------------------------------
