@@ -47,14 +47,22 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
 
 def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
     values = [run.read(fields[3], type_, lane) for lane in range(LANES)]
+    missed = members & run.warp.alive & ~lanes  # which is reported already
+    undefined: dict[int, int] = {}
     for lane in lanes_of(lanes):
         clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
         source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
         if not there >> source & 1:
+            if source != lane and not missed >> source & 1:
+                undefined[lane] = source
             source = lane
         run.write(fields[2], type_, lane, values[source])
         if fields[7]:
             run.write(fields[7], "p", lane, inside)
+    if undefined:
+        reading = sum(1 << lane for lane in undefined)
+        source = undefined[min(undefined)]
+        run.cta.finding("uninitialized-read", run.group.pc, run.warp.number, reading, address=source, size=0, segment=0)
 
 
 def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from wsemu.bytecode import NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
-from wsemu.places import Places
+from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
 
@@ -57,6 +57,7 @@ def judge(
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF[raw.code] in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
+    wanted, undefined = _without_absent(wanted, places)
     wanted, doubts = _without_atomics(wanted, places, trace_of)
     steered, loose = _order_dependent(places)
     findings = _explained(wanted, places, trace_of)
@@ -74,8 +75,9 @@ def judge(
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
-    reasons = [*stopped, *apart, *doubts, *steered]
+    reasons = [*stopped, *apart, *undefined, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
+    words += ["undefined value"] if undefined else []
     words += ["atomics"] if doubts or steered else []
     said = [*notes, *reasons, *loose]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
@@ -182,6 +184,21 @@ def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[Ra
         "warp meet in one warp-wide operation from different places: not modelled"
         for group in met
     ]
+
+
+def _without_absent(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+    """Take out the shuffles that read lanes which take no part, with a reason each: what they give is undefined, but
+    need not be used."""
+    absent = [raw for raw in wanted if OPERATIONS[NAMES[int(places.program.code[raw.pc, 0])]].kind == "warp"]
+    absent = [raw for raw in absent if raw.code == "uninitialized-read"]
+    said = {
+        places.where(
+            raw.pc
+        ): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that takes "
+        f"no part, such as {raw.detail['address']}: on a GPU the value is undefined, here it is the reader's own"
+        for raw in reversed(absent)
+    }
+    return [raw for raw in wanted if raw not in absent], [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
 def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:

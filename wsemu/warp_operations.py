@@ -3,7 +3,8 @@
 PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
 take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
 themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
-name, is reported as `barrier-divergence`.
+name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an undefined value:
+recorded as `uninitialized-read` of segment 0, with the lane for an address.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wsemu.codes import CODE_NUMBERS
 from wsemu.machine import call7, compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
 
-DIVERGENCE = CODE_NUMBERS["barrier-divergence"]
+DIVERGENCE, UNINITIALIZED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["uninitialized-read"]
 SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
 IDX, UP, DOWN, BFLY = SHUFFLE
 IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
@@ -64,25 +65,32 @@ def source_lane(mode, lane, b, segment, clamp):
 
 
 @compiled
-def shuffle(m, registers, i, mask, there):
+def shuffle(m, registers, w, pc, mask, there, missed):
+    """`there` take part; `missed` are those that should, which is reported already."""
+    i = instruction_at(m.code, pc)
     wide = i.op >= IDX64
     mode = i.op - (IDX64 if wide else IDX)
     values = m.scratch
     for lane in range(LANES):
         store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
-    inside = np.int64(0)
+    inside, undefined, source = np.int64(0), np.int64(0), np.int64(0)
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         j, good = source_lane(mode, lane, load_u32(registers + i.b + 4 * lane) & 31, (i.imm >> 8) & 31, i.imm & 31)
         if not (there >> j) & 1:
+            if j != lane and not (missed >> j) & 1:
+                source = source if undefined else j
+                undefined |= np.int64(1) << lane
             j = lane  # a lane that is not there gives an undefined value: here the reader's own
         if good:
             inside |= np.int64(1) << lane
         write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
     if i.aux:
         write_predicate(registers, i.aux, mask, inside)
+    if undefined:
+        record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, w, undefined, -1, -1), (source, 0, 0, 0, 0))
 
 
 @compiled
@@ -172,7 +180,7 @@ def exchange(m, warp, w, pc, mask, members):
             call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         lanes_meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
-        shuffle(m, registers, i, mask, there)
+        shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
         match(registers, i, mask, there, members)
     elif i.op <= BALLOT:

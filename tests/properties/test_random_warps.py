@@ -1,8 +1,8 @@
 """Random kernels in which lanes come apart around barriers, atomics, warp operations and exits: the VM, on one worker
 and on two, and the reference interpreter report the same, finding by finding, and leave the same in the arrays.
 
-Conditions pick lanes, warps and CTAs; operands come from small sets, so that barriers meet and accesses collide.  Most of
-these kernels are faulty in some way, and the engines must agree on how; those of the mild kind often are not: their
+Conditions pick lanes, warps and CTAs; operands come from small sets, so that barriers meet and accesses collide.  Most
+of these kernels are faulty in some way, and the engines must agree on how; those of the mild kind often are not: their
 warps meet as wholes, and mostly at places of their own.
 """
 
@@ -55,7 +55,9 @@ class Writer:
         kinds = ["access", "access", "barrier", "barrier", "exchange", "atomic", "bytes"]
         kinds += ["if", "if", "if", "for"] * (depth > 0) + ["exit"]
         if self.mild:
-            kinds = ["access", "atomic", "bytes"] + ["if", "for"] * (depth > 0) + ["meeting"] * (4 if indent == 1 else 0)
+            kinds = (
+                ["access", "atomic", "bytes"] + ["if", "for"] * (depth > 0) + ["meeting"] * (4 if indent == 1 else 0)
+            )
         kind = self.source.choice(kinds)
         if kind in ("if", "exit"):
             self.put(indent, f"if {self.pick(*LANES, *WARPS)}:")
@@ -207,6 +209,6 @@ def agree(seed: int) -> str:
 
 @pytest.mark.parametrize("part", range(4))
 def test_all_ways_of_running_agree(part: int) -> None:
-    verdicts = [agree(seed) for seed in range(100 * part, 100 * part + 100)]
+    verdicts = [agree(seed) for seed in range(75 * part, 75 * part + 75)]
     assert verdicts.count("verified") >= 10
-    assert verdicts.count("failed") >= 40
+    assert verdicts.count("failed") >= 30

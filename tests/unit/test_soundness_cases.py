@@ -231,6 +231,34 @@ def test_a_lane_between_two_others_has_not_read() -> None:
     assert verdicts(even_lanes, 32, integers(), 3) == {INTRA}
 
 
+@cuda.jit
+def sum_of_a_warp(o):
+    total = cuda.threadIdx.x
+    for k in (16, 8, 4, 2, 1):
+        total += cuda.shfl_down_sync(0xFFFFFFFF, total, k)
+    o[cuda.threadIdx.x] = total
+
+
+@cuda.jit
+def half_reads_the_other(o, exits):
+    lane = cuda.threadIdx.x
+    if exits and lane >= 16:
+        return
+    if lane < 16:
+        o[lane] = cuda.shfl_xor_sync(0xFFFFFFFF if exits else 0xFFFF, lane, 16)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_shuffle_from_a_lane_that_takes_no_part_is_undefined(way: dict[str, Any]) -> None:
+    wsemu.check(sum_of_a_warp, 1, 64, (integers(),), **way).assert_clean()
+    report = wsemu.check(sum_of_a_warp, 1, 70, (integers(96),), **way)
+    assert (report.verdict, report.findings, report.reasons) == ("incomplete", [], ["undefined value"])
+    (note,) = report.notes
+    assert "warp 2: lanes 0-5 shuffle from a lane that takes no part, such as 16" in note
+    for exits in (0, 1):
+        assert wsemu.check(half_reads_the_other, 1, 32, (integers(), exits), **way).verdict == "incomplete"
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 @cuda.jit
 def adds_one(x):

@@ -539,9 +539,9 @@ def leave_out_the_executing_lanes(o):
 
 def test_lanes_that_their_mask_leaves_out_give_nothing(run):
     o = np.zeros((5, 32), np.uint32)
-    report = run(leave_out_the_executing_lanes, 1, 32, (o,))
+    report = run(leave_out_the_executing_lanes, 32, o)
     assert {finding.code for finding in report.findings} >= {"barrier-divergence"}
-    lane = np.arange(32)
+    lane = LANE
     assert (o[0] == np.where(lane < 16, lane + 16, lane)).all()
     assert (o[1] == 0x55550000).all()
     assert (o[2] == np.where(lane % 2, 0xAAAA0000, 0x55550000)).all()
