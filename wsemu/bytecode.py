@@ -306,7 +306,7 @@ _define(
 )
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
-_define("exit", ({},), "", "", "the thread ends", "control", "branch")
+_define("exit", ({},), "", "", "the thread ends; aux: 1 where an assertion failed", "control", "branch")
 _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}

@@ -62,7 +62,7 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
     if undefined:
         reading = sum(1 << lane for lane in undefined)
         source = undefined[min(undefined)]
-        run.cta.finding("uninitialized-read", run.group.pc, run.warp.number, reading, address=source, size=0, segment=0)
+        run.cta.finding("undefined-shuffle", run.group.pc, run.warp.number, reading, source=source)
 
 
 def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:

@@ -4,7 +4,7 @@ PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync". 
 take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
 themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
 name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an undefined value:
-recorded as `uninitialized-read` of segment 0, with the lane for an address.
+`undefined-shuffle`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wsemu.codes import CODE_NUMBERS
 from wsemu.machine import call7, compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
 
-DIVERGENCE, UNINITIALIZED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["uninitialized-read"]
+DIVERGENCE, UNDEFINED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["undefined-shuffle"]
 SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
 IDX, UP, DOWN, BFLY = SHUFFLE
 IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
@@ -90,7 +90,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
     if i.aux:
         write_predicate(registers, i.aux, mask, inside)
     if undefined:
-        record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, w, undefined, -1, -1), (source, 0, 0, 0, 0))
+        record_finding(m.report_entry, m.address, (UNDEFINED, pc, w, undefined, -1, -1), (source, 0, 0, 0, 0))
 
 
 @compiled

@@ -457,3 +457,27 @@ def test_a_read_only_view_does_not_forbid_stores_to_the_array(engine: Any) -> No
     x.flags.writeable = False
     wsemu.check(first_of_one_to_the_other, 1, 32, (x, o), engine=engine).assert_clean()
     assert errors(wsemu.check(first_of_one_to_the_other, 1, 32, (o[1:], o), engine=engine)) == {INTRA}
+
+
+# -- what would stop a program in Python ------------------------------------------------------------------------------
+@cuda.jit
+def asserts(o, limit, bound):
+    t = cuda.threadIdx.x
+    assert t < limit
+    if t > bound:
+        raise ValueError
+    o[t] = 1
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_an_assertion_that_fails_is_told(way: dict[str, Any]) -> None:
+    def notes(*arguments: int) -> list[str]:
+        report = wsemu.check(asserts, 1, 64, (integers(), *arguments), **way)
+        assert (report.verdict, report.findings) == ("verified", [])
+        return [note.partition(": ")[2] for note in report.notes]
+
+    ends = "fail an assertion or raise, and end there, as in Numba's code without `debug`"
+    assert notes(64, 64) == []
+    assert notes(40, 64) == [f"warp 1: lanes 8-31 {ends}"]
+    assert notes(64, 30) == [f"warp 0: lane 31 {ends}"]
+    assert notes(40, 20) == [f"warp 1: lanes 8-31 {ends}", f"warp 0: lanes 21-31 {ends}"]
