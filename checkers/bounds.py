@@ -37,7 +37,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         )
     if detail["wrapped"]:
         return _wrapped(raw, places)
-    if "index" in detail and places.source(raw.pc).counts_bytes(places.span(raw.pc)):
+    if "index" in detail and places.counts_bytes(raw.pc):
         return _outside_memory(raw, places)
     if "index" in detail:
         return _outside_dimension(raw, places)

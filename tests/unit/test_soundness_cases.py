@@ -11,6 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, planes, ptx
+from wsemu.patterns import CudaDMASequential
 
 WAYS: dict[str, dict[str, Any]] = {
     "one worker": {"workers": 1},
@@ -412,6 +413,25 @@ def test_what_is_said_of_bytes_outside() -> None:
     assert found.message == "store of 4 bytes outside `other`"
     assert "20 bytes after the array's start" in found.sites[0].text
     assert found.help == "check the offset, in bytes, against the array's end"
+
+
+ROW_OF_64 = CudaDMASequential(0, 32, 32, 32, 64)
+
+
+@cuda.jit
+def transfers(x):
+    tile = cuda.shared.array(15, np.int32)
+    after = cuda.shared.array(15, np.int32)
+    if cuda.threadIdx.x < 15:
+        after[cuda.threadIdx.x] = 0
+    if ROW_OF_64.owns_this_thread():
+        ROW_OF_64.execute_dma_no_sync(x, tile)
+
+
+def test_what_is_said_of_a_transfer_that_ends_outside() -> None:
+    (found,) = wsemu.check(transfers, 1, 64, (integers(),)).findings
+    assert found.message == "store of 4 bytes outside `tile`"
+    assert "60 bytes after the array's start" in found.sites[0].text
 
 
 @cuda.jit
