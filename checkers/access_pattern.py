@@ -4,13 +4,48 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from wsemu.outcome import AccessCount
 
 if TYPE_CHECKING:
     from wsemu.outcome import Pattern
+    from wsemu.places import Places
 
 _MOST = 0.75
 """of the neighbouring lanes that must be equally far apart for a stride"""
+
+
+def by_place(places: Places) -> dict[int, AccessCount]:
+    """What each access in the source did: copies of it, as where a loop was unrolled, are one.  The copy with the worst
+    execution, or the first one, stands for all."""
+    copies: dict[tuple[Any, ...], list[int]] = {}
+    for pc in places.outcome.accesses:
+        program = places.program
+        key = program.span_of[pc], program.stack_of[pc], program.array_of[pc], places.verb(pc), places.size(pc)
+        copies.setdefault(key, []).append(pc)
+    counts = places.outcome.accesses
+    return {_worst(pcs, counts): _sum([counts[pc] for pc in pcs]) for pcs in copies.values()}
+
+
+def _worst(pcs: list[int], counts: dict[int, AccessCount]) -> int:
+    return max(pcs, key=lambda pc: (_cost(counts[pc].worst_wavefronts), _cost(counts[pc].worst_sectors), -pc))
+
+
+def _cost(pattern: Pattern | None) -> int:
+    return pattern.cost if pattern else 0
+
+
+def _sum(counts: list[AccessCount]) -> AccessCount:
+    if len(counts) == 1:
+        return counts[0]
+    total = AccessCount()
+    for count in counts:
+        for name in ("executions", "lanes", "wavefronts", "ideal_wavefronts", "sectors", "ideal_sectors"):
+            setattr(total, name, getattr(total, name) + getattr(count, name))
+    total.worst_wavefronts = max((c.worst_wavefronts for c in counts), key=_cost)
+    total.worst_sectors = max((c.worst_sectors for c in counts), key=_cost)
+    return total
 
 
 def by_lane(pattern: Pattern) -> dict[int, int]:

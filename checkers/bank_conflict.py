@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.bytecode import SharedArray
-from wsemu.checkers.access_pattern import by_lane, mask, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, mask, stride, tally
 from wsemu.finding import Finding, Site
 from wsemu.limits import COSTS, limits
 from wsemu.places import Places, lanes_text
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.limits import CostModel
-    from wsemu.outcome import Pattern
+    from wsemu.outcome import AccessCount, Pattern
     from wsemu.settings import Thresholds
 
 MOST_PADDING = 8
@@ -64,16 +64,17 @@ class _Access:
 
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
-    """A finding for each instruction with too many wavefronts, the costliest first."""
-    excess = _excess(places)
-    found = sorted(_found(places, thresholds), key=lambda pc: (-excess[pc], pc))
-    return [_finding(places, pc, sum(excess.values())) for pc in found]
+    """A finding for each access in the source with too many wavefronts, the costliest first."""
+    counts = by_place(places)
+    excess = _excess(counts)
+    found = sorted(_found(counts, thresholds), key=lambda pc: (-excess[pc], pc))
+    return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
 def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
     """A finding for the access whose worst execution has the most ways, where `explain` has none with as many."""
-    counts = places.outcome.accesses
-    warned = _found(places, thresholds)
+    counts = by_place(places)
+    warned = _found(counts, thresholds)
     best, most = -1, 0
     patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
     for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):
@@ -82,24 +83,25 @@ def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
         n, _ = _access(places, pc, pattern).worst()
         if n > most:
             best, most = pc, n
-    return [_finding(places, best, sum(_excess(places).values()))] if best >= 0 and best not in warned else []
+    if best < 0 or best in warned:
+        return []
+    return [_finding(places, best, counts[best], sum(_excess(counts).values()))]
 
 
-def _excess(places: Places) -> dict[int, int]:
-    return {pc: count.wavefronts - count.ideal_wavefronts for pc, count in places.outcome.accesses.items()}
+def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
+    return {pc: count.wavefronts - count.ideal_wavefronts for pc, count in counts.items()}
 
 
-def _found(places: Places, thresholds: Thresholds) -> list[int]:
+def _found(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
     """The accesses that are worth a warning."""
     return [
         pc
-        for pc, count in places.outcome.accesses.items()
+        for pc, count in counts.items()
         if count.worst_wavefronts and count.wavefronts >= thresholds.bank_conflict * count.ideal_wavefronts
     ]
 
 
-def _finding(places: Places, pc: int, excess: int) -> Finding:
-    count = places.outcome.accesses[pc]
+def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Finding:
     pattern = count.worst_wavefronts
     assert pattern is not None
     access = _access(places, pc, pattern)

@@ -3,6 +3,7 @@
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
+Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `operations.index_address`,
 `operations.lane_pattern` and `memory.careful_lane`.
@@ -36,6 +37,8 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         )
     if detail["wrapped"]:
         return _wrapped(raw, places)
+    if "index" in detail and places.counts_bytes(raw.pc):
+        return _outside_memory(raw, places)
     if "index" in detail:
         return _outside_dimension(raw, places)
     return _outside(raw, places)
@@ -121,6 +124,16 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     return _finding(raw, places, message, _left_out(raw, places), help_)
+
+
+def _outside_memory(raw: RawFinding, places: Places) -> Finding:
+    """Bytes that are not all of the array that was declared or passed, whatever view of it the access names."""
+    verb, size, distance = places.verb(raw.pc), raw.detail["size"], raw.detail["index"]
+    message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
+    end = "start" if distance < 0 else "end"
+    help_ = f"check the offset, in bytes, against the array's {end}"
+    text = f"{-distance} bytes before the array" if distance < 0 else f"{distance} bytes after the array's start"
+    return _finding(raw, places, message, _left_out(raw, places), help_, text)
 
 
 def _indices(raw: RawFinding, places: Places) -> tuple[str, list[str]]:

@@ -12,48 +12,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.access_pattern import by_lane, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, stride, tally
 from wsemu.finding import Finding
 from wsemu.places import Places, lanes_text
 from wsemu.reference_costs import SECTOR
 
 if TYPE_CHECKING:
-    from wsemu.outcome import Pattern
+    from wsemu.outcome import AccessCount, Pattern
     from wsemu.places import BoundArray
     from wsemu.settings import Thresholds
 
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
-    """A finding for each instruction with too many sectors, the costliest first."""
-    excess = _excess(places)
-    found = sorted(_found(places, thresholds), key=lambda pc: (-excess[pc], pc))
-    return [_finding(places, pc, sum(excess.values())) for pc in found]
+    """A finding for each access in the source with too many sectors, the costliest first."""
+    counts = by_place(places)
+    excess = _excess(counts)
+    found = sorted(_found(counts, thresholds), key=lambda pc: (-excess[pc], pc))
+    return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
 def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
     """A finding for the access with the most sectors in excess, where `explain` has none for it."""
-    excess = _excess(places)
+    counts = by_place(places)
+    excess = _excess(counts)
     worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)
-    if worst < 0 or not excess[worst] or worst in _found(places, thresholds):
+    if worst < 0 or not excess[worst] or worst in _found(counts, thresholds):
         return []
-    return [_finding(places, worst, sum(excess.values()))]
+    return [_finding(places, worst, counts[worst], sum(excess.values()))]
 
 
-def _excess(places: Places) -> dict[int, int]:
-    return {pc: count.sectors - count.ideal_sectors for pc, count in places.outcome.accesses.items()}
+def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
+    return {pc: count.sectors - count.ideal_sectors for pc, count in counts.items()}
 
 
-def _found(places: Places, thresholds: Thresholds) -> list[int]:
+def _found(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
     """The accesses that are worth a warning."""
     return [
         pc
-        for pc, count in places.outcome.accesses.items()
+        for pc, count in counts.items()
         if count.worst_sectors and count.sectors >= thresholds.uncoalesced * count.ideal_sectors
     ]
 
 
-def _finding(places: Places, pc: int, excess: int) -> Finding:
-    count = places.outcome.accesses[pc]
+def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Finding:
     pattern = count.worst_sectors
     assert pattern is not None
     times = f"{count.sectors / count.ideal_sectors:.1f}".removesuffix(".0")

@@ -79,9 +79,13 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
             rows[row] = (type_, _scalar(component(arguments[argument], path), axis))
             continue
         array = wanted[argument, path]
-        if part == "address":
+        if part in ("address", "first"):
             segment, offset = memory.place(numbers[argument, path])
-            rows[row] = (type_, (segment << SEGMENT_SHIFT) + offset)
+            before = _before(array) if part == "first" else 0
+            rows[row] = (type_, (segment << SEGMENT_SHIFT) + offset - before)
+        elif part == "bytes":
+            low, high = np.lib.array_utils.byte_bounds(array)
+            rows[row] = (type_, high - low if array.size else 0)
         else:
             rows[row] = (type_, (array.shape if part == "shape" else array.strides)[axis])
     bound = []
@@ -100,9 +104,15 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     return rows, memory, bound
 
 
+def _before(array: npt.NDArray[Any]) -> int:
+    """Bytes of an array's memory before its first element: where an axis runs backwards."""
+    first: int = array.__array_interface__["data"][0]
+    return first - np.lib.array_utils.byte_bounds(array)[0]
+
+
 def address_rows(program: Program, rows: Rows) -> dict[int, int]:
-    """Register row of an array's address -> its segment."""
-    wanted = [p.row for p in program.parameters if p.part == "address"]
+    """Register row of an address of an array -> its segment."""
+    wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
     wanted += [constant.row for constant in program.constant_arrays]
     return {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
 

@@ -306,7 +306,7 @@ _define(
 )
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
-_define("exit", ({},), "", "", "the thread ends", "control", "branch")
+_define("exit", ({},), "", "", "the thread ends; aux: 1 where an assertion failed", "control", "branch")
 _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
@@ -364,10 +364,11 @@ class Constant(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A row filled from an argument: its value, its address, or one of its extents or strides.
+    """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
 
-    `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
-    tuples and pattern objects: positions and names of fields.
+    `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `bytes`
+    (how many there are), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested tuples and
+    pattern objects: positions and names of fields.
     """
 
     row: int

@@ -463,6 +463,8 @@ _DETAIL = {
     "barrier-divergence": ("barrier", "alive", "members"),
     "dangling-arrive": ("barrier", "generation", "arrived", "expected"),
     "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
+    "undefined-shuffle": ("source",),
+    "failed-assertion": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,
 }

@@ -143,6 +143,11 @@ class Places:
         """The file in which an instruction was written, as `span` has it."""
         return view(self.span(pc).file)
 
+    def counts_bytes(self, pc: int) -> bool:
+        """Whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
+        span = self.program.spans[self.program.span_of[pc]]
+        return view(span.file).counts_bytes(span)
+
     def near(self, pc: int, other: int) -> str:
         """`line 24`, with the file where that is not the file of the instruction `other`."""
         span, beside = self.span(pc), self.span(other)

@@ -40,21 +40,29 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
     if there:
         met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
-    if there and name != "syncwarp":
+    if name != "syncwarp":
         what, mode = name.split(".")[:2]
         _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
 
 
 def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
     values = [run.read(fields[3], type_, lane) for lane in range(LANES)]
+    missed = members & run.warp.alive & ~lanes  # which is reported already
+    undefined: dict[int, int] = {}
     for lane in lanes_of(lanes):
         clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
         source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
         if not there >> source & 1:
+            if source != lane and not missed >> source & 1:
+                undefined[lane] = source
             source = lane
         run.write(fields[2], type_, lane, values[source])
         if fields[7]:
             run.write(fields[7], "p", lane, inside)
+    if undefined:
+        reading = sum(1 << lane for lane in undefined)
+        source = undefined[min(undefined)]
+        run.cta.finding("undefined-shuffle", run.group.pc, run.warp.number, reading, source=source)
 
 
 def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:

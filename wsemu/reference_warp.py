@@ -118,6 +118,8 @@ class WarpRun:
 
     def _exit(self, fields: list[int], lanes: int) -> None:
         warp, group = self.warp, self.group
+        if fields[7] and lanes:
+            self.cta.finding("failed-assertion", group.pc, warp.number, lanes)
         warp.alive &= ~lanes
         group.lanes &= ~lanes
         group.pc += 1

@@ -126,6 +126,11 @@ class SourceView:
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         return self._text(base), [self._text(part) for part in parts]
 
+    def counts_bytes(self, span: Span) -> bool:
+        """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`."""
+        node = self.node(span)
+        return isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes")
+
     def _text(self, node: ast.expr) -> str:
         if node.lineno != node.end_lineno:
             return ast.unparse(node)
@@ -239,10 +244,15 @@ def _sets(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del))
 
 
+def _called(call: ast.Call) -> str:
+    name: str = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name
+
+
 def _takes_index(call: ast.Call) -> bool:
     """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
     i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = _called(call)
     own = getattr(ptx, name, None) if name.startswith(("ld_", "st_")) else None
     return isinstance(call.args[0], ast.Name) and (
         (own is not None and not name.endswith("_bytes")) or name in dir(cuda.atomic) or name in _CACHED

@@ -52,7 +52,7 @@ class Regions:
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
         for parameter in program.parameters:
-            if parameter.part == "address":
+            if parameter.part in ("address", "first"):
                 segment = None if segment_of is None else segment_of(parameter.row)
                 if segment not in segments:
                     segments[segment] = self._add(Region("global"))

@@ -20,7 +20,7 @@ import numpy as np
 from wsemu.bytecode import NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
-from wsemu.places import Places
+from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
 
@@ -55,9 +55,10 @@ def judge(
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do."""
     program, outcome = places.program, places.outcome
-    wanted = [raw for raw in outcome.findings if CHECKER_OF[raw.code] in settings.checkers]
+    wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     wanted, doubts = _without_atomics(wanted, places, trace_of)
+    undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places)
     findings = _explained(wanted, places, trace_of)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
@@ -74,10 +75,11 @@ def judge(
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
-    reasons = [*stopped, *apart, *doubts, *steered]
+    reasons = [*stopped, *apart, *undefined, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
+    words += ["undefined value"] if undefined else []
     words += ["atomics"] if doubts or steered else []
-    said = [*notes, *reasons, *loose]
+    said = [*notes, *reasons, *_asserted(places), *loose]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -183,6 +185,30 @@ def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[Ra
         "warp meet in one warp-wide operation from different places: not modelled"
         for group in met
     ]
+
+
+def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
+    return [raw for raw in outcome.findings if raw.code == code]
+
+
+def _undefined(places: Places) -> list[str]:
+    """Why the proof does not apply, where a shuffle reads a lane that takes no part."""
+    said = {
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that "
+        f"takes no part, such as {raw.detail['source']}: on a GPU the value is undefined, here it is the reader's own"
+        for raw in reversed(_marks(places.outcome, "undefined-shuffle"))
+    }
+    return [f"{where}: {what}" for where, what in reversed(said.items())]
+
+
+def _asserted(places: Places) -> list[str]:
+    """Notes on assertions that fail, and exceptions that are raised."""
+    said = {
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} fail an assertion or raise, "
+        "and end there, as in Numba's code without `debug`"
+        for raw in reversed(_marks(places.outcome, "failed-assertion"))
+    }
+    return [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
 def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:

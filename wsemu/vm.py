@@ -34,6 +34,7 @@ from wsemu.bytecode import (
     TURN,
 )
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
+from wsemu.codes import CODE_NUMBERS
 from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
 from wsemu.divergence import diverge, meets, park, pop, push, unpark
 from wsemu.lane_order import judge_lanes
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
@@ -449,6 +451,8 @@ def run_warp(address, w):
             pc = i.imm
         elif op in (JOIN, EXIT):
             if op == EXIT:
+                if i.aux and x:
+                    record_finding(m.report_entry, address, (FAILED, pc, w, x, -1, -1), (0, 0, 0, 0, 0))
                 warp.alive &= ~x
                 mask &= ~x
                 warp.last_pc = pc

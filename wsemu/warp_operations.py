@@ -3,7 +3,8 @@
 PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
 take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
 themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
-name, is reported as `barrier-divergence`.
+name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an undefined value:
+`undefined-shuffle`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wsemu.codes import CODE_NUMBERS
 from wsemu.machine import call7, compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
 
-DIVERGENCE = CODE_NUMBERS["barrier-divergence"]
+DIVERGENCE, UNDEFINED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["undefined-shuffle"]
 SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
 IDX, UP, DOWN, BFLY = SHUFFLE
 IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
@@ -64,34 +65,41 @@ def source_lane(mode, lane, b, segment, clamp):
 
 
 @compiled
-def shuffle(m, registers, i, mask):
+def shuffle(m, registers, w, pc, mask, there, missed):
+    """`there` take part; `missed` are those that should, which is reported already."""
+    i = instruction_at(m.code, pc)
     wide = i.op >= IDX64
     mode = i.op - (IDX64 if wide else IDX)
     values = m.scratch
     for lane in range(LANES):
         store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
-    inside = np.int64(0)
+    inside, undefined, source = np.int64(0), np.int64(0), np.int64(0)
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         j, good = source_lane(mode, lane, load_u32(registers + i.b + 4 * lane) & 31, (i.imm >> 8) & 31, i.imm & 31)
-        if not (mask >> j) & 1:
+        if not (there >> j) & 1:
+            if j != lane and not (missed >> j) & 1:
+                source = source if undefined else j
+                undefined |= np.int64(1) << lane
             j = lane  # a lane that is not there gives an undefined value: here the reader's own
         if good:
             inside |= np.int64(1) << lane
         write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
     if i.aux:
         write_predicate(registers, i.aux, mask, inside)
+    if undefined:
+        record_finding(m.report_entry, m.address, (UNDEFINED, pc, w, undefined, -1, -1), (source, 0, 0, 0, 0))
 
 
 @compiled
-def match(registers, i, mask, members):
+def match(registers, i, mask, there, members):
     wide = i.op >= MATCH_ANY64
     every = i.op == MATCH_ALL or i.op == MATCH_ALL64
-    first = read_lane(registers, i.a, lowest_bit(mask), wide)
-    equal = True
-    rest = mask
+    first = read_lane(registers, i.a, lowest_bit(there) & 31, wide)
+    equal = there != 0
+    rest = there
     while rest:
         equal &= read_lane(registers, i.a, lowest_bit(rest), wide) == first
         rest &= rest - 1
@@ -105,7 +113,7 @@ def match(registers, i, mask, members):
         peers = np.int64(0)
         own = read_lane(registers, i.a, lane, wide)
         for other in range(LANES):
-            if (mask >> other) & 1 and read_lane(registers, i.a, other, wide) == own:
+            if (there >> other) & 1 and read_lane(registers, i.a, other, wide) == own:
                 peers |= np.int64(1) << other
         write_lane(registers, i.d, lane, False, peers)
     if every and i.aux:
@@ -113,17 +121,17 @@ def match(registers, i, mask, members):
 
 
 @compiled
-def vote(registers, i, mask):
-    votes = load_u32(registers + i.a) & mask
+def vote(registers, i, mask, there):
+    votes = load_u32(registers + i.a) & there
     if i.op == BALLOT:
         rest = mask
         while rest:
             store_u32(registers + i.d + 4 * lowest_bit(rest), votes)
             rest &= rest - 1
         return
-    yes = votes == mask if i.op == VOTE_ALL else votes != 0
+    yes = votes == there if i.op == VOTE_ALL else votes != 0
     if i.op == VOTE_UNI:
-        yes = votes == mask or votes == 0
+        yes = votes == there or votes == 0
     write_predicate(registers, i.d, mask, mask if yes else 0)
 
 
@@ -165,16 +173,15 @@ def exchange(m, warp, w, pc, mask, members):
     registers = warp.registers
     if members & warp.alive != mask:
         record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
-    if mask & members == 0:
-        return
-    if m.clocks:
+    there = mask & members  # those that take part: the others get a result, too
+    if there and m.clocks:
         met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
             call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         lanes_meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
-        shuffle(m, registers, i, mask)
+        shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
-        match(registers, i, mask, members)
+        match(registers, i, mask, there, members)
     elif i.op <= BALLOT:
-        vote(registers, i, mask)
+        vote(registers, i, mask, there)

@@ -478,7 +478,7 @@ def test_nothing_is_emitted_for_neutral_operands() -> None:
         ("+", Static("a"), lit(1), "`\\+` is not defined for 'a' and int64"),
         ("%", complex_literal(1j), lit(1), r"`%` is not defined for complex128"),
         (
-            "*", ArrayValue(np.dtype("f4"), 0, (lit(3),), (lit(4),), "x", "global"), lit(1),
+            "*", ArrayValue(np.dtype("f4"), 0, (lit(3),), (lit(4),), "x", "global", (lit(0), lit(12))), lit(1),
             r"not on the whole array `x` \(help: index the array\)",
         ),
     ],

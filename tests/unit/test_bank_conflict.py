@@ -278,3 +278,17 @@ def test_sm_13_broadcasts_one_word_a_wavefront(run):
     assert not conflicts(run, pairs, *arguments)
     (finding,) = conflicts(run, pairs, *arguments, arch="sm_13")
     assert finding.sites[0].text == "2 words are wanted by several lanes each: sm_13 gives one such word a wavefront"
+
+
+def test_copies_of_an_access_in_an_unrolled_loop_are_one(run, line):
+    @cuda.jit
+    def unrolled(y):
+        tile = cuda.shared.array((32, 32), np.float32)
+        lane = cuda.threadIdx.x
+        for k in (0, 1, 2, 3):
+            tile[lane, k] = lane
+        y[lane] = tile[0, 0]
+
+    (finding,) = [found for found in run(unrolled, 32, np.zeros(32, np.float32)).findings if found.factor]
+    assert finding.sites[0].line == line(unrolled, "tile[lane, k] = lane")
+    assert finding.notes == ["4 executions, 128 wavefronts, ideal 4, worst 32: 100% of this kernel's excess"]

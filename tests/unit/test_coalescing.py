@@ -137,3 +137,17 @@ def test_atomics_are_not_judged(run):
         cuda.atomic.add(x, 32 * cuda.threadIdx.x, 1)
 
     assert not run(scatter, 32, np.zeros(1024, np.int32)).findings
+
+
+def test_copies_of_an_access_in_an_unrolled_loop_are_one(run, line):
+    @cuda.jit
+    def unrolled(x, y):
+        lane = cuda.threadIdx.x
+        total = np.float32(0)
+        for k in (0, 1, 2, 3):
+            total += x[lane, k]
+        y[lane] = total
+
+    (finding,) = uncoalesced(run(unrolled, 32, np.ones((32, 64), np.float32), np.zeros(32, np.float32)))
+    assert finding.sites[0].line == line(unrolled, "total += x")
+    assert finding.notes == ["4 executions, 128 sectors, ideal 16, worst 32: 100% of this kernel's excess"]

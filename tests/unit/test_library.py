@@ -91,7 +91,8 @@ def type_of(value: Any) -> str:
 def array(dtype: str = "f4", ndim: int = 1, stride: int | None = None, writable: bool = True) -> ArrayValue:
     size = np.dtype(dtype).itemsize if stride is None else stride
     strides = tuple(constant(int64, size * 8 ** (ndim - 1 - i)) for i in range(ndim))
-    return ArrayValue(np.dtype(dtype), 1, (constant(int64, 8),) * ndim, strides, "x", "global", writable)
+    bounds = Scalar(int64, 1), constant(int64, size * 8**ndim)
+    return ArrayValue(np.dtype(dtype), 1, (constant(int64, 8),) * ndim, strides, "x", "global", bounds, writable)
 
 
 TYPES = """

@@ -375,7 +375,8 @@ def test_shuffles_select_lanes_as_ptx_says(k: Kernel, mode: str, b: int, immedia
 
 def test_a_shuffle_from_an_absent_lane_gives_the_own_value(k: Kernel) -> None:
     k.when(k.lane_below(8), lambda: k.put(k.emit("shfl.idx.b32", k.tid, k.c(20), k.c(0xFF), immediate=31)))
-    assert codes(k.run(32)) == []
+    (found,) = k.run(32).findings
+    assert (found.code, found.lanes, found.detail) == ("undefined-shuffle", 0xFF, {"source": 20})
     assert k.result(0, 8) == list(range(8))
 
 

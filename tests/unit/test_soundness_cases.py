@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, planes, ptx
+from wsemu.patterns import CudaDMASequential
 
 WAYS: dict[str, dict[str, Any]] = {
     "one worker": {"workers": 1},
@@ -95,6 +98,36 @@ def test_sets_with_more_elements_than_sets_end(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(planes, "MANY_SETS", planes.FIRST_SETS)
     monkeypatch.setattr(planes, "ACCESS_SETS", 64)
     wsemu.check(everyone_reads_everything, 1, 1024, (np.ones(4000, np.float32), 4000)).assert_clean()
+
+
+# -- launches of very many CTAs ---------------------------------------------------------------------------------------
+@cuda.jit
+def nothing(o):
+    pass
+
+
+HUGE = (2_147_483_647, 65_535, 65_535)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("grid", [20_000_000, HUGE])
+def test_the_budget_counts_ctas(way: dict[str, Any], grid: Any) -> None:
+    assert wsemu.check(nothing, grid, 32, (integers(),), budget=10_000, **way).verdict == "incomplete"
+
+
+def test_more_ctas_than_can_be_told_apart_are_refused() -> None:
+    with pytest.raises(wsemu.UsageError, match="at most 134,217,728 CTAs may start"):
+        wsemu.check(nothing, HUGE, 32, (integers(),), budget=10**18)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_ctrl_c_gets_through_between_ctas(way: dict[str, Any]) -> None:
+    wsemu.check(nothing, 1, 32, (integers(),), **way)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):  # the launch takes seconds
+        wsemu.check(nothing, 100_000_000, 32, (integers(),), budget=4_000_000_000, **way)
+    timer.join()
 
 
 # -- atomics and plain accesses ---------------------------------------------------------------------------------------
@@ -199,6 +232,34 @@ def test_a_lane_between_two_others_has_not_read() -> None:
     assert verdicts(even_lanes, 32, integers(), 3) == {INTRA}
 
 
+@cuda.jit
+def sum_of_a_warp(o):
+    total = cuda.threadIdx.x
+    for k in (16, 8, 4, 2, 1):
+        total += cuda.shfl_down_sync(0xFFFFFFFF, total, k)
+    o[cuda.threadIdx.x] = total
+
+
+@cuda.jit
+def half_reads_the_other(o, exits):
+    lane = cuda.threadIdx.x
+    if exits and lane >= 16:
+        return
+    if lane < 16:
+        o[lane] = cuda.shfl_xor_sync(0xFFFFFFFF if exits else 0xFFFF, lane, 16)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_shuffle_from_a_lane_that_takes_no_part_is_undefined(way: dict[str, Any]) -> None:
+    wsemu.check(sum_of_a_warp, 1, 64, (integers(),), **way).assert_clean()
+    report = wsemu.check(sum_of_a_warp, 1, 70, (integers(96),), **way)
+    assert (report.verdict, report.findings, report.reasons) == ("incomplete", [], ["undefined value"])
+    (note,) = report.notes
+    assert "warp 2: lanes 0-5 shuffle from a lane that takes no part, such as 16" in note
+    for exits in (0, 1):
+        assert wsemu.check(half_reads_the_other, 1, 32, (integers(), exits), **way).verdict == "incomplete"
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 @cuda.jit
 def adds_one(x):
@@ -246,6 +307,164 @@ def test_all_elements_of_a_vector_lie_in_the_array(engine: Any) -> None:
 
 
 @cuda.jit
+def bytes_of_shared(o, i, j):
+    s = cuda.shared.array(6, np.int32)
+    u = cuda.shared.array(10, np.int32)
+    t = cuda.threadIdx.x
+    if t < 10:
+        s[t % 6] = 1
+        u[t] = 2
+    cuda.syncthreads()
+    if t == 0:
+        ptx.st_bytes(s, i, (3, 4))
+        o[0] = ptx.ld_bytes(u[2:4], j, 4)[0]
+        o[1] = ptx.ld_bytes(s, 20, 4)[0]
+
+
+@cuda.jit
+def bytes_of_local(o, i):
+    own = cuda.local.array(3, np.int32)
+    other = cuda.local.array(5, np.int32)
+    for k in range(3):
+        own[k] = 1
+    for k in range(5):
+        other[k] = 2
+    ptx.st_bytes(other, i, (7,))
+    o[cuda.threadIdx.x] = other[0] + own[0]
+
+
+@cuda.jit
+def bytes_of_dynamic(o, i):
+    s = cuda.shared.array(0, np.int32)
+    if cuda.threadIdx.x == 0:
+        ptx.st_bytes(s, i, (3, 4))
+        o[0] = s[i // 4]
+
+
+@cuda.jit
+def bytes_of_one_of_two(o, x, y, second, i):
+    z = x
+    for _ in range(2):
+        if second:
+            z = y
+        if cuda.threadIdx.x == 0:
+            o[0] = ptx.ld_bytes(z, i, 4)[0]
+
+
+@cuda.jit
+def bytes_of_a_row(o, x, row, i):
+    if cuda.threadIdx.x == 0:
+        o[0] = ptx.ld_bytes(x[row], i, 4)[0]
+
+
+OUT = "out-of-bounds"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "expected"),
+    [
+        (bytes_of_shared, (16, 0), set()),
+        (bytes_of_shared, (24, 0), {OUT}),
+        (bytes_of_shared, (-8, 0), {OUT}),
+        (bytes_of_shared, (0, 8), set()),  # behind the view, in the array
+        (bytes_of_shared, (0, -8), set()),
+        (bytes_of_shared, (0, -12), {OUT}),
+        (bytes_of_shared, (0, 32), {OUT}),
+        (bytes_of_local, (16,), set()),
+        (bytes_of_local, (20,), {OUT}),
+        (bytes_of_local, (-4,), {OUT}),
+        (bytes_of_dynamic, (56,), set()),
+        (bytes_of_dynamic, (64,), {OUT}),
+    ],
+)
+def test_bytes_lie_in_the_array_that_was_declared(kernel: Any, arguments: tuple[int, ...], expected: set[str]) -> None:
+    assert verdicts(kernel, 32, integers(), *arguments, dynamic_shared=64) == expected
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_bytes_lie_in_the_array_that_was_passed(engine: Any) -> None:
+    whole = np.arange(64, dtype=np.int32)
+
+    def check(kernel: Any, *arguments: Any) -> set[str]:
+        return errors(wsemu.check(kernel, 1, 32, (integers(), *arguments), engine=engine))
+
+    x, y = whole[:8], whole[8:24]
+    assert check(bytes_of_one_of_two, x, y, 0, 28) == set()
+    assert check(bytes_of_one_of_two, x, y, 0, 32) == {OUT}
+    assert check(bytes_of_one_of_two, x, y, 1, 60) == set()
+    assert check(bytes_of_one_of_two, y, x, 1, 60) == {OUT}
+    assert check(bytes_of_one_of_two, x, x[:0], 1, 0) == {OUT}
+    backwards, strided = y[::-1], y[::5]
+    assert check(bytes_of_one_of_two, backwards, x, 0, -60) == set()
+    assert check(bytes_of_one_of_two, backwards, x, 0, 4) == {OUT}
+    assert check(bytes_of_one_of_two, backwards, x, 0, -64) == {OUT}
+    assert check(bytes_of_one_of_two, strided, x, 0, 60) == set()
+    assert check(bytes_of_one_of_two, strided, x, 0, 64) == {OUT}
+    rows = y.reshape(4, 4)
+    assert check(bytes_of_a_row, rows, 2, -16) == set()
+    assert check(bytes_of_a_row, rows, 2, 32) == {OUT}
+    assert check(bytes_of_a_row, rows, 4, 0) == {OUT}
+    assert check(bytes_of_a_row, rows, -1, 0) == {OUT}, "a computed negative index wraps, and that is told"
+
+
+def test_what_is_said_of_bytes_outside() -> None:
+    report = wsemu.check(bytes_of_local, 1, 32, (integers(), 20))
+    (found,) = report.findings
+    assert found.message == "store of 4 bytes outside `other`"
+    assert "20 bytes after the array's start" in found.sites[0].text
+    assert found.help == "check the offset, in bytes, against the array's end"
+
+
+ROW_OF_64 = CudaDMASequential(0, 32, 32, 32, 64)
+
+
+@cuda.jit
+def transfers(x):
+    tile = cuda.shared.array(15, np.int32)
+    after = cuda.shared.array(15, np.int32)
+    if cuda.threadIdx.x < 15:
+        after[cuda.threadIdx.x] = 0
+    if ROW_OF_64.owns_this_thread():
+        ROW_OF_64.execute_dma_no_sync(x, tile)
+
+
+def test_what_is_said_of_a_transfer_that_ends_outside() -> None:
+    (found,) = wsemu.check(transfers, 1, 64, (integers(),)).findings
+    assert found.message == "store of 4 bytes outside `tile`"
+    assert "60 bytes after the array's start" in found.sites[0].text
+
+
+@cuda.jit
+def reshaped(o, n):
+    s = cuda.shared.array(6, np.int32)
+    u = cuda.shared.array(10, np.int32)
+    t = cuda.threadIdx.x
+    if t < 10:
+        s[t % 6] = 1
+        u[t] = 2
+    cuda.syncthreads()
+    if t < n:
+        o[t] = s.reshape(n)[t]
+
+
+def test_a_reshaped_array_has_no_more_elements() -> None:
+    assert verdicts(reshaped, 32, integers(), 6) == set()
+    assert verdicts(reshaped, 32, integers(), 8) == {OUT}
+    assert verdicts(reshaped, 32, integers(), 0) == set()
+
+
+@cuda.jit
+def reshaped_to_more(o):
+    s = cuda.shared.array(6, np.int32)
+    s.reshape(2, 4)[0, 0] = 1
+
+
+def test_reshaping_to_more_elements_is_refused() -> None:
+    with pytest.raises(wsemu.KernelError, match=r"`s` has 6 elements, and is reshaped to 8"):
+        wsemu.check(reshaped_to_more, 1, 32, (integers(),))
+
+
+@cuda.jit
 def first_of_one_to_the_other(x, o):
     t = cuda.threadIdx.x
     o[t + 1] = x[0]
@@ -258,3 +477,27 @@ def test_a_read_only_view_does_not_forbid_stores_to_the_array(engine: Any) -> No
     x.flags.writeable = False
     wsemu.check(first_of_one_to_the_other, 1, 32, (x, o), engine=engine).assert_clean()
     assert errors(wsemu.check(first_of_one_to_the_other, 1, 32, (o[1:], o), engine=engine)) == {INTRA}
+
+
+# -- what would stop a program in Python ------------------------------------------------------------------------------
+@cuda.jit
+def asserts(o, limit, bound):
+    t = cuda.threadIdx.x
+    assert t < limit
+    if t > bound:
+        raise ValueError
+    o[t] = 1
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_an_assertion_that_fails_is_told(way: dict[str, Any]) -> None:
+    def notes(*arguments: int) -> list[str]:
+        report = wsemu.check(asserts, 1, 64, (integers(), *arguments), **way)
+        assert (report.verdict, report.findings) == ("verified", [])
+        return [note.partition(": ")[2] for note in report.notes]
+
+    ends = "fail an assertion or raise, and end there, as in Numba's code without `debug`"
+    assert notes(64, 64) == []
+    assert notes(40, 64) == [f"warp 1: lanes 8-31 {ends}"]
+    assert notes(64, 30) == [f"warp 0: lane 31 {ends}"]
+    assert notes(40, 20) == [f"warp 1: lanes 8-31 {ends}", f"warp 0: lanes 21-31 {ends}"]

@@ -524,3 +524,26 @@ def some_meet_from_two_places(y):
 
 def test_lanes_that_meet_nowhere_are_still_reported(run):
     assert codes(run(some_meet_from_two_places, 32, np.zeros(32))) == ["barrier-divergence"] * 2
+
+
+@cuda.jit
+def leave_out_the_executing_lanes(o):
+    lane = cuda.laneid
+    o[0, lane] = cuda.shfl_xor_sync(0xFFFF0000, lane, 16)
+    o[1, lane] = cuda.ballot_sync(0xFFFF0000, lane % 2 == 0)
+    o[2, lane] = cuda.match_any_sync(0xFFFF0000, lane % 2)
+    if lane < 16:
+        o[3, lane] = cuda.ballot_sync(0xFFFF0000, lane >= 0)
+        o[4, lane] = cuda.match_all_sync(0xFFFF0000, 5)[0]
+
+
+def test_lanes_that_their_mask_leaves_out_give_nothing(run):
+    o = np.zeros((5, 32), np.uint32)
+    report = run(leave_out_the_executing_lanes, 32, o)
+    assert {finding.code for finding in report.findings} >= {"barrier-divergence"}
+    lane = LANE
+    assert (o[0] == np.where(lane < 16, lane + 16, lane)).all()
+    assert (o[1] == 0x55550000).all()
+    assert (o[2] == np.where(lane % 2, 0xAAAA0000, 0x55550000)).all()
+    assert (o[3] == 0).all()
+    assert (o[4] == 0).all()

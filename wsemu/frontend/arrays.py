@@ -6,11 +6,12 @@ dimensions whose index does not change in the loop come first, so that the build
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from wsemu.bytecode import SharedArray
+from wsemu.bytecode import SEGMENT_SHIFT, SharedArray
 from wsemu.errors import KernelError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
@@ -95,6 +96,23 @@ def moved(b: Builder, address: Register, offset: int) -> Register:
     return b.emit("add.b64", address, b.constant("b64", offset)) if offset else address
 
 
+def byte_address(b: Builder, array: ArrayValue, distance: Scalar, width: int) -> tuple[Register, int]:
+    """(address register, byte offset) of `width` bytes that begin `distance` bytes after the first element: flagged as
+    outside where they do not lie in the memory that the array is a view of, with the distance from its first byte."""
+    first, size = array.bounds
+    if array.address == first.register:
+        base, after = array.address, distance
+        if distance.literal is not None and size.literal is not None and 0 <= distance.literal <= size.literal - width:
+            return base, int(distance.literal)
+    else:
+        start = b.emit("sub.b64", array.address, register(b, first))
+        start = b.emit("and.b64", start, b.constant("b64", (1 << SEGMENT_SHIFT) - 1))  # but for flags of the address
+        base, after = b.emit("sub.b64", array.address, start), _plus(b, Scalar(int64, start), distance)
+    room = _plus(b, size, Scalar(int64, None, 1 - width))
+    room = choose(b, arithmetic.compare(b, "<", room, ZERO), ZERO, room)
+    return b.emit("index.u64", register(b, after), register(b, room), b.constant("b64", 1), base), 0
+
+
 # -- elements --------------------------------------------------------------------------------------------------------
 def load(b: Builder, array: ArrayValue, indices: list[Value]) -> Value:
     """The element at as many indices as the array has dimensions."""
@@ -118,9 +136,9 @@ def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, sourc
             strides.insert(0, Scalar(int64, None, size))
             size *= extent
         extents = tuple(Scalar(int64, None, extent) for extent in shape)
-        return ArrayValue(
-            base, moved(b, address, offset), extents, tuple(strides), source.name, source.space, source.writable
-        )
+        first = moved(b, address, offset)
+        bounds = Scalar(int64, first), Scalar(int64, None, size)
+        return ArrayValue(base, first, extents, tuple(strides), source.name, source.space, bounds, source.writable)
     if dtype.names is not None:
         return RecordValue(dtype, address, offset, source.name, source.space, source.writable)
     type_ = element_type(dtype, source.name)
@@ -224,13 +242,15 @@ def view_of(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
             shape.append(length)
             strides.append(arithmetic.binary(b, "*", stride, step))
         else:
-            one = ArrayValue(array.dtype, address, (extent,), (stride,), array.name, array.space)
+            one = replace(array, address=address, shape=(extent,), strides=(stride,))
             address = moved(b, *element_address(b, one, [item]))
     rest = slice(len(items), None)
-    return ArrayValue(
-        array.dtype, address, (*shape, *array.shape[rest]), (*strides, *array.strides[rest]),  # type: ignore[arg-type]
-        array.name, array.space, array.writable,
-    )  # fmt: skip
+    return replace(
+        array,
+        address=address,
+        shape=(*shape, *array.shape[rest]),
+        strides=(*strides, *array.strides[rest]),  # type: ignore[arg-type]
+    )
 
 
 def _advance(b: Builder, address: Register, start: Scalar, stride: Scalar) -> Register:
@@ -312,9 +332,7 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
 
 
 def transposed(array: ArrayValue) -> ArrayValue:
-    return ArrayValue(
-        array.dtype, array.address, array.shape[::-1], array.strides[::-1], array.name, array.space, array.writable
-    )
+    return replace(array, shape=array.shape[::-1], strides=array.strides[::-1])
 
 
 def method(b: Builder, array: ArrayValue, name: str, args: list[Value]) -> Value:
@@ -348,7 +366,7 @@ def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
         if made.itemsize == array.dtype.itemsize
         else (*array.strides[:-1], Scalar(int64, None, made.itemsize))
     )
-    return ArrayValue(made, array.address, shape, strides, array.name, array.space, array.writable)
+    return replace(array, dtype=made, shape=shape, strides=strides)
 
 
 def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
@@ -359,15 +377,22 @@ def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> Array
             known = known if n in unknown else arithmetic.binary(b, "*", known, extent)  # type: ignore[assignment]
         rest = arithmetic.binary(b, "//", size_of(b, array), known)
         shape = tuple(rest if n in unknown else extent for n, extent in enumerate(shape))  # type: ignore[misc]
-    return ArrayValue(
-        array.dtype,
-        array.address,
-        shape,
-        row_major(b, shape, array.dtype.itemsize),
-        array.name,
-        array.space,
-        array.writable,
-    )
+    made = replace(array, shape=shape, strides=row_major(b, shape, array.dtype.itemsize))
+    return made if unknown else replace(made, address=_holding(b, array, size_of(b, made)))
+
+
+def _holding(b: Builder, array: ArrayValue, elements: Scalar) -> Register:
+    """The address of an array, flagged as outside where it has fewer elements than are wanted of it."""
+    there = size_of(b, array)
+    if elements.literal is None or there.literal is None:
+        room, stride = _plus(b, there, ONE), b.constant("b64", 0)
+        return b.emit("index.u64", register(b, elements), register(b, room), stride, array.address)
+    if elements.literal > there.literal:
+        raise KernelError(
+            f"`{array.name}` has {there.literal} elements, and is reshaped to {elements.literal}",
+            remedy="give a shape of as many elements",
+        )
+    return array.address
 
 
 def row_major(b: Builder, shape: tuple[Scalar, ...], itemsize: int) -> tuple[Scalar, ...]:
@@ -405,8 +430,10 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     if space == "shared" and extents == (0,):
         b.graph.uses_dynamic_shared = True
         size = Scalar(int64, b.special("dynamic_bytes"))
-        length = arithmetic.binary(b, "//", size, Scalar(int64, None, made.itemsize))
-        return ArrayValue(made, b.special("dynamic"), (length,), (Scalar(int64, None, made.itemsize),), name, space)  # type: ignore[arg-type]
+        item = Scalar(int64, None, made.itemsize)
+        length: Any = arithmetic.binary(b, "//", size, item)
+        first = b.special("dynamic")
+        return ArrayValue(made, first, (length,), (item,), name, space, (Scalar(int64, first), size))
     calls = b.stack if space == "local" else ()
     key = (call.walker.node_key(), calls, extents, made, align)
     allocation = call.walker.allocations.get(key)
@@ -414,7 +441,9 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
         allocation = call.walker.allocations[key] = _place(b, space, name, extents, made, align)
     address = moved(b, b.special(space), allocation)
     shape_values = tuple(Scalar(int64, None, extent) for extent in extents)
-    return ArrayValue(made, address, shape_values, row_major(b, shape_values, made.itemsize), name, space)
+    strides = row_major(b, shape_values, made.itemsize)
+    bounds = Scalar(int64, address), Scalar(int64, None, int(np.prod(extents, dtype=object)) * made.itemsize)
+    return ArrayValue(made, address, shape_values, strides, name, space, bounds)
 
 
 def _alignment(value: Value) -> int:

@@ -200,7 +200,7 @@ class _Layout:
         self._offset = offset
         self._forward = {index: self._through(index, sections) for index in blocks}
         self._ends = self._returns(sections)
-        self._leaving: dict[int, bool] = {}
+        self._leaving: dict[int, tuple[bool, Block]] = {}
         """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
         self._successors = self._threaded()
         self._order = list(self._successors)
@@ -262,7 +262,7 @@ class _Layout:
         if taken == other:
             return targets[:1]
         if (taken in self._ends) != (other in self._ends):
-            self._leaving[index] = other in self._ends
+            self._leaving[index] = other in self._ends, self._blocks[other if other in self._ends else taken]
             return (taken if other in self._ends else other,)
         return targets
 
@@ -277,12 +277,14 @@ class _Layout:
         self.places.extend(places)
         successors = self._successors[index]
         if not successors:
-            trap = block.end == "trap"
-            self._append([_TRAP if trap else _EXIT, 0, 0, 0, 0, 0, block.trap if trap else 0, 0], place)
+            trap = [_TRAP, 0, 0, 0, 0, 0, block.trap, 0]
+            self._append(trap if block.end == "trap" else [_EXIT, 0, 0, 0, 0, 0, 0, block.trap], place)
         elif len(successors) == 1:
             if index in self._leaving:
-                guard = 2 * self._offset[block.predicate] + self._leaving[index]
-                self._append([_EXIT, guard, 0, 0, 0, 0, 0, 0], place)
+                negated, end = self._leaving[index]
+                guard = 2 * self._offset[block.predicate] + negated
+                left = (end.span, end.stack, None, None) if end.trap else place
+                self._append([_EXIT, guard, 0, 0, 0, 0, 0, end.trap], left)
             self._jump(successors[0], following, place)
         else:
             self._branch(block, successors, following, place)

@@ -154,7 +154,7 @@ class Builder:
         source.span, source.stack = self.span, self.stack
 
     def finish(self, source: Block, how: str, trap: int = 0) -> None:
-        """`exit` or `trap`."""
+        """`exit` or `trap`; see `Block.trap`."""
         source.end = how
         source.successors = ()
         source.trap = trap

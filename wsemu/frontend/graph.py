@@ -61,8 +61,9 @@ class Block:
     span: int = 0
     stack: tuple[int, ...] = ()
     end: str = "jump"
-    """jump, bra, exit or trap (`trap` is then an index into `Graph.traps`)"""
+    """jump, bra, exit or trap"""
     trap: int = 0
+    """of a trap: its index in `Graph.traps`; of an exit: 1 where an assertion failed or an exception was raised"""
 
 
 @dataclass(slots=True)

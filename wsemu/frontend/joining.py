@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,10 +127,11 @@ def blank(b: Builder, value: Value) -> Value:
         case PatternValue():
             return PatternValue(value.cls, {name: blank(b, item) for name, item in value.fields.items()})
         case ArrayValue():
-            shape, strides = (
-                tuple(constant(x.type, x.literal or 0) for x in part) for part in (value.shape, value.strides)
+            shape, strides, bounds = (
+                tuple(constant(x.type, x.literal or 0) for x in part)
+                for part in (value.shape, value.strides, value.bounds)
             )
-            return replace(value, address=b.constant("b64", 0), shape=shape, strides=strides)
+            return replace(value, address=b.constant("b64", 0), shape=shape, strides=strides, bounds=bounds)
         case RecordValue():
             return replace(value, address=b.constant("b64", 0))
     return value
@@ -162,13 +164,16 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
         case ArrayValue() if all(v.dtype == first.dtype and v.ndim == first.ndim for v in values):
             array: ArrayValue = described(values)
             address = phi(b, block, "b64", sources, [v.address for v in values])
-            shape, strides = parts(lambda v: v.shape), parts(lambda v: v.strides)
-            return replace(array, address=address, shape=shape, strides=strides)
+            shape, strides, bounds = (parts(get) for get in (_shape, _strides, _bounds))
+            return replace(array, address=address, shape=shape, strides=strides, bounds=bounds)
         case RecordValue() if all(v.dtype == first.dtype and v.offset == first.offset for v in values):
             address = phi(b, block, "b64", sources, [v.address for v in values])
             record: RecordValue = described(values)
             return replace(record, address=address)
     raise NoCommonType
+
+
+_shape, _strides, _bounds = (attrgetter(name) for name in ("shape", "strides", "bounds"))
 
 
 def described(values: list[A]) -> A:
@@ -255,9 +260,8 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
                 return PatternValue(v.cls, {name: walk(item, wanted.fields[name]) for name, item in v.fields.items()})
             case ArrayValue(), ArrayValue():
                 address = one("b64", v.address, None)
-                return replace(
-                    described([v, wanted]), address=address, shape=numbers(v.shape), strides=numbers(v.strides)
-                )
+                shape, strides, bounds = numbers(v.shape), numbers(v.strides), numbers(v.bounds)
+                return replace(described([v, wanted]), address=address, shape=shape, strides=strides, bounds=bounds)
             case RecordValue(), RecordValue():
                 return replace(described([v, wanted]), address=one("b64", v.address, None))
         return v
@@ -277,7 +281,7 @@ def leaves(v: Value) -> list[Any]:
         case PatternValue():
             return [leaf for item in v.fields.values() for leaf in leaves(item)]
         case ArrayValue():
-            return [v.address, *v.shape, *v.strides]
+            return [v.address, *v.shape, *v.strides, *v.bounds]
         case RecordValue():
             return [v.address]
     return []

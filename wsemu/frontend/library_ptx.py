@@ -141,9 +141,11 @@ _WIDTHS = ", ".join(map(str, ptx.ACCESS_WIDTHS))
 
 
 def _place(
-    call: Any, function: KernelFunction, ary: Value, offset: Value, qualifier: Value | None, known: dict[str, str]
-) -> tuple[ArrayValue, int, int]:
-    """The array, and address register and constant part of the address, `offset` bytes after its first element."""
+    call: Any, function: KernelFunction, ary: Value, offset: Value, width: int, qualifier: Value | None,
+    known: dict[str, str],
+) -> tuple[ArrayValue, int, int]:  # fmt: skip
+    """The array, and address register and constant part of the address of `width` bytes, `offset` bytes after its first
+    element."""
     name = "" if qualifier is None else getattr(qualifier, "object", None)
     if not isinstance(name, str) or name not in known:
         said = repr(name) if qualifier is None or isinstance(name, str) else describe(qualifier)
@@ -151,9 +153,8 @@ def _place(
         raise call.error(f"`{function.name}` with the qualifier {said}", f"give one of {choices}, as a constant")
     target = array(call, ary, f"`{function.name}`")
     distance = integer(call, offset, f"the offset of `{function.name}`", int64)
-    if distance.literal is not None:
-        return target, target.address, int(distance.literal)
-    return target, call.b.emit("add.b64", target.address, register(call.b, distance)), 0
+    address, immediate = call.arrays.byte_address(call.b, target, distance, width)
+    return target, address, immediate
 
 
 @means(_LOAD_BYTES)
@@ -161,7 +162,7 @@ def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Va
     size = known_integer(call, width, f"the width of `{_LOAD_BYTES.name}`")
     if size not in ptx.ACCESS_WIDTHS:
         raise call.error(f"`{_LOAD_BYTES.name}` of {size} bytes", f"one access moves {_WIDTHS} bytes")
-    source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, qualifier, ptx.LOAD_QUALIFIERS)
+    source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, size, qualifier, ptx.LOAD_QUALIFIERS)
     length = size // 4
     registers = call.b.effect(
         _access("ld", length), (address,), results=(uint32.register,) * length, immediate=immediate,
@@ -174,7 +175,8 @@ def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Va
 def store_bytes(call: Any, ary: Value, offset: Value, words: Value, qualifier: Value | None) -> Value:
     if not isinstance(words, TupleValue) or len(words.items) * 4 not in ptx.ACCESS_WIDTHS:
         raise call.error(f"`{_STORE_BYTES.name}` stores {describe(words)}", "give a tuple of 1, 2 or 4 words")
-    target, address, immediate = _place(call, _STORE_BYTES, ary, offset, qualifier, ptx.STORE_QUALIFIERS)
+    width = 4 * len(words.items)
+    target, address, immediate = _place(call, _STORE_BYTES, ary, offset, width, qualifier, ptx.STORE_QUALIFIERS)
     if not target.writable:
         raise call.error(
             f"`{_STORE_BYTES.name}` on the constant array `{target.name}`", "pass the array as an argument"

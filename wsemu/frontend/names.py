@@ -166,7 +166,8 @@ class Names:
             self.b.graph.constant_arrays[register] = ConstantArray(0, name, data)
             shape = tuple(Scalar(int64, None, extent) for extent in data.shape)
             strides = arrays.row_major(self.b, shape, data.dtype.itemsize)
-            found = ArrayValue(data.dtype, register, shape, strides, name, "constant", False)
+            bounds = Scalar(int64, register), Scalar(int64, None, data.nbytes)
+            found = ArrayValue(data.dtype, register, shape, strides, name, "constant", bounds, False)
             self.constant_arrays[id(array)] = found
         return found
 

@@ -168,13 +168,13 @@ class Statements:
             return
         start, env = self.b.block, self.env
         failed = self.b.open()
-        self.b.finish(failed, "exit")
+        self.b.finish(failed, "exit", trap=1)
         after = self.b.open()
         self.b.branch(start, register(self.b, condition), after, failed)
         self.env = dict(env)
 
     def do_Raise(self: Walker, node: ast.stmt) -> None:
-        self.b.finish(self.b.block, "exit")
+        self.b.finish(self.b.block, "exit", trap=1)
         self.reachable = False
 
     def do_FunctionDef(self: Walker, node: ast.FunctionDef) -> None:

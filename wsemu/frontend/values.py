@@ -93,7 +93,8 @@ class ArrayValue(Value):
     """A view: element (i, j, ...) lies at `address + i * strides[0] + j * strides[1] + ...` bytes.
 
     `space` is global, shared, local or constant; `name` the source name, for messages.  `writable` is False for
-    constants.
+    constants.  `bounds` are those of the memory that it is a view of, the array that was declared or passed: the
+    address of its first byte, and how many there are.
     """
 
     dtype: np.dtype[Any]
@@ -102,6 +103,7 @@ class ArrayValue(Value):
     strides: tuple[Scalar, ...]
     name: str
     space: str
+    bounds: tuple[Scalar, ...]
     writable: bool = True
 
     @property
