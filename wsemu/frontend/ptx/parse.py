@@ -1,0 +1,533 @@
+"""PTX text to a tree, by recursive descent; grammar as in the PTX ISA, chapters 4, 5, 6 and 11.
+
+Whatever has no meaning for a run is passed over: `.section`, `.pragma`, unknown directives.  What an instruction's name
+and operands mean is not looked at here.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+from wsemu.frontend.ptx.source import Source
+from wsemu.frontend.ptx.syntax import (
+    Address,
+    Block,
+    Both,
+    File,
+    Function,
+    Instruction,
+    Label,
+    Location,
+    Name,
+    Not,
+    Number,
+    Operand,
+    Sink,
+    Statement,
+    Symbol,
+    Targets,
+    Variable,
+    Vector,
+)
+from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.errors import KernelError
+
+SPACES = {".reg": "reg", ".param": "param", ".shared": "shared", ".global": "global", ".const": "const"}
+SPACES |= {".local": "local", ".sreg": "sreg", ".tex": "tex"}
+LINKAGE = frozenset({".extern", ".visible", ".weak", ".common"})
+VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+TYPES = frozenset(
+    ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
+    ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
+)
+_CLOSING = {"(": ")", "{": "}"}
+
+
+def parse_file(text: str, path: str) -> File:
+    """The tree of a PTX file; KernelError says what is wrong, with its place."""
+    return _Parser(Source(text, path)).file()
+
+
+class _Parser:
+    """The tokens and how far they were read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kinds, self.texts, self.starts = tokens(source)
+        self.i = 0
+
+    # -- tokens -------------------------------------------------------------------------------------------------------
+    def fail(self, wanted: str, remedy: str = "") -> NoReturn:
+        """The token at hand is not what belongs there."""
+        raise self.unexpected(wanted, remedy)
+
+    def unexpected(self, wanted: str, remedy: str = "") -> KernelError:
+        at = self.starts[self.i]
+        if self.kinds[self.i] == END:
+            return self.source.error(at, f"the text ends where {wanted} belongs", remedy or "is the file cut off?", at)
+        found = self.texts[self.i]
+        if (
+            self.i
+            and wanted == "`;`"
+            and self.source.position(at)[0] > self.source.position(self.starts[self.i - 1])[0]
+        ):
+            end = self.starts[self.i - 1] + len(self.texts[self.i - 1])  # missing at the end of the line before
+            return self.source.error(end, "`;` is missing", remedy or "end the statement with `;`", end + 1)
+        return self.source.error(at, f"found `{found}` where {wanted} belongs", remedy, at + len(found))
+
+    def take(self, text: str) -> None:
+        """Pass over this token."""
+        if self.texts[self.i] != text:
+            self.fail(f"`{text}`")
+        self.i += 1
+
+    def accept(self, text: str) -> bool:
+        """Pass over this token if it is there."""
+        if self.texts[self.i] != text:
+            return False
+        self.i += 1
+        return True
+
+    def word(self, kind: str, wanted: str) -> str:
+        """The text of a token of this kind."""
+        if self.kinds[self.i] != kind:
+            self.fail(wanted)
+        self.i += 1
+        return self.texts[self.i - 1]
+
+    def integer(self, wanted: str) -> int:
+        """An integer literal."""
+        at = self.i
+        number = self.number(wanted)
+        if number.is_float_bits:
+            self.i = at
+            self.fail(wanted)
+        return number.value
+
+    def number(self, wanted: str = "a number") -> Number:
+        """A literal with its sign."""
+        at = self.starts[self.i]
+        if self.texts[self.i] in ("-", "~", "+", "!"):
+            sign = self.texts[self.i]
+            self.i += 1
+            inner = self.number(wanted)
+            if inner.is_float_bits:
+                flip = 1 << inner.is_float_bits - 1 if sign == "-" else 0
+                return Number(inner.value ^ flip, inner.is_float_bits, at)
+            value = {"-": -inner.value, "~": ~inner.value, "+": inner.value, "!": int(not inner.value)}[sign]
+            return Number(value, 0, at)
+        value, bits = literal(self.word(NUMBER, wanted))
+        return Number(value, bits, at)
+
+    def listed(self, item: Callable[[], None], close: str) -> None:
+        """Items with commas between them, up to `close`."""
+        if self.accept(close):
+            return
+        while True:
+            item()
+            if self.accept(close):
+                return
+            if not self.accept(","):
+                self.fail(f"`,` or `{close}`")
+
+    # -- the file -----------------------------------------------------------------------------------------------------
+    def file(self) -> File:
+        """Header, then variables and functions."""
+        version, target, size = self._header()
+        file = File(self.source.path, self.source.text, version, target, size)
+        while self.kinds[self.i] != END:
+            self._top(file)
+        return file
+
+    def _header(self) -> tuple[str, str, int]:
+        if self.texts[self.i] != ".version":
+            self.fail("`.version`", "PTX starts with `.version`, `.target` and `.address_size`")
+        self.i += 1
+        version = self.word(NUMBER, "a version such as 8.4")
+        self.take(".target")
+        target = self.word(NAME, "an architecture such as sm_90")
+        while self.accept(","):
+            self.word(NAME, "a target")
+        size = 32
+        if self.accept(".address_size"):
+            size = self.integer("32 or 64")
+        return version, target, size
+
+    def _top(self, file: File) -> None:
+        """One declaration, or what is passed over."""
+        start = self.i
+        text = self.texts[start]
+        linkage = ""
+        while self.texts[self.i] in LINKAGE:
+            linkage = self.texts[self.i][1:]
+            self.i += 1
+        text = self.texts[self.i]
+        if text in (".entry", ".func"):
+            function = self._function(linkage)
+            known = file.functions.get(function.name)
+            if known is not None and known.body is not None and function.body is not None:
+                raise self.source.error(
+                    function.at, f"`{function.name}` is defined twice", "remove one of the definitions"
+                )
+            if known is None or known.body is None:
+                file.functions[function.name] = function
+        elif text in SPACES:
+            for variable in self._variables(linkage):
+                known_variable = file.variables.get(variable.name)
+                if known_variable is None or known_variable.linkage == "extern":
+                    file.variables[variable.name] = variable
+        elif text == ".file":
+            self.i += 1
+            number = self.integer("the number of a file")
+            file.sources[number] = self.word(STRING, "a file name in quotes")[1:-1]
+            while self.accept(","):
+                self.integer("a time stamp or size")
+        elif self.kinds[self.i] == DIRECTIVE and self.i == start:
+            self._skip()
+        else:
+            self.fail("a function or variable", "outside functions there are only declarations")
+
+    def _skip(self) -> None:
+        """Pass over a directive that means nothing here: to its `;`, its `}` or the end of its line."""
+        line = self.source.position(self.starts[self.i])[0]
+        section = self.texts[self.i] == ".section"
+        while self.kinds[self.i] != END:
+            if self.texts[self.i] == "{":
+                self._skip_braces()
+                return
+            if self.accept(";"):
+                return
+            self.i += 1
+            if not section and self.source.position(self.starts[self.i])[0] > line and self.texts[self.i] != "{":
+                return
+
+    def _skip_braces(self) -> None:
+        start = self.i
+        depth = 0
+        while self.kinds[self.i] != END:
+            depth += (self.texts[self.i] == "{") - (self.texts[self.i] == "}")
+            self.i += 1
+            if depth == 0:
+                return
+        self.i, end = start, self.i
+        raise self.source.error(
+            self.starts[start], "this `{` is never closed", "is the file cut off?", self.starts[end]
+        )
+
+    # -- variables ----------------------------------------------------------------------------------------------------
+    def _variables(self, linkage: str = "") -> list[Variable]:
+        """`.shared .align 4 .b8 a[64], b[64];`"""
+        made = self._declared(linkage)
+        if not self.accept(";"):
+            self.fail("`;`")
+        return made
+
+    def _declared(self, linkage: str = "", *, single: bool = False) -> list[Variable]:
+        """Variables of one space and type, without the `;`."""
+        space = SPACES[self.texts[self.i]]
+        self.i += 1
+        alignment, vector, type_ = 0, 1, ""
+        while self.kinds[self.i] == DIRECTIVE:
+            text = self.texts[self.i]
+            self.i += 1
+            if text == ".align":
+                alignment = self.integer("an alignment in bytes")
+            elif text in VECTORS:
+                vector = VECTORS[text]
+            elif text in TYPES:
+                type_ = text[1:]
+            elif text == ".attribute":
+                self.take("(")
+                while not self.accept(")"):
+                    if self.kinds[self.i] == END:
+                        self.fail("`)`")
+                    self.i += 1
+            elif text not in (".ptr", ".global", ".shared", ".const", ".local", ".param", ".noftz"):
+                self.i -= 1
+                self.fail("a type", "a type is .b8 to .b64, .u8 to .u64, .s8 to .s64, .f16, .f32, .f64 or .pred")
+        if not type_:
+            self.fail("a type such as .b32")
+        made = [self._variable(space, type_, vector, alignment, linkage)]
+        while not single and self.accept(","):
+            made.append(self._variable(space, type_, vector, alignment, linkage))
+        return made
+
+    def _variable(self, space: str, type_: str, vector: int, alignment: int, linkage: str) -> Variable:
+        at = self.starts[self.i]
+        name = self.word(NAME, "a name")
+        count = 0
+        if self.accept("<"):
+            count = self.integer("how many registers")
+            self.take(">")
+        shape: list[int] = []
+        while self.accept("["):
+            shape.append(0 if self.texts[self.i] == "]" else self.integer("an extent or `]`"))
+            self.take("]")
+        initial: list[Number | Symbol] = []
+        if self.accept("="):
+            self._initial(initial, tuple(shape))
+        return Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
+
+    def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...]) -> None:
+        """An initializer; inner lists that are short are filled up with zeros."""
+        if self.accept("{"):
+            before = len(into)
+            at = self.starts[self.i]
+            self.listed(lambda: self._initial(into, shape[1:]), "}")
+            extent = 1
+            for n in shape:
+                extent *= n
+            if shape and all(shape) and len(into) - before < extent and len(shape) > 0:
+                into.extend([Number(0, 0, at)] * (extent - (len(into) - before)))
+            return
+        into.append(self._initial_value())
+
+    def _initial_value(self) -> Number | Symbol:
+        at = self.starts[self.i]
+        if self.kinds[self.i] == NAME:
+            name = self.texts[self.i]
+            self.i += 1
+            if name == "generic" and self.accept("("):
+                name = self.word(NAME, "a name")
+                self.take(")")
+            return Symbol(name, self._offset(), at)
+        number = self.number("a number, a name or `{`")
+        if number.is_float_bits:
+            return number
+        return Number(number.value + self._offset(), 0, at)
+
+    def _offset(self) -> int:
+        """`+ 4`, `-8`, `+-256`, or nothing, as often as it comes."""
+        total = 0
+        while self.texts[self.i] in ("+", "-"):
+            sign = -1 if self.texts[self.i] == "-" else 1
+            self.i += 1
+            total += sign * self.integer("a number of bytes")
+        return total
+
+    # -- functions ----------------------------------------------------------------------------------------------------
+    def _function(self, linkage: str) -> Function:
+        is_entry = self.texts[self.i] == ".entry"
+        self.i += 1
+        results: list[Variable] = []
+        directives: dict[str, tuple[int, ...]] = {}
+        if not is_entry and self.texts[self.i] == "(":
+            results = self._parameters()
+        if self.accept(".noreturn"):
+            directives["noreturn"] = ()
+        at = self.starts[self.i]
+        name = self.word(NAME, "the name of a function")
+        parameters = self._parameters() if self.texts[self.i] == "(" else []
+        while self.kinds[self.i] == DIRECTIVE:
+            self._performance(directives)
+        body = None
+        if self.texts[self.i] == "{":
+            body = self.block()
+        elif not self.accept(";"):
+            self.fail("`{` or `;`")
+        return Function(name, is_entry, tuple(results), tuple(parameters), body, directives, linkage, at)
+
+    def _performance(self, directives: dict[str, tuple[int, ...]]) -> None:
+        """`.maxntid 256, 1, 1`, `.pragma "...";` and the like (11.4)."""
+        name = self.texts[self.i][1:]
+        self.i += 1
+        values = []
+        while self.kinds[self.i] in (NUMBER, STRING):
+            if self.kinds[self.i] == NUMBER:
+                values.append(self.integer("a number"))
+            else:
+                self.i += 1
+            if not self.accept(","):
+                break
+        if name == "pragma":
+            self.accept(";")
+        directives[name] = tuple(values)
+
+    def _parameters(self) -> list[Variable]:
+        """`(.param .u64 a, .param .align 8 .b8 b[24])`"""
+        self.take("(")
+        made: list[Variable] = []
+
+        def one() -> None:
+            if self.texts[self.i] not in (".param", ".reg"):
+                self.fail("`.param`")
+            made.extend(self._declared(single=True))
+
+        self.listed(one, ")")
+        return made
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+    def block(self) -> Block:
+        """`{ ... }`"""
+        opened = self.i
+        at = self.starts[opened]
+        self.take("{")
+        statements: list[Statement] = []
+        append = statements.append
+        kinds, texts = self.kinds, self.texts
+        while True:
+            kind, text = kinds[self.i], texts[self.i]
+            if kind == NAME:
+                append(self._labelled() if texts[self.i + 1] == ":" else self._instruction(None, False))
+            elif text == "}":
+                self.i += 1
+                return Block(tuple(statements), at)
+            elif text == "@":
+                append(self._guarded())
+            elif text in SPACES:
+                statements.extend(self._variables())
+            elif text == ".loc":
+                append(self._location())
+            elif text == "{":
+                append(self.block())
+            elif kind == DIRECTIVE:
+                self._skip()
+            elif kind == END:
+                raise self.source.error(at, "this `{` is never closed", "is the file cut off?", at + 1)
+            elif text == ";":
+                self.i += 1
+            else:
+                self.fail("an instruction")
+
+    def _labelled(self) -> Statement:
+        at = self.starts[self.i]
+        name = self.texts[self.i]
+        self.i += 2
+        if self.texts[self.i] == ".branchtargets":
+            self.i += 1
+            labels = [self.word(NAME, "a label")]
+            while self.accept(","):
+                labels.append(self.word(NAME, "a label"))
+            self.take(";")
+            return Targets(name, tuple(labels), at)
+        if self.texts[self.i] in (".callprototype", ".calltargets"):
+            while not self.accept(";"):
+                if self.kinds[self.i] == END:
+                    self.fail("`;`")
+                self.i += 1
+            return Targets(name, (), at)
+        return Label(name, at)
+
+    def _location(self) -> Location:
+        """`.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`"""
+        at = self.starts[self.i]
+        self.i += 1
+        file, line, column = (self.integer(what) for what in ("the number of a file", "a line", "a column"))
+        inlined_at = None
+        while self.accept(","):
+            what = self.word(NAME, "`function_name` or `inlined_at`")
+            if what == "function_name":
+                self.word(NAME, "a label")
+                self._offset()
+            elif what == "inlined_at":
+                inlined_at = (self.integer("the number of a file"), self.integer("a line"), self.integer("a column"))
+            else:
+                self.i -= 1
+                self.fail("`function_name` or `inlined_at`")
+        return Location(file, line, column, inlined_at, at)
+
+    def _guarded(self) -> Instruction:
+        at = self.starts[self.i]
+        self.i += 1
+        negated = self.accept("!")
+        guard = Name(self.word(NAME, "a predicate register"), self.starts[self.i - 1])
+        if self.kinds[self.i] != NAME:
+            self.fail("an instruction")
+        return self._instruction(guard, negated, at)
+
+    def _instruction(self, guard: Name | None, negated: bool, at: int = -1) -> Instruction:
+        i = self.i
+        opcode, *modifiers = self.texts[i].split(".")
+        start = self.starts[i]
+        self.i = i + 1
+        texts = self.texts
+        if texts[self.i] == ";":
+            operands: list[Operand] = []
+        else:
+            operands = [self._operand()]
+            while texts[self.i] == ",":
+                self.i += 1
+                operands.append(self._operand())
+            if texts[self.i] != ";":
+                self.fail("`;`")
+        self.i += 1
+        return Instruction(opcode, tuple(modifiers), tuple(operands), guard, negated, start if at < 0 else at)
+
+    # -- operands -----------------------------------------------------------------------------------------------------
+    def _operand(self) -> Operand:
+        i = self.i
+        kind, text, at = self.kinds[i], self.texts[i], self.starts[i]
+        operand: Operand
+        if kind == NAME:
+            self.i = i + 1
+            operand = Sink(at) if text == "_" else Name(text, at)
+            following = self.texts[i + 1]
+            if following in ("+", "-") and isinstance(operand, Name):
+                return Address(operand, self._offset(), at)
+        elif text == "[":
+            return self._address()
+        elif text in _CLOSING:
+            self.i = i + 1
+            items: list[Operand] = []
+            self.listed(lambda: items.append(self._operand()), _CLOSING[text])
+            return Vector(tuple(items), at)
+        elif text == "!" and self.kinds[i + 1] == NAME:
+            self.i = i + 2
+            return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
+        elif kind == NUMBER or text in ("-", "~", "+"):
+            number = self.number()
+            if self.texts[self.i] in ("+", "-") and not number.is_float_bits:
+                number = Number(number.value + self._offset(), 0, at)
+            return number
+        else:
+            raise self.unexpected("an operand")
+        if self.texts[self.i] == "|":
+            self.i += 1
+            return Both(operand, self._operand(), at)
+        return operand
+
+    def _address(self) -> Operand:
+        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list."""
+        i = self.i
+        at = self.starts[i]
+        self.i = i + 1
+        base: Name | Number
+        if self.kinds[i + 1] == NAME:
+            base = Name(self.texts[i + 1], self.starts[i + 1])
+            self.i = i + 2
+        else:
+            base = self.number("a register, a variable or a number")
+        address = Address(base, self._offset() if self.texts[self.i] != "]" else 0, at)
+        if self.texts[self.i] == ",":
+            items: list[Operand] = [address]
+            while self.accept(","):
+                items.append(self._operand())
+            self.take("]")
+            return Vector(tuple(items), at)
+        if self.texts[self.i] != "]":
+            self.fail("`]`")
+        self.i += 1
+        return address
+
+
+def literal(text: str) -> tuple[int, Literal[0, 32, 64]]:
+    """Value, or bits, of a number as it is written (4.5)."""
+    prefix = text[:2].lower()
+    if prefix == "0f":
+        return int(text[2:], 16), 32
+    if prefix == "0d" and len(text) == 18:
+        return int(text[2:], 16), 64
+    if prefix == "0x":
+        return int(text[2:].rstrip("U"), 16), 0
+    if prefix == "0b":
+        return int(text[2:].rstrip("U"), 2), 0
+    if "." in text or "e" in text or "E" in text:
+        return int.from_bytes(struct.pack("<d", float(text)), "little"), 64
+    digits = text.rstrip("U")
+    octal = len(digits) > 1 and digits[0] == "0" and not set(digits) & set("89")
+    return int(digits, 8 if octal else 10), 0
