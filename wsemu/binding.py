@@ -4,12 +4,14 @@ value."""
 from __future__ import annotations
 
 import ctypes
+import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.bytecode import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, Program
+from wsemu.bytecode import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE, Program
 from wsemu.places import BoundArray
 
 if TYPE_CHECKING:
@@ -55,6 +57,15 @@ class Memory:
         return self._place[n]
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An argument that is passed as bytes: a number, or a structure by value."""
+
+    data: bytes
+    arrays: tuple[tuple[int, tuple[int, ...], npt.NDArray[Any]], ...] = ()
+    """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
+
+
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
     """The part of nested tuples and pattern objects that `path` leads to."""
     for step in path:
@@ -70,11 +81,19 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
             key = (p.argument, p.component)
             if key not in wanted:
                 wanted[key] = np.asarray(component(arguments[p.argument], p.component))
+    for argument, value in enumerate(arguments):
+        if isinstance(value, Packed):
+            wanted.update(((argument, path), array) for _, path, array in value.arrays)
     arrays = [*wanted.values(), *(c.array for c in program.constant_arrays)]
     memory = Memory(arrays, len(program.constant_arrays))
     numbers = {key: n for n, key in enumerate(wanted)}
     rows: Rows = {}
     for row, type_, argument, path, part, axis in program.parameters:
+        if part == "bytes":
+            packed = arguments[argument]
+            places = {path: memory.place(numbers[argument, path]) for _, path, _ in packed.arrays}
+            rows[row] = (type_, _unpacked(packed, places, type_, axis))
+            continue
         if part == "value":
             rows[row] = (type_, _scalar(component(arguments[argument], path), axis))
             continue
@@ -122,6 +141,19 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
                 return None
             found.add(named[name])
     return frozenset(found)
+
+
+def _unpacked(packed: Packed, places: dict[tuple[int, ...], tuple[int, int]], type_: str, at: int) -> int | float:
+    """What stands at a byte of an argument, once its arrays have their (segment, offset)."""
+    data = bytearray(packed.data)
+    for place, path, _ in packed.arrays:
+        segment, offset = places[path]
+        data[place : place + 8] = ((segment << SEGMENT_SHIFT) + offset).to_bytes(8, "little")
+    found = bytes(data[at : at + SIZE[type_]])
+    if type_ in ("f32", "f64"):
+        value: float = struct.unpack("<f" if type_ == "f32" else "<d", found)[0]
+        return value
+    return int.from_bytes(found, "little")
 
 
 def _scalar(value: Any, axis: int) -> int | float | bool:
