@@ -137,6 +137,12 @@ for _b in ("b32", "b64"):
         group=_INTEGER,
     )
     _define(f"brev.{_b}", ({},), _b, _b, "bits in reverse order", group=_INTEGER)
+_define(
+    "prmt.b32", ({},), "b32", "b32 b32 b32",
+    "byte k is byte (nibble k of c, low 3 bits) of the 8 bytes of a and b, or copies of its sign where the nibble's "
+    "high bit is set",
+    group=_INTEGER,
+)  # fmt: skip
 _define("setp.eq.{b} setp.ne.{b}", _B, "p", "{b} {b}", "compare bits", group=_PREDICATE)
 _define("setp.lt.{t} setp.le.{t} setp.gt.{t} setp.ge.{t}", _I, "p", "{b} {b}", "compare integers", group=_PREDICATE)
 for _to in (8, 16, 32, 64):
@@ -165,6 +171,12 @@ _define("add.{f} sub.{f} mul.{f} div.{f}", _F, "{f}", "{f} {f}", "a {op} b, corr
 _define("fma.{f}", _F, "{f}", "{f} {f} {f}", "a * b + c with one rounding", group=_FLOAT)
 _define("neg.{f} abs.{f}", _F, "{f}", "{f}", "sign flipped, cleared", group=_FLOAT)
 _define("sqrt.{f} rcp.{f}", _F, "{f}", "{f}", "square root, 1 / a, correctly rounded", group="special")
+DIRECTIONS = {"rz": "toward zero", "rm": "down", "rp": "up"}
+for _r, _text in DIRECTIONS.items():
+    _define(f"fma.{_r}.{{f}}", _F, "{f}", "{f} {f} {f}", f"a * b + c with one rounding, {_text}", group=_FLOAT)
+    _define(f"div.{_r}.{{f}}", _F, "{f}", "{f} {f}", f"a / b, rounded {_text}", group=_FLOAT)
+    _define(f"sqrt.{_r}.{{f}}", _F, "{f}", "{f}", f"square root, rounded {_text}", group="special")
+_define("ftz.f32", ({},), "f32", "f32", "a; zero of its sign where a is subnormal", group="f32")
 _define(
     "min.{f} max.{f}", _F, "{f}", "{f} {f}", "the number, where one operand is not a number; -0 below +0", group=_FLOAT
 )
@@ -272,6 +284,8 @@ _define(
     "warp",
 )
 _define("vote.ballot", ({},), "b32", "p b32 b32", "mask of the member lanes whose a is true (b unused)", "warp", "warp")
+for _t in ("add.b32", "and.b32", "or.b32", "xor.b32", "min.s32", "max.s32", "min.u32", "max.u32"):
+    _define(f"redux.{_t}", ({},), "b32", "b32 b32 b32", "a of all member lanes combined (b unused)", "warp", "warp")
 _define("activemask", ({},), "b32", "", "mask of the lanes that execute this", "warp", "warp")
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
 N_WARP = len(OPERATIONS)
@@ -367,7 +381,8 @@ class Parameter(NamedTuple):
     """A row filled from an argument: its value, its address, or one of its extents or strides.
 
     `part` is `value`, `address`, `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
-    tuples and pattern objects: positions and names of fields.
+    tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
+    `bytes` and `axis` the byte at which the row's value starts.
     """
 
     row: int

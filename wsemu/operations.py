@@ -21,6 +21,7 @@ from wsemu.bytecode import (
     ADDRESS_WRAPPED,
     ATOMICS,
     BINARY_FUNCTIONS,
+    DIRECTIONS,
     INDEX_BIAS,
     LANES,
     OPCODE,
@@ -31,6 +32,7 @@ from wsemu.bytecode import (
     UNARY_FUNCTIONS,
     memory_shape,
 )
+from wsemu.directed_rounding import directed
 
 Builder = Any
 Value = Any
@@ -226,6 +228,18 @@ def insert_field(b: Builder, x: Value, into: Value, position: Value, length: Val
     return b.or_(b.and_(into, b.not_(mask)), b.and_(shift_left(b, x, position), mask))
 
 
+def permute_bytes(b: Builder, x: Value, y: Value, selector: Value) -> Value:
+    both = b.or_(resize(b, x, I64, False), b.shl(resize(b, y, I64, False), constant(like(x.type, I64), 32)))
+    result = same(x, 0)
+    for k in range(4):
+        nibble = b.lshr(selector, same(x, 4 * k))
+        place = resize(b, b.shl(b.and_(nibble, same(x, 7)), same(x, 3)), I64, False)
+        byte = resize(b, b.lshr(both, place), I8, False)
+        filled = b.select(choose_bit(b, nibble, same(x, 8)), b.ashr(byte, same(byte, 7)), byte)
+        result = b.or_(result, b.shl(resize(b, filled, I32, False), same(x, 8 * k)))
+    return result
+
+
 def index_address(signed: bool) -> Body:
     """The address of an index that may lie outside; the usual case is `alu`'s own (`_index_case`)."""
 
@@ -260,6 +274,31 @@ def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 def unary_intrinsic(name: str) -> Body:
     return lambda b, x: llvm(b, name, x.type, x)
+
+
+CANONICAL_NAN = 0x7FFFFFFF
+"""what arithmetic on f32 gives for a nan (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
+
+
+def canonical(body: Body) -> Body:
+    """`body`, of which an f32 nan is the one nan that the hardware makes; f64 keeps the CPU's payloads."""
+
+    def result(b: Builder, *operands: Value) -> Value:
+        r = body(b, *operands)
+        if element(r.type) != F32:
+            return r
+        # compared as integers: to LLVM one nan is as good as another, and it may drop a choice between two
+        u = b.bitcast(r, like(r.type, I32))
+        nan = b.icmp_signed(">", b.and_(u, same(u, CANONICAL_NAN)), same(u, 0x7F800000))
+        return b.bitcast(b.select(nan, same(u, CANONICAL_NAN), u), r.type)
+
+    return result
+
+
+def flush_subnormal(b: Builder, x: Value) -> Value:
+    u = b.bitcast(x, like(x.type, I32))
+    tiny = b.icmp_unsigned("==", b.and_(u, same(u, 0x7F800000)), same(u, 0))
+    return b.bitcast(b.select(tiny, b.and_(u, same(u, -0x80000000)), u), x.type)
 
 
 def number_min_max(relation: str) -> Body:
@@ -450,22 +489,25 @@ def _signed_bodies(s: str, n: int) -> None:
 
 def _float_bodies(f: str) -> None:
     for name in ("add", "sub", "mul", "div"):
-        BODIES[f"{name}.{f}"] = _method(f"f{name}")
-    BODIES[f"fma.{f}"] = fused
+        BODIES[f"{name}.{f}"] = canonical(_method(f"f{name}"))
+    for what, intrinsic_name in (("fma", "fma"), ("div", "fdiv"), ("sqrt", "sqrt")):
+        for direction in DIRECTIONS:
+            BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction))
+    BODIES[f"fma.{f}"] = canonical(fused)
     BODIES[f"neg.{f}"] = lambda b, x: b.fneg(x)
     BODIES[f"abs.{f}"] = unary_intrinsic("llvm.fabs")
-    BODIES[f"sqrt.{f}"] = unary_intrinsic("llvm.sqrt")
-    BODIES[f"rcp.{f}"] = lambda b, x: b.fdiv(same(x, 1.0), x)
-    BODIES[f"min.{f}"], BODIES[f"max.{f}"] = number_min_max("<"), number_min_max(">")
+    BODIES[f"sqrt.{f}"] = canonical(unary_intrinsic("llvm.sqrt"))
+    BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x))
+    BODIES[f"min.{f}"], BODIES[f"max.{f}"] = canonical(number_min_max("<")), canonical(number_min_max(">"))
     BODIES[f"copysign.{f}"] = lambda b, x, y: llvm(b, "llvm.copysign", x.type, x, y)
-    BODIES[f"floordiv.{f}"] = lambda b, x, y: _python_divmod(b, x, y)[0]
-    BODIES[f"floormod.{f}"] = lambda b, x, y: _python_divmod(b, x, y)[1]
+    BODIES[f"floordiv.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[0])
+    BODIES[f"floormod.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[1])
     BODIES[f"selp.{f}"] = lambda b, x, y, p: b.select(p, x, y)
     for relation, sign in RELATIONS.items():
         BODIES[f"setp.{relation}.{f}"] = lambda b, x, y, r=sign: b.fcmp_ordered(r, x, y)
         BODIES[f"setp.{relation}u.{f}"] = lambda b, x, y, r=sign: b.fcmp_unordered(r, x, y)
     for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS):
-        BODIES[f"{name}.{f}"] = library(name)
+        BODIES[f"{name}.{f}"] = canonical(library(name))
     for r, rounding in INTRINSIC_ROUNDING.items():
         BODIES[f"cvt.{r}.{f}.{f}"] = unary_intrinsic(rounding)
     PER_LANE.update(f"{name}.{f}" for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "floordiv", "floormod"))
@@ -474,6 +516,8 @@ def _float_bodies(f: str) -> None:
 _integer_bodies()
 _float_bodies("f32")
 _float_bodies("f64")
+BODIES["ftz.f32"] = flush_subnormal
+BODIES["prmt.b32"] = permute_bytes
 BODIES.update(
     {
         "mov.pred": lambda b, x: x,

@@ -204,7 +204,7 @@ class Decoder:
 
     def _warp(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         guard = guards[0] if guards else 0
-        count = {"shfl": 2, "match": 1, "vote": 1}.get(name.split(".")[0], 0)
+        count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1}.get(name.split(".")[0], 0)
         values = tuple(fields[3 : 3 + count])
         if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
