@@ -27,9 +27,9 @@ class Memory:
     """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
     it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
 
-    def __init__(self, arrays: Sequence[npt.NDArray[Any]], constants: int = 0) -> None:
-        """`constants` of the arrays, the last ones, are not arguments: nothing is stored to them."""
-        self._writable = [a.flags.writeable and n < len(arrays) - constants for n, a in enumerate(arrays)]
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], constant: frozenset[int] = frozenset()) -> None:
+        """`constant` are the numbers of the arrays to which nothing is stored, whatever NumPy says of them."""
+        self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
         self._place: dict[int, tuple[int, int]] = {}
         bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
@@ -49,7 +49,11 @@ class Memory:
             first = arrays[n].__array_interface__["data"][0]
             self._place[n] = (segment, first - low)
         size = high - low if any(arrays[n].size for n in group) else 0
-        data = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(low)) if size else np.zeros(0, np.uint8)
+        data = np.zeros(0, np.uint8)
+        if size:
+            memory = (ctypes.c_uint8 * size).from_address(low)
+            memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
+            data = np.ctypeslib.as_array(memory)
         self.segments.append((data, any(self._writable[n] for n in group)))
 
     def place(self, n: int) -> tuple[int, int]:
@@ -84,8 +88,9 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     for argument, value in enumerate(arguments):
         if isinstance(value, Packed):
             wanted.update(((argument, path), array) for _, path, array in value.arrays)
-    arrays = [*wanted.values(), *(c.array for c in program.constant_arrays)]
-    memory = Memory(arrays, len(program.constant_arrays))
+    arrays = [*wanted.values(), *(c.array.copy() if c.writable else c.array for c in program.constant_arrays)]
+    constants = enumerate(program.constant_arrays, len(wanted))
+    memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))
     numbers = {key: n for n, key in enumerate(wanted)}
     rows: Rows = {}
     for row, type_, argument, path, part, axis in program.parameters:

@@ -394,11 +394,15 @@ class Parameter(NamedTuple):
 
 
 class ConstantArray(NamedTuple):
-    """A global NumPy array used by the kernel: read-only, `row` gets its address."""
+    """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
+
+    It is read-only, or `writable`: then each launch starts with a copy.
+    """
 
     row: int
     name: str
     array: npt.NDArray[np.generic]
+    writable: bool = False
 
 
 class SharedArray(NamedTuple):

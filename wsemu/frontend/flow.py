@@ -209,6 +209,11 @@ class Liveness:
                         entry[index] = before
                         changed = True
 
+    def before(self, index: int) -> list[Register]:
+        """The registers that are needed where block `index` begins, in the order of their numbers."""
+        bits = self._exposed[index] | (self.out[index] & ~self._defined[index])
+        return sorted(self._registers[n] for n in range(bits.bit_length()) if bits >> n & 1)
+
     def ranges(self) -> Ranges:
         """The live ranges of all registers that are not fixed."""
         result: Ranges = {}

@@ -7,18 +7,22 @@ only its last operation, which writes the destination, and what has an effect ca
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from wsemu.bytecode import OPERATIONS, SIZE
 from wsemu.errors import KernelError
 from wsemu.frontend.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.graph import Instruction as GraphInstruction
+from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink
 
 if TYPE_CHECKING:
-    from wsemu.frontend.ptx.source import Source
+    from wsemu.bytecode import Span
+    from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.syntax import Function, Targets
 
 REGISTER_TYPES = {
     "pred": "p",
@@ -41,33 +45,79 @@ class Place(Protocol):
     def address(self, e: Emitter) -> Register:
         """A b64 register with its address, as `mov` gives it: the offset in the window for shared memory."""
 
+    def direct(self, e: Emitter) -> tuple[Register, int]:
+        """Register and constant offset for an access that names the variable."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function that is being inlined; the entry itself is the outermost."""
+
+    function: Function
+    after: Block | None
+    """where `ret` goes; None in the entry, where it ends the thread"""
+    stack: tuple[int, ...] = ()
+    """spans of the calls that led here"""
+    labels: list[dict[str, Block]] = field(default_factory=list)
+    """of the blocks that are open, the innermost last"""
+    tables: dict[str, Targets] = field(default_factory=dict)
+    inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
+    """place in the source -> the call through which the compiler inlined it"""
+
+
+Handler = Callable[["Emitter", Instruction], None]
+"""lowers one instruction"""
+
 
 class Emitter:
     """Appends instructions to `block`, for the PTX instruction given to `begin`."""
 
-    def __init__(self, graph: Graph, source: Source) -> None:
+    def __init__(self, graph: Graph, module: Module, handlers: Mapping[str, Handler]) -> None:
         self.graph = graph
-        self.source = source
-        self.block: Block = graph.block()
+        self.module = module
+        self.handlers = handlers
+        self.source = module.source
+        self.layout: list[Block] = []
+        """the blocks in the order in which they are laid out"""
+        self.aside: list[Block] = []
+        """blocks that are laid out last"""
+        self.block = self.open()
         self.names: list[dict[str, Register | Place]] = [{}]
         """what names stand for, the innermost scope last"""
+        self.statics: dict[int, Place] = {}
+        """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
+        self.frames: list[Frame] = []
+        """the functions that are being inlined"""
+        self.located = False
+        """whether `span` is from line information; else it is the instruction in the PTX"""
+        self._spans: dict[Span, int] = {}
         self.stack: tuple[int, ...] = ()
         """spans of the calls that led here"""
         self.span = 0
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
-        self._wide: dict[tuple[str, Register], Register] = {}
-        """conversions of address registers, within a block"""
-        self._wide_block = self.block
+        self._wide: dict[Register, Register] = {}
+        """b32 registers extended by sign, as addresses; valid in this block"""
 
     def begin(self, instruction: Instruction) -> None:
-        """What follows belongs to this instruction; `span` and `stack` are set already."""
+        """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
         self.instruction = instruction
+        if not self.located:
+            at = instruction.at
+            self.span = self.span_number(self.source.span(at, self.source.text.find(";", at) + 1))
         if instruction.guard is None:
             self.guard, self.negated = TRUE, False
         else:
             self.guard, self.negated = self.read(instruction.guard, "p"), instruction.negated
+
+    def span_number(self, span: Span) -> int:
+        """The index of a span among the graph's."""
+        number = self._spans.get(span)
+        if number is None:
+            number = self._spans[span] = len(self.graph.spans)
+            self.graph.spans.append(span)
+        return number
 
     # -- names --------------------------------------------------------------------------------------------------------
     def lookup(self, name: Name) -> Register | Place:
@@ -77,6 +127,10 @@ class Emitter:
             if found is not None:
                 return found
         raise self.error(name.at, f"`{name.text}` is not declared", "declare it before its use")
+
+    def bits(self, register: Register) -> int:
+        """Bits of a register; 1 for a predicate."""
+        return _BITS[self.graph.types[register]]
 
     def error(self, at: int, message: str, remedy: str = "") -> KernelError:
         """An error of the PTX text at an offset."""
@@ -99,7 +153,7 @@ class Emitter:
                 register = self._special(operand)
             return self._as(register, type_, operand.at)
         if type(operand) is Number:
-            return self.constant(type_, self._bits(operand, type_))
+            return self.constant(type_, bits_of(operand, _BITS[type_], is_float=type_[0] == "f"))
         if type(operand) is Address:
             base = self.read(operand.base, "b64")
             if operand.offset:
@@ -131,20 +185,6 @@ class Emitter:
         if have == bits:
             return register
         return self.emit(f"cvt.b{bits}.{'s' if have > bits else sign}{have}", register)
-
-    def _bits(self, number: Number, type_: str) -> int:
-        """The bits of a literal as a constant of that type."""
-        size = _BITS[type_]
-        if number.is_float_bits and number.is_float_bits != size and type_ in ("f32", "f64"):
-            double = number.is_float_bits == 64
-            (value,) = struct.unpack("<d" if double else "<f", number.value.to_bytes(8 if double else 4, "little"))
-            try:
-                return int.from_bytes(struct.pack("<f" if double else "<d", value), "little")
-            except OverflowError:  # a double beyond the range of .f32
-                return 0x7F800000 | (0x80000000 if value < 0 else 0)
-        if size == 1:
-            return int(number.value != 0)
-        return number.value & ((1 << size) - 1)
 
     def constant(self, type_: str, value: int) -> Register:
         """The register of a constant, given by its bits; a negative integer by its value."""
@@ -193,6 +233,9 @@ class Emitter:
         element: str | None = None,
     ) -> None:
         """The same with the registers for its results."""
+        if self._wide:
+            for register in results:
+                self._wide.pop(register, None)
         self.block.instructions.append(
             GraphInstruction(
                 operation, results, operands, immediate, auxiliary, self.guard, self.negated, self.span, self.stack,
@@ -247,11 +290,29 @@ class Emitter:
             operation = "mov.pred" if have == 1 else f"mov.b{have}"
         self.effect_into(operation, (register,), (found,))
 
+    def widened(self, register: Register) -> Register:
+        """A b32 register extended by its sign to b64; done once for all accesses of a block through it."""
+        wide = self._wide.get(register)
+        if wide is None:
+            wide = self._wide[register] = self.emit("cvt.b64.s32", register)
+        return wide
+
     # -- control ------------------------------------------------------------------------------------------------------
+    def new_block(self) -> Block:
+        """A block that is not laid out yet."""
+        return self.graph.block()
+
+    def place(self, block: Block) -> None:
+        """Lay out `block` here; instructions now go into it."""
+        self.layout.append(block)
+        self.block = block
+        self._wide = {}
+
     def open(self) -> Block:
-        """A new block, into which instructions now go."""
-        self.block = self.graph.block()
-        return self.block
+        """A new block here, into which instructions now go."""
+        block = self.graph.block()
+        self.place(block)
+        return block
 
     def jump(self, target: Block) -> None:
         """Go on in `target`; the block at hand ends."""
@@ -272,9 +333,10 @@ class Emitter:
         """Where the guard holds the thread ends (`exit`), or the run (`trap`); what follows is for the others."""
         last = self.graph.block()
         last.end, last.trap, last.span, last.stack = end, trap, self.span, self.stack
+        self.aside.append(last)
         following = self.graph.block()
         self.branch(last, following)
-        self.block = following
+        self.place(following)
 
     def unsupported(self, text: str = "") -> None:
         """This instruction ends the run as incomplete when it is reached; `text` is what is not modelled, by default

@@ -168,6 +168,8 @@ class Function:
     """performance directives, such as maxntid"""
     linkage: str
     at: int
+    end: int
+    """where its text ends"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ and operands mean is not looked at here.
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from wsemu.frontend.ptx.literals import literal
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
     Address,
@@ -330,7 +330,17 @@ class _Parser:
             body = self.block()
         elif not self.accept(";"):
             self.fail("`{` or `;`")
-        return Function(name, is_entry, tuple(results), tuple(parameters), body, directives, linkage, at)
+        return Function(
+            name,
+            is_entry,
+            tuple(results),
+            tuple(parameters),
+            body,
+            directives,
+            linkage,
+            at,
+            self.starts[self.i - 1] + 1,
+        )
 
     def _performance(self, directives: dict[str, tuple[int, ...]]) -> None:
         """`.maxntid 256, 1, 1`, `.pragma "...";` and the like (11.4)."""
@@ -513,21 +523,3 @@ class _Parser:
             self.fail("`]`")
         self.i += 1
         return address
-
-
-def literal(text: str) -> tuple[int, Literal[0, 32, 64]]:
-    """Value, or bits, of a number as it is written (4.5)."""
-    prefix = text[:2].lower()
-    if prefix == "0f":
-        return int(text[2:], 16), 32
-    if prefix == "0d" and len(text) == 18:
-        return int(text[2:], 16), 64
-    if prefix == "0x":
-        return int(text[2:].rstrip("U"), 16), 0
-    if prefix == "0b":
-        return int(text[2:].rstrip("U"), 2), 0
-    if "." in text or "e" in text or "E" in text:
-        return int.from_bytes(struct.pack("<d", float(text)), "little"), 64
-    digits = text.rstrip("U")
-    octal = len(digits) > 1 and digits[0] == "0" and not set(digits) & set("89")
-    return int(digits, 8 if octal else 10), 0

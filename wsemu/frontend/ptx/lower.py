@@ -1,0 +1,83 @@
+"""A kernel of a PTX file to a program."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from wsemu.frontend.assemble import assemble
+from wsemu.frontend.graph import Graph
+from wsemu.frontend.ptx.body import declare, static, walk
+from wsemu.frontend.ptx.emit import Emitter, Frame, Place
+from wsemu.frontend.ptx.handlers import HANDLERS
+from wsemu.frontend.ptx.provenance import name_accesses
+from wsemu.frontend.ptx.undefined import define_all
+from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.bytecode import Program
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.module import Entry, Module
+    from wsemu.frontend.ptx.syntax import Function
+
+Kind = Literal["address", "value"]
+_NAME = re.compile(r"[\w$]+", re.ASCII)
+
+
+def compile_entry(module: Module, entry: Entry, kinds: Sequence[Kind], notes: list[str]) -> Program:
+    """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
+
+    KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
+    """
+    return assemble(lower(module, entry, kinds), fma=False)
+
+
+def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
+    """The graph of a kernel."""
+    function = module.file.functions[entry.name]
+    if module.file.address_size != 64:
+        raise module.source.error(0, "PTX with addresses of 32 bits is not modelled", "compile it with `-m64`")
+    if function.body is None:
+        raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
+    graph = Graph(entry.name)
+    e = Emitter(graph, module, HANDLERS)
+    e.names[0].update(_module_names(e, function))
+    names: dict[str, Register | Place] = {
+        variable.name: EntryParameter(variable, number, kind == "address")
+        for number, (variable, kind) in enumerate(zip(function.parameters, kinds, strict=True))
+    }
+    e.names.append(names)
+    e.frames.append(Frame(function, None))
+    try:
+        walk(e, function.body)
+    except RecursionError as error:
+        raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
+    e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
+    graph.blocks[:] = [*e.layout, *e.aside]
+    define_all(graph)
+    name_accesses(graph, function)
+    return graph
+
+
+def _module_names(e: Emitter, function: Function) -> dict[str, Register | Place]:
+    """The variables and functions of the file that the kernel, or what it calls, names."""
+    file = e.module.file
+    used: set[str] = set()
+    pending = [function]
+    while pending:
+        part = pending.pop()
+        found = set(_NAME.findall(file.text, part.at, part.end)) - used
+        used |= found
+        pending += [file.functions[name] for name in found if name in file.functions]
+    names: dict[str, Register | Place] = {
+        name: UnknownPlace(f"the address of the function `{name}`") for name in file.functions if name in used
+    }
+    for name, variable in file.variables.items():
+        if name in used:
+            if variable.space == "local":
+                declare(e, variable, names)
+            else:
+                names[name] = static(e, variable)
+    return names
