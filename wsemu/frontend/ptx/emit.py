@@ -45,8 +45,8 @@ class Place(Protocol):
     def address(self, e: Emitter) -> Register:
         """A b64 register with its address, as `mov` gives it: the offset in the window for shared memory."""
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
-        """Register and constant offset for an access that names the variable."""
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Register and constant offset for an access that names the variable, and the name of what it is in."""
 
 
 @dataclass(slots=True)
@@ -86,6 +86,8 @@ class Emitter:
         """what names stand for, the innermost scope last"""
         self.statics: dict[int, Place] = {}
         """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
+        self.origins: dict[Register, str] = {}
+        """registers with the address of a variable -> its name"""
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
         self.located = False

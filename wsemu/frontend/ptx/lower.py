@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble import assemble
 from wsemu.frontend.graph import Graph
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from wsemu.bytecode import Program
     from wsemu.frontend.graph import Register
-    from wsemu.frontend.ptx.module import Entry, Module
+    from wsemu.frontend.ptx.module import Entry, Kind, Module
     from wsemu.frontend.ptx.syntax import Function
 
-Kind = Literal["address", "value"]
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 
 
@@ -57,7 +56,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
     define_all(graph)
-    name_accesses(graph, function)
+    name_accesses(graph, function, e.origins)
     return graph
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import ATOMICS, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.bytecode import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
 from wsemu.frontend.graph import Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.module import TYPE_BYTES
@@ -43,28 +43,28 @@ def space_of(instruction: Instruction) -> str:
     return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
 
 
-def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int]:
-    """Register and constant offset of an address, as the bytecode has it."""
+def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
+    """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
     if type(operand) is not Address:
         raise e.error(operand.at, "an address belongs here", "write it in brackets: `[%rd1+16]`")
     base = operand.base
     if isinstance(base, Number):
         start = WINDOW if space == "shared" else 0
-        return e.constant("b64", start + base.value + operand.offset), 0
+        return e.constant("b64", start + base.value + operand.offset), 0, None
     found = e.lookup(base)
     if not isinstance(found, int):
-        register, offset = found.direct(e)
-        return register, offset + operand.offset
+        register, offset, name = found.direct(e)
+        return register, offset + operand.offset, name or None
     bits = e.bits(found)
     if space != "shared" and bits != 64:
         if space != "local":
             raise e.error(base.at, f"`{base.text}` has {bits} bits: no address of this space", "use a register of 64")
-        return e.resized(found, 64), (2 << SEGMENT_SHIFT) + operand.offset
+        return e.resized(found, 64), (LOCAL << SEGMENT_SHIFT) + operand.offset, None
     if space == "shared":
         if bits < 32:
             raise e.error(base.at, f"`{base.text}` has {bits} bits: no address", "use a register of 32 or 64")
-        return (found if bits == 64 else e.widened(found)), WINDOW + operand.offset
-    return found, operand.offset
+        return (found if bits == 64 else e.widened(found)), WINDOW + operand.offset, None
+    return found, operand.offset, None
 
 
 # -- loads and stores ------------------------------------------------------------------------------------------------
@@ -77,18 +77,23 @@ def load(e: Emitter, instruction: Instruction) -> None:
     targets = _elements(e, destination, length)
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
-    address, offset = address_of(e, source, "" if space == "param" else space)
+    address, offset, array = address_of(e, source, "" if space == "param" else space)
     bits = 8 * TYPE_BYTES[type_]
     strong = _STRONG.intersection(instruction.modifiers)
     if strong and length == 1 and bits in (32, 64):
         (value,) = e.effect(
-            f"atom.or.b{bits}", (address, e.constant(f"b{bits}", 0)), (f"b{bits}",), offset, element=element_name(type_)
+            f"atom.or.b{bits}",
+            (address, e.constant(f"b{bits}", 0)),
+            (f"b{bits}",),
+            offset,
+            array=array,
+            element=element_name(type_),
         )
         e.write_register(destination, value, _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
-        e.effect_into(operation, (address,), registers, offset, element=element_name(type_))
+        e.effect_into(operation, (address,), registers, offset, array=array, element=element_name(type_))
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
@@ -105,15 +110,15 @@ def store(e: Emitter, instruction: Instruction) -> None:
     values = tuple([e.read(item, _as(width, item, type_)) for item in _elements(e, source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
-    address, offset = address_of(e, destination, "" if space == "param" else space)
+    address, offset, array = address_of(e, destination, "" if space == "param" else space)
     strong = _STRONG.intersection(instruction.modifiers)
     if "release" in strong:
         e.effect(_fence(instruction))
     if strong and length == 1 and width in ("b32", "b64"):
-        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, element=element_name(type_))
+        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, array=array, element=element_name(type_))
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
-    e.effect(operation, (address, *values), (), offset, element=element_name(type_))
+    e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:
@@ -238,14 +243,14 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     if len(operands) < has_result + 1 + count:
         raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", f"give {has_result + 1 + count}")
     destination = operands[0] if has_result else Sink(instruction.at)
-    address, offset = address_of(e, operands[has_result], space_of(instruction))
+    address, offset, array = address_of(e, operands[has_result], space_of(instruction))
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
     if order in ("release", "acq_rel"):
         e.effect(_fence(instruction))
     result = e.target(destination, type_)
     element = element_name(instruction.modifiers[-1])
-    e.effect_into(operation, (address, *values), (result,), offset, element=element)
+    e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):
         e.effect(_fence(instruction))
@@ -267,8 +272,8 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
 
 _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
     "shared": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", SHARED)),
-    "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", 2)),
-    "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", 2)),
+    "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
+    "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
     "const": lambda e, _: e.constant("p", 0),
     "param": lambda e, _: e.constant("p", 0),
 }

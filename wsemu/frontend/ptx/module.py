@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
@@ -12,6 +12,8 @@ from wsemu.frontend.ptx.source import Source
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import File, Function, Variable
 
+Kind = Literal["address", "value"]
+"""what a parameter is bound to: an array, whose address it is, or bytes"""
 TYPE_BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
     "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,

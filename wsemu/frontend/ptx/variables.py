@@ -39,11 +39,12 @@ class SharedPlace:
     def address(self, e: Emitter) -> Register:
         """The offset in the window, computed from the base so that the analysis of atomics can tell arrays apart."""
         full = e.emit("add.b64", e.special("shared"), e.constant("b64", self.offset))
+        e.origins[full] = self.variable.name
         return e.emit("and.b64", full, e.constant("b64", OFFSET))
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
-        return e.special("shared"), self.offset
+        return e.special("shared"), self.offset, self.variable.name
 
 
 @dataclass(slots=True)
@@ -55,12 +56,14 @@ class DynamicPlace:
     def address(self, e: Emitter) -> Register:
         """The offset in the window."""
         e.graph.uses_dynamic_shared = True
-        return e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET))
+        offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET))
+        e.origins[offset] = self.variable.name
+        return offset
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
         e.graph.uses_dynamic_shared = True
-        return e.special("dynamic"), 0
+        return e.special("dynamic"), 0, self.variable.name
 
 
 @dataclass(slots=True)
@@ -72,11 +75,13 @@ class LocalPlace:
 
     def address(self, e: Emitter) -> Register:
         """The thread's own copy."""
-        return e.emit("add.b64", e.special("local"), e.constant("b64", self.offset))
+        address = e.emit("add.b64", e.special("local"), e.constant("b64", self.offset))
+        e.origins[address] = self.variable.name
+        return address
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
-        return e.special("local"), self.offset
+        return e.special("local"), self.offset, self.variable.name
 
 
 @dataclass(slots=True)
@@ -90,9 +95,9 @@ class ModulePlace:
         """The first byte."""
         return self.register
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
-        return self.register, 0
+        return self.register, 0, self.variable.name
 
 
 @dataclass(slots=True)
@@ -106,9 +111,9 @@ class UnknownPlace:
         e.unsupported(self.what)
         return e.constant("b64", 0)
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """No address."""
-        return self.address(e), 0
+        return self.address(e), 0, ""
 
 
 @dataclass(slots=True)
@@ -137,9 +142,9 @@ class EntryParameter:
         """A copy in local memory, as ptxas makes it where it cannot address parameters."""
         return _copied(self, e)
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """A copy in local memory."""
-        return _copied(self, e), 0
+        return _copied(self, e), 0, self.variable.name
 
 
 @dataclass(slots=True)
@@ -182,9 +187,9 @@ class CallParameter:
         """A copy in local memory."""
         return _copied(self, e)
 
-    def direct(self, e: Emitter) -> tuple[Register, int]:
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """A copy in local memory."""
-        return _copied(self, e), 0
+        return _copied(self, e), 0, self.variable.name
 
 
 def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
