@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wsemu.bytecode import Program
     from wsemu.frontend.ptx import Entry, Module
-    from wsemu.frontend.ptx.lower import Kind
+    from wsemu.frontend.ptx.module import Kind
     from wsemu.kernel import LaunchConfiguration
 
 SUFFIX = ".ptx"

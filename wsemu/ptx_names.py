@@ -39,13 +39,15 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
 def renamed(program: Program, names: dict[str, str]) -> None:
     """Give the arrays of a program the names that people know them by: `names` for the parameters; of variables the
     last part of their C++ name, `tile`, unless that would name two arrays."""
-    own = [array.name for array in (*program.shared, *program.locals, *program.constant_arrays)]
-    short = {name: str(demangle(name).name).rpartition("::")[2] for name in dict.fromkeys(own)}
+    variables = [*program.shared, *program.locals]
+    own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
+    short = {name: demangle(name).name.rpartition("::")[2] for name in own}
     count = Counter([*short.values(), *names.values()])
     known = {**{name: text if count[text] == 1 else name for name, text in short.items()}, **names}
     program.array_of = [name if name is None else known.get(name, name) for name in program.array_of]
-    for arrays in (program.shared, program.locals, program.constant_arrays):
-        arrays[:] = [array._replace(name=known[array.name]) for array in arrays]  # type: ignore[attr-defined,index]
+    program.shared = [array._replace(name=known[array.name]) for array in program.shared]
+    program.locals = [array._replace(name=known[array.name]) for array in program.locals]
+    program.constant_arrays = [array._replace(name=known[array.name]) for array in program.constant_arrays]
 
 
 @functools.lru_cache(maxsize=32)
