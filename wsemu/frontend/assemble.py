@@ -6,6 +6,7 @@ phi moves, layout, reconvergence and encoding.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -246,11 +247,11 @@ class _Layout:
     def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
         """Blocks of an early return: one way leads there, and the thread ends.  The end of the kernel is no such block:
         there the lanes of a branch meet."""
-        ways = [successor for block in self._blocks.values() for successor in block.successors]
+        ways = Counter(successor for block in self._blocks.values() for successor in block.successors)
         return {
             index
             for index, block in self._blocks.items()
-            if block.end == "exit" and not block.successors and not sections[index] and ways.count(index) == 1
+            if block.end == "exit" and not block.successors and not sections[index] and ways[index] == 1
         }
 
     def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:

@@ -139,13 +139,21 @@ def _locate(e: Emitter, location: Location) -> None:
     while outer is not None and outer not in chain:
         chain.append(outer)
         outer = frame.inlined.get(outer)
-    spans = []
-    for number, line, column in chain:
-        path = e.module.paths.get(number)
-        if path is not None and not (len(chain) > 1 and any(part in path for part in _TOOLKIT)):
-            spans.append(e.span_number(loc_span(path, line, column)))
+    spans = [number for place in chain if (number := _span(e, place, len(chain) > 1)) is not None]
     e.located = bool(spans)
     if spans:
         e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))
     else:
         e.stack = frame.stack
+
+
+def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
+    """The number of a place in a source that is there to be shown."""
+    found = e.places.get(place)
+    if found is None:
+        number, line, column = place
+        path = e.module.paths.get(number)
+        if path is None or (inlined and any(part in path for part in _TOOLKIT)):
+            return None
+        found = e.places[place] = e.span_number(loc_span(path, line, column))
+    return found

@@ -92,6 +92,8 @@ class Emitter:
         """the functions that are being inlined"""
         self.located = False
         """whether `span` is from line information; else it is the instruction in the PTX"""
+        self.places: dict[tuple[int, int, int], int] = {}
+        """file, line and column of a `.loc` -> number of its span"""
         self._spans: dict[Span, int] = {}
         self.stack: tuple[int, ...] = ()
         """spans of the calls that led here"""
