@@ -25,10 +25,10 @@ __global__ void votes(const int *x, unsigned *y) {
   const int value = x[threadIdx.x];
   unsigned *out = y + 8 * threadIdx.x;
   out[0] = __ballot_sync(~0u, value > 4);
-  out[1] = __any_sync(~0u, value == 9) + 2 * __all_sync(~0u, value < 9) ;
+  out[1] = __any_sync(~0u, value == 9) + 2 * __all_sync(~0u, value < 9);
   out[2] = __match_any_sync(~0u, value);
   int same;
-  out[3] = __match_all_sync(~0u, value / 10, &same) + same;
+  out[3] = __match_all_sync(~0u, value / 10, &same) - same;
   out[4] = out[5] = out[6] = 0;
   if (lane % 3 == 0) {
     const unsigned third = 0x49249249u;
