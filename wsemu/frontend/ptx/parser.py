@@ -6,36 +6,29 @@ and operands mean is not looked at here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+import math
+from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.literals import literal
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
-    Address,
     Block,
-    Both,
     File,
     Function,
     Instruction,
     Label,
     Location,
     Name,
-    Not,
     Number,
     Operand,
-    Sink,
     Statement,
     Symbol,
     Targets,
     Variable,
-    Vector,
 )
-from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING, tokens
+from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wsemu.errors import KernelError
+    pass
 
 SPACES = {".reg": "reg", ".param": "param", ".shared": "shared", ".global": "global", ".const": "const"}
 SPACES |= {".local": "local", ".sreg": "sreg", ".tex": "tex"}
@@ -45,95 +38,24 @@ TYPES = frozenset(
     ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
     ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
 )
-_CLOSING = {"(": ")", "{": "}"}
+MOST_ELEMENTS = 1 << 24
+"""of an array with an initializer"""
 
 
 def parse_file(text: str, path: str) -> File:
     """The tree of a PTX file; KernelError says what is wrong, with its place."""
-    return _Parser(Source(text, path)).file()
+    parser = _Parser(Source(text, path))
+    try:
+        return parser.file()
+    except RecursionError as error:
+        at = parser.starts[parser.i]
+        raise parser.source.error(
+            at, "braces or signs are nested too deeply", "is this what a compiler wrote?", at + 1
+        ) from error
 
 
-class _Parser:
-    """The tokens and how far they were read."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.kinds, self.texts, self.starts = tokens(source)
-        self.i = 0
-
-    # -- tokens -------------------------------------------------------------------------------------------------------
-    def fail(self, wanted: str, remedy: str = "") -> NoReturn:
-        """The token at hand is not what belongs there."""
-        raise self.unexpected(wanted, remedy)
-
-    def unexpected(self, wanted: str, remedy: str = "") -> KernelError:
-        at = self.starts[self.i]
-        if self.kinds[self.i] == END:
-            return self.source.error(at, f"the text ends where {wanted} belongs", remedy or "is the file cut off?", at)
-        found = self.texts[self.i]
-        if (
-            self.i
-            and wanted == "`;`"
-            and self.source.position(at)[0] > self.source.position(self.starts[self.i - 1])[0]
-        ):
-            end = self.starts[self.i - 1] + len(self.texts[self.i - 1])  # missing at the end of the line before
-            return self.source.error(end, "`;` is missing", remedy or "end the statement with `;`", end + 1)
-        return self.source.error(at, f"found `{found}` where {wanted} belongs", remedy, at + len(found))
-
-    def take(self, text: str) -> None:
-        """Pass over this token."""
-        if self.texts[self.i] != text:
-            self.fail(f"`{text}`")
-        self.i += 1
-
-    def accept(self, text: str) -> bool:
-        """Pass over this token if it is there."""
-        if self.texts[self.i] != text:
-            return False
-        self.i += 1
-        return True
-
-    def word(self, kind: str, wanted: str) -> str:
-        """The text of a token of this kind."""
-        if self.kinds[self.i] != kind:
-            self.fail(wanted)
-        self.i += 1
-        return self.texts[self.i - 1]
-
-    def integer(self, wanted: str) -> int:
-        """An integer literal."""
-        at = self.i
-        number = self.number(wanted)
-        if number.is_float_bits:
-            self.i = at
-            self.fail(wanted)
-        return number.value
-
-    def number(self, wanted: str = "a number") -> Number:
-        """A literal with its sign."""
-        at = self.starts[self.i]
-        if self.texts[self.i] in ("-", "~", "+", "!"):
-            sign = self.texts[self.i]
-            self.i += 1
-            inner = self.number(wanted)
-            if inner.is_float_bits:
-                flip = 1 << inner.is_float_bits - 1 if sign == "-" else 0
-                return Number(inner.value ^ flip, inner.is_float_bits, at)
-            value = {"-": -inner.value, "~": ~inner.value, "+": inner.value, "!": int(not inner.value)}[sign]
-            return Number(value, 0, at)
-        value, bits = literal(self.word(NUMBER, wanted))
-        return Number(value, bits, at)
-
-    def listed(self, item: Callable[[], None], close: str) -> None:
-        """Items with commas between them, up to `close`."""
-        if self.accept(close):
-            return
-        while True:
-            item()
-            if self.accept(close):
-                return
-            if not self.accept(","):
-                self.fail(f"`,` or `{close}`")
+class _Parser(Operands):
+    """Reads declarations and statements."""
 
     # -- the file -----------------------------------------------------------------------------------------------------
     def file(self) -> File:
@@ -181,7 +103,7 @@ class _Parser:
                 known_variable = file.variables.get(variable.name)
                 if known_variable is None or known_variable.linkage == "extern":
                     file.variables[variable.name] = variable
-        elif text == ".file":
+        elif text == ".file" and not linkage:
             self.i += 1
             number = self.integer("the number of a file")
             file.sources[number] = self.word(STRING, "a file name in quotes")[1:-1]
@@ -236,7 +158,7 @@ class _Parser:
             text = self.texts[self.i]
             self.i += 1
             if text == ".align":
-                alignment = self.integer("an alignment in bytes")
+                alignment = self.size("an alignment in bytes")
             elif text in VECTORS:
                 vector = VECTORS[text]
             elif text in TYPES:
@@ -262,30 +184,28 @@ class _Parser:
         name = self.word(NAME, "a name")
         count = 0
         if self.accept("<"):
-            count = self.integer("how many registers")
+            count = self.size("how many registers")
             self.take(">")
         shape: list[int] = []
         while self.accept("["):
-            shape.append(0 if self.texts[self.i] == "]" else self.integer("an extent or `]`"))
+            shape.append(0 if self.texts[self.i] == "]" else self.size("an extent or `]`"))
             self.take("]")
         initial: list[Number | Symbol] = []
         if self.accept("="):
             self._initial(initial, tuple(shape))
         return Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
 
-    def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...]) -> None:
+    def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...], *, inner: bool = False) -> None:
         """An initializer; inner lists that are short are filled up with zeros."""
-        if self.accept("{"):
-            before = len(into)
-            at = self.starts[self.i]
-            self.listed(lambda: self._initial(into, shape[1:]), "}")
-            extent = 1
-            for n in shape:
-                extent *= n
-            if shape and all(shape) and len(into) - before < extent and len(shape) > 0:
-                into.extend([Number(0, 0, at)] * (extent - (len(into) - before)))
+        if not self.accept("{"):
+            into.append(self._initial_value())
             return
-        into.append(self._initial_value())
+        before, at = len(into), self.starts[self.i]
+        self.listed(lambda: self._initial(into, shape[1:], inner=True), "}")
+        if math.prod(shape) > MOST_ELEMENTS:
+            raise self.source.error(at, f"more than {MOST_ELEMENTS:,} elements", "initialize a smaller array")
+        if inner:
+            into.extend([Number(0, 0, at)] * (math.prod(shape) - (len(into) - before)))
 
     def _initial_value(self) -> Number | Symbol:
         at = self.starts[self.i]
@@ -295,20 +215,11 @@ class _Parser:
             if name == "generic" and self.accept("("):
                 name = self.word(NAME, "a name")
                 self.take(")")
-            return Symbol(name, self._offset(), at)
+            return Symbol(name, self.offset(), at)
         number = self.number("a number, a name or `{`")
         if number.is_float_bits:
             return number
-        return Number(number.value + self._offset(), 0, at)
-
-    def _offset(self) -> int:
-        """`+ 4`, `-8`, `+-256`, or nothing, as often as it comes."""
-        total = 0
-        while self.texts[self.i] in ("+", "-"):
-            sign = -1 if self.texts[self.i] == "-" else 1
-            self.i += 1
-            total += sign * self.integer("a number of bytes")
-        return total
+        return Number(number.value + self.offset(), 0, at)
 
     # -- functions ----------------------------------------------------------------------------------------------------
     def _function(self, linkage: str) -> Function:
@@ -433,7 +344,7 @@ class _Parser:
             what = self.word(NAME, "`function_name` or `inlined_at`")
             if what == "function_name":
                 self.word(NAME, "a label")
-                self._offset()
+                self.offset()
             elif what == "inlined_at":
                 inlined_at = (self.integer("the number of a file"), self.integer("a line"), self.integer("a column"))
             else:
@@ -459,67 +370,11 @@ class _Parser:
         if texts[self.i] == ";":
             operands: list[Operand] = []
         else:
-            operands = [self._operand()]
+            operands = [self.operand()]
             while texts[self.i] == ",":
                 self.i += 1
-                operands.append(self._operand())
+                operands.append(self.operand())
             if texts[self.i] != ";":
                 self.fail("`;`")
         self.i += 1
         return Instruction(opcode, tuple(modifiers), tuple(operands), guard, negated, start if at < 0 else at)
-
-    # -- operands -----------------------------------------------------------------------------------------------------
-    def _operand(self) -> Operand:
-        i = self.i
-        kind, text, at = self.kinds[i], self.texts[i], self.starts[i]
-        operand: Operand
-        if kind == NAME:
-            self.i = i + 1
-            operand = Sink(at) if text == "_" else Name(text, at)
-            following = self.texts[i + 1]
-            if following in ("+", "-") and isinstance(operand, Name):
-                return Address(operand, self._offset(), at)
-        elif text == "[":
-            return self._address()
-        elif text in _CLOSING:
-            self.i = i + 1
-            items: list[Operand] = []
-            self.listed(lambda: items.append(self._operand()), _CLOSING[text])
-            return Vector(tuple(items), at)
-        elif text == "!" and self.kinds[i + 1] == NAME:
-            self.i = i + 2
-            return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
-        elif kind == NUMBER or text in ("-", "~", "+"):
-            number = self.number()
-            if self.texts[self.i] in ("+", "-") and not number.is_float_bits:
-                number = Number(number.value + self._offset(), 0, at)
-            return number
-        else:
-            raise self.unexpected("an operand")
-        if self.texts[self.i] == "|":
-            self.i += 1
-            return Both(operand, self._operand(), at)
-        return operand
-
-    def _address(self) -> Operand:
-        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list."""
-        i = self.i
-        at = self.starts[i]
-        self.i = i + 1
-        base: Name | Number
-        if self.kinds[i + 1] == NAME:
-            base = Name(self.texts[i + 1], self.starts[i + 1])
-            self.i = i + 2
-        else:
-            base = self.number("a register, a variable or a number")
-        address = Address(base, self._offset() if self.texts[self.i] != "]" else 0, at)
-        if self.texts[self.i] == ",":
-            items: list[Operand] = [address]
-            while self.accept(","):
-                items.append(self._operand())
-            self.take("]")
-            return Vector(tuple(items), at)
-        if self.texts[self.i] != "]":
-            self.fail("`]`")
-        self.i += 1
-        return address

@@ -15,7 +15,7 @@ _PATTERN = re.compile(
     | (?P<number>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b
         |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b)
     | (?P<string>"[^"\n]*")
-    | (?P<mark>[{}()\[\],;:|!<>@=+*/~-])
+    | (?P<mark>[{}()\[\],;:|!<>@=+*~-]|/(?!\*))
     """,
     re.VERBOSE | re.ASCII,
 )
