@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx.operands import Operands
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
     Block,
