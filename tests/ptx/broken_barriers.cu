@@ -17,8 +17,8 @@ __global__ void no_empty_wait(const float *x, float *y, int tiles) {
     y[lane] = sum;
   } else {
     for (int i = 0; i < tiles; i++) {
-      tile[lane] = x[i * 32 + lane];
-      bar_arrive(1, 64);
+      tile[lane] = x[i * 32 + lane];  // expect: race
+      bar_arrive(1, 64);  // expect: barrier-recycling
     }
   }
 }
@@ -30,7 +30,7 @@ __global__ void no_full_wait(const int *x, int *y) {
   if (t < COMPUTE) {
     tile[t] = 0;
     bar_sync<1, ALL>();
-    y[t] = tile[t] + 1;
+    y[t] = tile[t] + 1;  // expect: race
   } else {
     bar_sync<1, ALL>();
     tile[t - COMPUTE] = x[t];
@@ -46,7 +46,7 @@ __global__ void other_count(const int *x, int *y) {
     y[t] = tile[t];
   } else {
     tile[t - 32] = x[t];
-    bar_arrive(1, 96);
+    bar_arrive(1, 96);  // expect: count-mismatch
   }
 }
 
@@ -55,7 +55,7 @@ __global__ void both_wait(const int *x, int *y) {
   __shared__ int tile[32];
   const int t = threadIdx.x;
   if (t < 32) {
-    bar_sync(1, 64);
+    bar_sync(1, 64);  // expect: deadlock
     y[t] = tile[t];
     bar_arrive(2, 64);
   } else {
@@ -71,12 +71,12 @@ __global__ void early_return(const int *x, int *y, int n) {
   const int t = threadIdx.x;
   if (t / 32 * 32 >= n) return;
   tile[t] = x[t];
-  bar_sync(1, 96);
+  bar_sync(1, 96);  // expect: deadlock
   y[t] = tile[n - 1 - t];
 }
 
-// An arrive more than the loop of the consumer takes.
-__global__ void one_arrive_too_many(const int *x, int *y, int tiles) {
+// The last arrive is one that nobody waits for: harmless, and worth a warning.
+__global__ void arrive_left_over(const int *x, int *y, int tiles) {
   __shared__ int tile[32];
   const int lane = threadIdx.x % 32;
   if (threadIdx.x < 32) {
@@ -84,7 +84,7 @@ __global__ void one_arrive_too_many(const int *x, int *y, int tiles) {
     for (int i = 0; i < tiles; i++) {
       bar_sync(1, 64);
       y[i * 32 + lane] = tile[lane];
-      bar_arrive(2, 64);
+      bar_arrive(2, 64);  // expect: dangling-arrive
     }
   } else {
     for (int i = 0; i < tiles; i++) {
@@ -97,15 +97,28 @@ __global__ void one_arrive_too_many(const int *x, int *y, int tiles) {
 
 // Everybody arrives, nobody waits.
 __global__ void nobody_waits(int *y) {
-  bar_arrive(3, 64);
+  bar_arrive(3, 64);  // expect: all-arrive
   y[threadIdx.x] = threadIdx.x;
+}
+
+// Two producers arrive on a barrier that counts one of them.
+__global__ void one_producer_too_many(const int *x, int *y) {
+  __shared__ int tile[64];
+  const int t = threadIdx.x;
+  if (t < 64) {
+    tile[t] = x[t];
+    bar_arrive(1, 64);
+  } else {
+    bar_sync(1, 64);  // expect: deadlock
+    y[t - 64] = tile[t - 64];
+  }
 }
 
 // A barrier behind a condition on which the lanes differ.
 __global__ void in_a_branch(const int *x, int *y) {
   int value = x[threadIdx.x];
   if (value > 10) {
-    bar_sync(1, 64);
+    bar_sync(1, 64);  // expect: barrier-divergence
     value -= 10;
   }
   y[threadIdx.x] = value;
@@ -113,13 +126,13 @@ __global__ void in_a_branch(const int *x, int *y) {
 
 // Buffers of a ring have a barrier each, and there are more buffers than barriers.
 __global__ void too_many_buffers(int *y, int buffers) {
-  for (int b = 0; b < buffers; b++) bar_sync(b + 1, 64);
+  for (int b = 0; b < buffers; b++) bar_sync(b + 1, 64);  // expect: invalid-barrier
   y[threadIdx.x] = 1;
 }
 
 // A count in warps, where PTX wants threads.
 __global__ void count_in_warps(int *y, int warps) {
-  bar_sync(1, warps);
+  bar_sync(1, warps);  // expect: invalid-barrier
   y[threadIdx.x] = 1;
 }
 
@@ -137,6 +150,6 @@ __global__ void one_barrier_for_two(const int *x, int *y) {
     bar_arrive(1, 64);
   } else {
     second[lane] = x[32 + lane];
-    bar_arrive(1, 64);
+    bar_arrive(1, 64);  // expect: barrier-recycling
   }
 }

@@ -7,7 +7,7 @@ __global__ void tree_without_barrier(const float *x, float *y) {
   part[t] = x[t];
   __syncthreads();
   for (int half = 64; half > 0; half /= 2)
-    if (t < half) part[t] += part[t + half];
+    if (t < half) part[t] += part[t + half];  // expect: race
   if (t == 0) y[0] = part[0];
 }
 
@@ -16,7 +16,7 @@ __global__ void warp_without_sync(const int *x, int *y) {
   __shared__ volatile int part[32];
   const int lane = threadIdx.x;
   part[lane] = x[lane];
-  y[lane] = part[31 - lane];
+  y[lane] = part[31 - lane];  // expect: intra-warp-race
 }
 
 // The scan of scan.cu with one buffer.
@@ -26,7 +26,7 @@ __global__ void scan_in_place(const int *x, int *y) {
   values[t] = x[t];
   for (int step = 1; step < 64; step *= 2) {
     __syncthreads();
-    if (t >= step) values[t] += values[t - step];
+    if (t >= step) values[t] += values[t - step];  // expect: race
   }
   y[t] = values[t];
 }
@@ -34,7 +34,7 @@ __global__ void scan_in_place(const int *x, int *y) {
 // Bins without atomics.
 __global__ void plain_histogram(const unsigned char *x, int *bins) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  bins[x[i] % 8] += 1;
+  bins[x[i] % 8] += 1;  // expect: race
 }
 
 // CTAs read what their neighbours write.
@@ -42,19 +42,19 @@ __global__ void neighbours(const int *x, int *y) {
   const int t = threadIdx.x;
   y[blockIdx.x * 32 + t] = x[blockIdx.x * 32 + t];
   __syncthreads();
-  if (blockIdx.x > 0 && t == 0) y[blockIdx.x * 32] += y[blockIdx.x * 32 - 32];
+  if (blockIdx.x > 0 && t == 0) y[blockIdx.x * 32] += y[blockIdx.x * 32 - 32];  // expect: race
 }
 
 // The last CTA has threads without an element.
 __global__ void no_bound(const float *x, float *y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  y[i] = 2.0f * x[i];
+  y[i] = 2.0f * x[i];  // expect: out-of-bounds
 }
 
 // One more element than the array in shared memory has.
 __global__ void shared_overrun(const int *x, int *y, int n) {
   __shared__ int tile[32];
-  for (int k = threadIdx.x; k <= n; k += 32) tile[k] = x[k];
+  for (int k = threadIdx.x; k <= n; k += 32) tile[k] = x[k];  // expect: out-of-bounds
   __syncthreads();
   y[threadIdx.x] = tile[31 - threadIdx.x];
 }
@@ -62,14 +62,14 @@ __global__ void shared_overrun(const int *x, int *y, int n) {
 // More dynamic shared memory is used than the launch gives.
 __global__ void dynamic_overrun(const int *x, int *y) {
   extern __shared__ int sized[];
-  sized[threadIdx.x] = x[threadIdx.x];
+  sized[threadIdx.x] = x[threadIdx.x];  // expect: out-of-bounds
   __syncthreads();
   y[threadIdx.x] = sized[threadIdx.x ^ 1];
 }
 
 // float4 at an odd element.
 __global__ void odd_vector(const float *x, float4 *y, int first) {
-  y[threadIdx.x] = *reinterpret_cast<const float4 *>(x + first + 4 * threadIdx.x);
+  y[threadIdx.x] = *reinterpret_cast<const float4 *>(x + first + 4 * threadIdx.x);  // expect: misaligned
 }
 
 // Half of the tile is never filled.
@@ -78,7 +78,7 @@ __global__ void half_filled(const int *x, int *y) {
   const int t = threadIdx.x;
   if (t < 32) tile[t] = x[t];
   __syncthreads();
-  y[t] = tile[63 - t];
+  y[t] = tile[63 - t];  // expect: uninitialized-read
 }
 
 // __syncthreads where half of the warp has gone another way.
@@ -87,7 +87,7 @@ __global__ void divergent_barrier(const int *x, int *y) {
   const int t = threadIdx.x;
   if (t < 16) {
     tile[t] = x[t];
-    __syncthreads();
+    __syncthreads();  // expect: barrier-divergence
   } else {
     tile[t] = -x[t];
     __syncthreads();
@@ -103,14 +103,14 @@ __global__ void column_walk(const float *x, float *y) {
   for (int row = 0; row < 32; row++) tile[row][lane] = x[row * 32 + lane];
   __syncthreads();
   float sum = 0;
-  for (int k = 0; k < 32; k++) sum += tile[lane][k];
+  for (int k = 0; k < 32; k++) sum += tile[lane][k];  // expect: bank-conflict
   y[lane] = sum;
 }
 
 // Rows of 64 floats, a thread a row.
 __global__ void strided_loads(const float *x, float *y) {
   float sum = 0;
-  for (int k = 0; k < 4; k++) sum += x[threadIdx.x * 64 + k];
+  for (int k = 0; k < 4; k++) sum += x[threadIdx.x * 64 + k];  // expect: uncoalesced
   y[threadIdx.x] = sum;
 }
 
@@ -118,5 +118,5 @@ __global__ void strided_loads(const float *x, float *y) {
 __global__ void wrong_mask(const int *x, int *y) {
   int value = x[threadIdx.x];
   if (threadIdx.x < 16) value += __shfl_down_sync(0x0000ffffu, value, 1);
-  y[threadIdx.x] = __shfl_sync(0x0000ffffu, value, 3);
+  y[threadIdx.x] = __shfl_sync(0x0000ffffu, value, 3);  // expect: barrier-divergence
 }

@@ -1,12 +1,14 @@
-"""Makes the PTX of this folder from its CUDA C++ with nvcc: `python tests/ptx/build.py [--check] [NAME ...]`.
+"""Makes the PTX of this folder: `python tests/ptx/build.py [--check] [NAME ...]`.
 
-NAME.sm_90.ptx has line information; NAME.sm_75.ptx is for the older target; NAME.sm_90.plain.ptx has no lines.
-With --check nothing is written, and the exit code is 1 where the files differ from what nvcc makes now.
+nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx for the older target and NAME.sm_90.plain.ptx without
+lines from the CUDA C++ in NAME.cu; Triton, where it is installed, makes triton_NAME.sm_90.ptx from triton_kernels.py.
+With --check nothing is written, and the exit code is 1 where the files differ from what the compilers make now.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -47,10 +49,17 @@ OPTIONS: dict[str, tuple[str, ...]] = {"floating": EXACT, "programs": EXACT}
 FOLDER = re.compile(r'^(\s*\.file\s+\d+ )"[^"]*/([^"/]+)"', re.MULTILINE)
 """a `.file` directive: the folders before the name are those of the machine"""
 
+DEBUG = re.compile(r"^\t\.section\t\.debug_(abbrev|info|str)\n\t\{.*?^\t\}\n", re.MULTILINE | re.DOTALL)
+"""the sections for a debugger, which hold those folders too"""
+
+TRITON = "triton_"
+"""start of the names of what Triton makes"""
+
 
 def sources() -> list[str]:
-    """Names of all sources, without the extension."""
-    return sorted(path.stem for path in HERE.glob("*.cu"))
+    """Names of all that can be made: CUDA C++ files without their extension, and kernels of Triton."""
+    kernels = re.findall(r"^def (\w+)\(.*tl\.constexpr", (HERE / "triton_kernels.py").read_text("utf-8"), re.MULTILINE)
+    return sorted([*(path.stem for path in HERE.glob("*.cu")), *(TRITON + name for name in kernels)])
 
 
 def variants(source: str) -> tuple[Variant, ...]:
@@ -59,26 +68,49 @@ def variants(source: str) -> tuple[Variant, ...]:
 
 
 def compiled(source: str, variant: Variant) -> str:
-    """The PTX of a source; `.file` names files of this folder by their name alone, and others not at all."""
+    """The PTX of a source; `.file` names files by their name alone."""
+    text = by_triton(source) if source.startswith(TRITON) else by_nvcc(source, variant)
+    return FOLDER.sub(r'\1"\2"', text)
+
+
+def by_nvcc(source: str, variant: Variant) -> str:
     command = ["nvcc", "-ptx", *variant.options, *OPTIONS.get(source, ()), f"{source}.cu", "-o", "-"]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-    return FOLDER.sub(r'\1"\2"', done.stdout)
+    return done.stdout
+
+
+def by_triton(source: str) -> str:
+    """What Triton makes, without the sections for a debugger."""
+    specification = importlib.util.spec_from_file_location("triton_kernels", HERE / "triton_kernels.py")
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return DEBUG.sub("", module.compiled(source.removeprefix(TRITON)))
+
+
+def missing(source: str) -> str:
+    """The compiler that a source needs, if it is not there."""
+    if source.startswith(TRITON):
+        return "" if importlib.util.find_spec("triton") else "Triton"
+    return "" if shutil.which("nvcc") else "nvcc"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="makes the PTX of this folder with nvcc")
+    parser = argparse.ArgumentParser(description="makes the PTX of this folder")
     parser.add_argument("--check", action="store_true", help="only compare")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a source without its extension; default: all")
     arguments = parser.parse_args()
-    if not shutil.which("nvcc"):
-        parser.error("no nvcc on the PATH: install the CUDA toolkit")
     unknown = [name for name in arguments.names if name not in sources()]
     if unknown:
         parser.error(f"no source named {', '.join(unknown)}: the sources are {', '.join(sources())}")
     differ = 0
     for source in arguments.names or sources():
+        if missing(source):
+            print(f"{source}: left out, there is no {missing(source)}")
+            continue
         for variant in variants(source):
             path = HERE / f"{source}.{variant.suffix}.ptx"
             text = compiled(source, variant)

@@ -75,7 +75,12 @@ def conversions() -> list[Any]:
     z = np.stack([np.trunc(x).astype(i64), np.rint(d).astype(i64)], 1)
     low = k.astype(u32)
     f = [
-        [f32(a), directed(Fraction(int(b)), "n", f32), directed(Fraction(float(a)), "z", f32), directed(Fraction(int(c)), "u", f32)]
+        [
+            f32(a),
+            directed(Fraction(int(b)), "n", f32),
+            directed(Fraction(float(a)), "z", f32),
+            directed(Fraction(int(c)), "u", f32),
+        ]
         for a, b, c in zip(d, k, low, strict=True)
     ]
     g = np.stack([x.astype(f64), k.astype(f64), k.view(np.uint64).astype(f64)], 1)
