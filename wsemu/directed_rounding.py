@@ -1,7 +1,7 @@
 """Arithmetic rounded toward zero, down or up (PTX `.rz`, `.rm`, `.rp`), by the rounding mode of the CPU.
 
-Each operation is an LLVM function of its own that sets the mode, computes and puts the old mode back.  It is kept out of
-line and calls LLVM's constrained intrinsics, because anything else may be moved across the change of mode (LLVM
+Each operation is an LLVM function of its own that sets the mode, computes and puts the old mode back.  It is kept out
+of line and calls LLVM's constrained intrinsics, because anything else may be moved across the change of mode (LLVM
 Language Reference, "Constrained Floating-Point Intrinsics").
 """
 

@@ -5,8 +5,8 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
-whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; that of another type has no
-defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; that of another type has
+no defined bits beyond being a nan.  Library functions are Python's `math`, in double.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operations in which the lanes of a warp exchange values: shuffle, match, vote, redux, activemask, syncwarp.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
-take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names the
+lanes that take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
 themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
 name, is reported as `barrier-divergence`.
 """
@@ -140,9 +140,9 @@ def combined(op, x, y):
         return x ^ y
     if op == ADD:
         return (x + y) & 0xFFFFFFFF
-    flip = np.int64(0x80000000) if op == MIN_SIGNED or op == MAX_SIGNED else np.int64(0)  # orders as unsigned do
+    flip = np.int64(0x80000000) if op in (MIN_SIGNED, MAX_SIGNED) else np.int64(0)  # orders as unsigned do
     less = (x ^ flip) < (y ^ flip)
-    return x if less == (op == MIN_SIGNED or op == MIN) else y
+    return x if less == (op in (MIN_SIGNED, MIN)) else y
 
 
 @compiled
