@@ -1,9 +1,9 @@
 """Operations in which the lanes of a warp exchange values: shuffle, match, vote, redux, activemask, syncwarp.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names the
-lanes that take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
-themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
-name, is reported as `barrier-divergence`.
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names
+the lanes that take part, and lanes that execute an operation together may give different ones: those of one mask
+exchange among themselves.  A live lane that is named and not there with the same mask, or an executing lane that its
+own mask does not name, is reported as `barrier-divergence`.
 """
 
 from __future__ import annotations
