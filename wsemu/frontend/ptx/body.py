@@ -9,7 +9,7 @@ from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
-from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Targets, Variable
+from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, Variable
 
 if TYPE_CHECKING:
     from wsemu.frontend.graph import Register
@@ -117,6 +117,8 @@ def static(e: Emitter, variable: Variable) -> Place:
         return variables.UnknownPlace(f"`{variable.name}`, a variable of type .{variable.type},")
     if open_ended or variable.linkage == "extern":
         return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
+    if any(isinstance(item, Symbol) for item in variable.initial):
+        return variables.UnknownPlace(f"the initial value of `{variable.name}`, which holds an address,")
     if size_of(variable) > variables.LARGEST:
         raise e.error(
             variable.at, f"`{variable.name}` has {size_of(variable):,} bytes: at most {variables.LARGEST:,}",
