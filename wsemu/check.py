@@ -229,6 +229,10 @@ def examine(
     rows = address_rows(program, bound.rows)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
+    if isinstance(kernel, CodeKernel):
+        from wsemu.dialect import in_cuda
+
+        report = in_cuda(report)
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, initial())})
     if outcome.status == "done" and not chosen.wants(report.kernel):
@@ -275,17 +279,19 @@ def bind_launch(
     program, names, notes = compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
     rows, memory, arrays = bind(program, arguments, names)
-    blank = _segments(uninitialized, arrays)
+    unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
+    blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 
-def _segments(names: tuple[str, ...], bound: list[BoundArray]) -> frozenset[int]:
-    """The segments of the arrays with these names."""
+def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
+    """The segments of the arrays with these names; the kernel does nothing with `unused` ones, which have none."""
     known = {array.name: array.segment for array in bound}
     for name in names:
-        if name not in known:
-            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {', '.join(known) or 'none'}")
-    return frozenset(known[name] for name in names)
+        if name not in known and name not in unused:
+            arrays = ", ".join([*known, *sorted(unused)])
+            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
+    return frozenset(known[name] for name in names if name in known)
 
 
 def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:

@@ -138,6 +138,8 @@ def _code(program: Program, file: str, first: int, last: int) -> Lines:
 
 
 def _name(file: str) -> str:
+    if file.startswith("<"):
+        return file.partition(" ")[0].rstrip(">") + ">"  # without what tells texts apart
     path = os.path.realpath(file)
     inside = path.startswith(_HERE + os.sep)
     return "wsemu/" + os.path.relpath(path, _HERE).replace(os.sep, "/") if inside else os.path.basename(path)

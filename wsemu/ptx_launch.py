@@ -96,9 +96,7 @@ def run(file: Path, words: Sequence[str]) -> None:
     wanted = (("grid", options.grid, "CTAs"), ("block", options.block, "threads of a CTA"))
     for name, value, what in wanted:
         if not value:
-            raise UsageError(
-                f"`{kernel.__name__}` needs `--{name}`, the number of {what}: `--{name} 4`, `--{name} 8,4`"
-            )
+            raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
     shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
     launch = kernel[*shape, 0, _bytes(options.dynamic_shared)]
