@@ -23,7 +23,7 @@ LAUNCHES = [
     Options("turned", "1", "32", ("f32[32]:random", "i32:0"), "128"),
     Options("waits", "1", "64", ("i32:1", "i32:64")),
 ]
-JUNK = [
+JUNK: list[str] = [
     *'{}()[];,.@%!|<>"', "/*", "//", "0x", "0f3f80", "99999999999999999999", "\0", "é", ".entry", ".reg .b32 %r1;",
     "bra $L__BB0_2;", "call f;", ".shared .b8 x[1099511627776];", ".local .b8 y[99999999];", "%r<1000000000>", "ret",
     "exit;", "-1", "add.s32", "ld.global.v4.f32", ".loc 99 1 1", "@%p1", "mad.lo.s32 %r1, %r1;", "bar.sync 16, 31;",

@@ -80,7 +80,7 @@ def test_an_incomplete_launch():
 
 def test_formats():
     done = wsemu("check", FILE, *SAXPY, *ARGUMENTS, "--format", "json")
-    assert json.loads(done.stdout)["launches"][0]["kernel"] == "saxpy"
+    assert json.loads(done.stdout)["reports"][0]["kernel"] == "saxpy"
     done = wsemu("check", "--format", "sarif", FILE, "--entry", "saxpy")
     assert done.returncode == 2
     assert "needs `--grid`" in done.stdout
