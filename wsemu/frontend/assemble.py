@@ -39,12 +39,13 @@ _KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
-def assemble(graph: Graph, *, fma: bool = True) -> Program:
-    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does."""
+def assemble(graph: Graph, *, fma: bool = True, optimised: bool = False) -> Program:
+    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does, of which the first pass
+    has seen what is `optimised`."""
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
     blocks = simplified(graph)
     if fma:
-        contract(graph, blocks)
+        contract(graph, blocks, optimised=optimised)
     blocks = split_critical_edges(blocks)
     types = graph.types
     fixed = fixed_registers(graph)

@@ -36,6 +36,8 @@ REGISTER_TYPES = {
 }
 """type of a PTX register -> type of the graph's register (5.2)"""
 _BITS = {"p": 1, **{type_: 8 * size for type_, size in SIZE.items()}}
+_CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
+_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat"})
 _RESULT = {name: operation.result for name, operation in OPERATIONS.items()}
 
 
@@ -92,6 +94,9 @@ class Emitter:
         """the functions that are being inlined"""
         self.located = False
         """whether `span` is from line information; else it is the instruction in the PTX"""
+        self.exact = 1
+        """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
+        something else (PTX ISA 9.7.3)"""
         self.places: dict[tuple[int, int, int], int] = {}
         """file, line and column of a `.loc` -> number of its span"""
         self._spans: dict[Span, int] = {}
@@ -107,6 +112,7 @@ class Emitter:
     def begin(self, instruction: Instruction) -> None:
         """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
         self.instruction = instruction
+        self.exact = int(instruction.opcode not in _CONTRACTED or not _ROUNDINGS.isdisjoint(instruction.modifiers))
         if not self.located:
             at = instruction.at
             self.span = self.span_number(self.source.span(at, self.source.text.find(";", at) + 1))
@@ -206,7 +212,7 @@ class Emitter:
         """A fresh register with the result of a pure operation."""
         result = self.graph.new(_RESULT[operation])
         self.block.instructions.append(
-            GraphInstruction(operation, (result,), operands, immediate, span=self.span, stack=self.stack)
+            GraphInstruction(operation, (result,), operands, immediate, self.exact, span=self.span, stack=self.stack)
         )
         return result
 
@@ -267,7 +273,7 @@ class Emitter:
         if type(operand) is Sink:
             return
         result = self.target(operand, _RESULT[operation])
-        self.effect_into(operation, operands, (result,), immediate)
+        self.effect_into(operation, operands, (result,), immediate, self.exact)
         self.write_register(operand, result)
 
     def write_register(self, operand: Operand, register: Register, sign: str = "u") -> None:

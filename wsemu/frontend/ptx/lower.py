@@ -11,7 +11,7 @@ from wsemu.frontend.ptx.body import declare, static, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
-from wsemu.frontend.ptx.undefined import define_all
+from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 
 
-def compile_entry(module: Module, entry: Entry, kinds: Sequence[Kind], notes: list[str]) -> Program:
+def compile_entry(
+    module: Module, entry: Entry, kinds: Sequence[Kind], notes: list[str], *, fma: bool = True
+) -> Program:
     """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
+    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3).  KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
     """
-    return assemble(lower(module, entry, kinds), fma=False)
+    return assemble(lower(module, entry, kinds), fma=fma, optimised=True)
 
 
 def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
@@ -55,7 +57,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
-    define_all(graph)
+    assign_once(graph)
     name_accesses(graph, function, e.origins)
     return graph
 
