@@ -15,13 +15,22 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*|/\*.*?(?:\*/|$
 """a literal, a comment, or a character"""
 _HEAD = re.compile(r"(?:if|while|for|switch)\s*(?:constexpr\s*)?\(")
 """a statement whose parenthesis is all that is meant"""
+_SHIFTED = re.compile(r"\b__(?:device|global|host|forceinline|noinline)__\b")
+"""what nvcc replaces before it counts columns: those behind it are wrong"""
+_WITHIN = re.compile(r"\w\w")
+"""the middle of a word, where nothing begins"""
 _DEEPER, _BACK = "([", ")]"
 
 
 def loc_span(path: str, line: int, column: int) -> Span:
     """The span of `.loc FILE line column`, column counted from 1; 0 means the line as a whole (PTX ISA 11.5.3)."""
     text = linecache.getline(path, line).rstrip("\r\n")
-    first = len(text) - len(text.lstrip()) if column < 1 else min(column - 1, max(len(text) - 1, 0))
+    first = min(column - 1, max(len(text) - 1, 0))
+    if column < 1 or _SHIFTED.search(text, 0, first) or _WITHIN.match(text, max(first - 1, 0)):
+        first = len(text) - len(text.lstrip())
+        body = text.find("{") + 1
+        if column >= 1 and text[body:].strip(" }"):  # a function on one line
+            first = body + len(text[body:]) - len(text[body:].lstrip())
     last = first + _extent(text[first:])
     begin, end = (len(text[:place].encode(errors="replace")) for place in (first, last))
     return Span(path, line, begin, line, max(end, begin + 1))
