@@ -16,7 +16,7 @@ from tests.ptx.expected.launches import CASES, Case, Out
 
 FOLDER = Path(__file__).parents[1] / "ptx"
 LAUNCHES = [
-    (case, path) for case in CASES for path in sorted(FOLDER.glob(f"{case.source}.*.ptx"))
+    (case, path) for case in CASES if not case.says for path in sorted(FOLDER.glob(f"{case.source}.*.ptx"))
 ]  # every PTX file that was made of its source
 
 

@@ -1,7 +1,8 @@
 """Makes the PTX of this folder: `python tests/ptx/build.py [--check] [NAME ...]`.
 
-nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx for the older target and NAME.sm_90.plain.ptx without
-lines from the CUDA C++ in NAME.cu; Triton, where it is installed, makes triton_NAME.sm_90.ptx from triton_kernels.py.
+nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx for the older target, NAME.sm_90.plain.ptx without
+lines and NAME.sm_90.debug.ptx without optimisation from the CUDA C++ in NAME.cu; Triton, where it is installed, makes
+triton_NAME.sm_90.ptx from triton_kernels.py.
 With --check nothing is written, and the exit code is 1 where the files differ from what the compilers make now.
 """
 
@@ -29,6 +30,7 @@ class Variant(NamedTuple):
 LINES = Variant("sm_90", ("-arch=sm_90", "-lineinfo"))
 OLDER = Variant("sm_75", ("-arch=sm_75", "-lineinfo"))
 PLAIN = Variant("sm_90.plain", ("-arch=sm_90",))
+DEBUG = Variant("sm_90.debug", ("-arch=sm_90", "-G"))
 
 EXACT = ("-fmad=false",)
 """every operation rounds, as it is written"""
@@ -37,9 +39,10 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "producer_consumer": (LINES, OLDER),
     "reduction": (LINES, OLDER),
     "transpose": (LINES, PLAIN),
-    "control": (LINES, OLDER),
+    "control": (LINES, OLDER, DEBUG),
     "functions": (LINES, PLAIN),
-    "integers": (LINES, OLDER),
+    "integers": (LINES, OLDER, DEBUG),
+    "sorting": (LINES, DEBUG),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""
 
@@ -49,8 +52,14 @@ OPTIONS: dict[str, tuple[str, ...]] = {"floating": EXACT, "programs": EXACT}
 FOLDER = re.compile(r'^(\s*\.file\s+\d+ )"[^"]*/([^"/]+)"', re.MULTILINE)
 """a `.file` directive: the folders before the name are those of the machine"""
 
-DEBUG = re.compile(r"^\t\.section\t\.debug_(abbrev|info|str)\n\t\{.*?^\t\}\n", re.MULTILINE | re.DOTALL)
+SECTIONS = re.compile(r"^\t\.section\t\.debug_(abbrev|info|loc)\s*\{.*?^\t*\}\n", re.MULTILINE | re.DOTALL)
 """the sections for a debugger, which hold those folders too"""
+
+INTERNAL = re.compile(rb"(_INTERNAL_)[0-9a-f]{8}(_\w+?_cu_)[0-9a-f]{8}")
+"""names of what a file has for itself: the digits are made of its path"""
+
+BYTES = re.compile(r"(?:^\.b8 \d+(?:,\d+)+\n)+", re.MULTILINE)
+"""a name for a debugger, as numbers"""
 
 TRITON = "triton_"
 """start of the names of what Triton makes"""
@@ -68,9 +77,26 @@ def variants(source: str) -> tuple[Variant, ...]:
 
 
 def compiled(source: str, variant: Variant) -> str:
-    """The PTX of a source; `.file` names files by their name alone."""
+    """The PTX of a source: files are named without folders, and the sections for a debugger are left out."""
     text = by_triton(source) if source.startswith(TRITON) else by_nvcc(source, variant)
-    return FOLDER.sub(r'\1"\2"', text)
+    text = SECTIONS.sub("", FOLDER.sub(r'\1"\2"', text))
+    return anywhere(BYTES.sub(lambda lines: numbers(anywhere(spelled(lines[0]))), text))
+
+
+def anywhere(text: str) -> str:
+    """Names without what the path of the file made of them."""
+    return INTERNAL.sub(rb"\g<1>00000000\g<2>00000000", text.encode()).decode()
+
+
+def spelled(lines: str) -> str:
+    """`.b8 95,90,...`, in one or more lines, as text."""
+    return bytes(int(number) for number in re.findall(r"\b\d+\b", lines.replace(".b8", ""))).decode("latin-1")
+
+
+def numbers(text: str) -> str:
+    """Text as lines of `.b8`, 40 characters each."""
+    codes = [str(code) for code in text.encode("latin-1")]
+    return "".join(f".b8 {','.join(codes[first : first + 40])}\n" for first in range(0, len(codes), 40))
 
 
 def by_nvcc(source: str, variant: Variant) -> str:
@@ -82,13 +108,12 @@ def by_nvcc(source: str, variant: Variant) -> str:
 
 
 def by_triton(source: str) -> str:
-    """What Triton makes, without the sections for a debugger."""
     specification = importlib.util.spec_from_file_location("triton_kernels", HERE / "triton_kernels.py")
     assert specification
     assert specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    return DEBUG.sub("", module.compiled(source.removeprefix(TRITON)))
+    return str(module.compiled(source.removeprefix(TRITON)))
 
 
 def missing(source: str) -> str:

@@ -64,10 +64,12 @@ class Case:
     verdict: str = "verified"
     warnings: tuple[str, ...] = ()
     """codes of the warnings that there must be"""
+    says: str = ""
+    """what a remark must name; where this is given, what is left in the arrays does not matter"""
 
     @property
     def name(self) -> str:
-        return f"{self.source}-{self.kernel}"
+        return f"{self.source}-{self.kernel}" + f"-{self.says}" * bool(self.says)
 
 
 CASES: list[Case] = []

@@ -215,7 +215,7 @@ def transpose_swizzled() -> list[Any]:
     return [x, Out(x.T)]
 
 
-@case("transpose", "transpose_registers", (1, 2), (8, 4), warnings=("uncoalesced",))
+@case("transpose", "transpose_registers", (1, 2), (8, 4))
 def transpose_registers() -> list[Any]:
     x = random(46, 32, 32)
     return [x, Out(x.T), i32(32)]

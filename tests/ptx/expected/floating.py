@@ -71,20 +71,12 @@ def conversions() -> list[Any]:
     y[:, 4] = np.maximum(np.trunc(x.astype(f64)), 0).astype(u32).view(i32)
     y[:, 5] = np.rint(d)
     y[:, 6] = np.trunc(np.clip(x, f32(-30000), f32(30000)))
-    y[:, 7] = np.minimum(near, highest)
+    y[:, 7] = near.astype(i64).astype(i32)  # a long, cut to an int
     z = np.stack([np.trunc(x).astype(i64), np.rint(d).astype(i64)], 1)
-    low = k.astype(u32)
-    f = [
-        [
-            f32(a),
-            directed(Fraction(int(b)), "n", f32),
-            directed(Fraction(float(a)), "z", f32),
-            directed(Fraction(int(c)), "u", f32),
-        ]
-        for a, b, c in zip(d, k, low, strict=True)
-    ]
+    ways = [(k.tolist(), "n"), (d.tolist(), "z"), (k.astype(u32).tolist(), "u")]
+    f = [d.astype(f32), *(np.array([directed(Fraction(v), way, f32) for v in values]) for values, way in ways)]
     g = np.stack([x.astype(f64), k.astype(f64), k.view(np.uint64).astype(f64)], 1)
-    return [x, d, k, Out(y), Out(z), Out(np.array(f, f32)), Out(g)]
+    return [x, d, k, Out(y), Out(z), Out(np.stack(f, 1)), Out(g)]
 
 
 @case("floating", "comparisons", 1, 64)
@@ -139,16 +131,12 @@ def cube_roots() -> list[Any]:
     x = np.random.default_rng(139).random(64) * 1000
     y, rounds = [], []
     for value in x.tolist():
-        guess = value if value > 1 else 1.0
-        for k in range(100):
+        guess, change, count = value if value > 1 else 1.0, np.inf, -1
+        while change > 1e-15 * guess:
             after = (2.0 * guess + value / (guess * guess)) / 3.0
-            change, guess = abs(after - guess), after
-            if change <= 1e-15 * guess:
-                break
-        else:
-            k = 100
+            change, guess, count = abs(after - guess), after, count + 1
         y.append(guess)
-        rounds.append(k)
+        rounds.append(count)
     return [x, Out(np.array(y)), Out(np.array(rounds, i32))]
 
 

@@ -292,9 +292,9 @@ def short_circuit() -> list[Any]:
     bound[20:] = 1 << 28  # never read
     y = []
     for i in range(32):
-        both = i < 20 and x[bound[i]] > 50
-        first = i % 3 == 0 or x[i] < 30
-        either = first or x[i] == 99
+        both = bool(i < 20 and x[bound[i]] > 50)
+        first = bool(i % 3 == 0 or x[i] < 30)
+        either = bool(first or x[i] == 99)
         y.append(both * 4 + either * 2 + (both + (not first)) * 8 + (both != either))
     return [x, bound, Out(np.array(y, i32))]
 
