@@ -13,8 +13,6 @@ from wsemu.bytecode import Span
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*|/\*.*?(?:\*/|$)|.')
 """a literal, a comment, or a character"""
-_HEAD = re.compile(r"(?:if|while|for|switch)\s*(?:constexpr\s*)?\(")
-"""a statement whose parenthesis is all that is meant"""
 _SHIFTED = re.compile(r"\b__(?:device|global|host|forceinline|noinline)__\b")
 """what nvcc replaces before it counts columns: those behind it are wrong"""
 _WITHIN = re.compile(r"\w\w")
@@ -39,7 +37,6 @@ def loc_span(path: str, line: int, column: int) -> Span:
 def _extent(text: str) -> int:
     """How many characters of the rest of a line are meant."""
     depth, end = 0, 0
-    head = bool(_HEAD.match(text))
     for match in _TOKEN.finditer(text):
         token = match[0]
         if token.startswith(("//", "/*")):
@@ -54,6 +51,4 @@ def _extent(text: str) -> int:
             break
         if not token.isspace():
             end = match.end()
-        if head and token == ")" and depth == 0:
-            break
     return end
