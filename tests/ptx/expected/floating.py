@@ -162,7 +162,7 @@ def complex_products() -> list[Any]:
     re, im = np.ones(32, f32), np.zeros(32, f32)
     for k in range(6):
         a, b = x[:, k].T
-        re, im = fma(re, a, -(im * b)), fma(re, b, im * a)
+        re, im = fma(re, a, -(im * b)), fma(im, a, re * b)
     return [x, Out(np.stack([re, im], 1)), i32(6)]
 
 
