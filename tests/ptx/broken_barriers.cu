@@ -11,14 +11,14 @@ __global__ void no_empty_wait(const float *x, float *y, int tiles) {
   if (threadIdx.x < 32) {
     float sum = 0;
     for (int i = 0; i < tiles; i++) {
-      bar_sync(1, 64);
-      sum += tile[lane];
+      bar_sync(1, 64);  // expect: barrier-recycling, deadlock
+      sum += tile[lane];  // expect: race
     }
     y[lane] = sum;
   } else {
     for (int i = 0; i < tiles; i++) {
-      tile[lane] = x[i * 32 + lane];  // expect: race
-      bar_arrive(1, 64);  // expect: barrier-recycling
+      tile[lane] = x[i * 32 + lane];
+      bar_arrive(1, 64);  // expect: all-arrive, barrier-recycling
     }
   }
 }
@@ -46,7 +46,7 @@ __global__ void other_count(const int *x, int *y) {
     y[t] = tile[t];
   } else {
     tile[t - 32] = x[t];
-    bar_arrive(1, 96);  // expect: count-mismatch
+    bar_arrive(1, 96);  // expect: count-mismatch, oversubscribed
   }
 }
 
@@ -59,7 +59,7 @@ __global__ void both_wait(const int *x, int *y) {
     y[t] = tile[t];
     bar_arrive(2, 64);
   } else {
-    bar_sync(2, 64);
+    bar_sync(2, 64);  // expect: deadlock
     tile[t - 32] = x[t];
     bar_arrive(1, 64);
   }
@@ -107,10 +107,10 @@ __global__ void one_producer_too_many(const int *x, int *y) {
   const int t = threadIdx.x;
   if (t < 64) {
     tile[t] = x[t];
-    bar_arrive(1, 64);
+    bar_arrive(1, 64);  // expect: all-arrive
   } else {
-    bar_sync(1, 64);  // expect: deadlock
-    y[t - 64] = tile[t - 64];
+    bar_sync(1, 64);  // expect: barrier-recycling
+    y[t - 64] = tile[t - 64];  // expect: race
   }
 }
 

@@ -7,7 +7,7 @@ __global__ void tree_without_barrier(const float *x, float *y) {
   part[t] = x[t];
   __syncthreads();
   for (int half = 64; half > 0; half /= 2)
-    if (t < half) part[t] += part[t + half];  // expect: race
+    if (t < half) part[t] += part[t + half];  // expect: race, intra-warp-race
   if (t == 0) y[0] = part[0];
 }
 
@@ -26,7 +26,7 @@ __global__ void scan_in_place(const int *x, int *y) {
   values[t] = x[t];
   for (int step = 1; step < 64; step *= 2) {
     __syncthreads();
-    if (t >= step) values[t] += values[t - step];  // expect: race
+    if (t >= step) values[t] += values[t - step];  // expect: race, intra-warp-race
   }
   y[t] = values[t];
 }
@@ -34,7 +34,7 @@ __global__ void scan_in_place(const int *x, int *y) {
 // Bins without atomics.
 __global__ void plain_histogram(const unsigned char *x, int *bins) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  bins[x[i] % 8] += 1;  // expect: race
+  bins[x[i] % 8] += 1;  // expect: race, intra-warp-race
 }
 
 // CTAs read what their neighbours write.
@@ -64,7 +64,7 @@ __global__ void dynamic_overrun(const int *x, int *y) {
   extern __shared__ int sized[];
   sized[threadIdx.x] = x[threadIdx.x];  // expect: out-of-bounds
   __syncthreads();
-  y[threadIdx.x] = sized[threadIdx.x ^ 1];
+  y[threadIdx.x] = sized[threadIdx.x ^ 1];  // expect: out-of-bounds
 }
 
 // float4 at an odd element.
@@ -90,7 +90,7 @@ __global__ void divergent_barrier(const int *x, int *y) {
     __syncthreads();  // expect: barrier-divergence
   } else {
     tile[t] = -x[t];
-    __syncthreads();
+    __syncthreads();  // expect: barrier-divergence
     tile[t] += 1;
   }
   y[t] = tile[31 - t];
