@@ -104,7 +104,7 @@ _define("shl.{b}", _B, "{b}", "{b} {b}", "a << b; 0 when b >= {n}", group=_INTEG
 _define("shr.{t}", _I, "{b}", "{b} {b}", "a >> b, filled with the sign (s) or 0 (u); b clamped to {n}", group=_INTEGER)
 _define("abs.s{n}", _B, "{b}", "{b}", "|a|; the most negative value stays", group=_INTEGER)
 _define("min.{t} max.{t}", _I, "{b}", "{b} {b}", "the smaller, the larger", group=_INTEGER)
-_define("div.{t} rem.{t}", _I, "{b}", "{b} {b}", "toward zero; a / 0 = ~0, a % 0 = a, MIN / -1 = MIN", group=_INTEGER)
+_define("div.{t} rem.{t}", _I, "{b}", "{b} {b}", "toward zero; a / 0 and a % 0 are ~0, MIN / -1 = MIN", group=_INTEGER)
 _define(
     "floordiv.{t} floormod.{t}",
     _I_WIDE,
@@ -205,10 +205,11 @@ for _name in BINARY_FUNCTIONS:
 ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": "up"}
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
+_nan = "a nan gives 0, the sign bit alone if either type has 64 bits"
 for _r in ("rni", "rzi"):  # the others are a rounding to an integral value first
     for _i in _I:
         _name = f"cvt.{_r}.{_i['t']}.{{f}}"
-        _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates, nan gives 0", group=_CONVERT)
+        _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates; {_nan}", group=_CONVERT)
 for _i in _I:
     _define(f"cvt.rn.{{f}}.{_i['t']}", _F, "{f}", _i["b"], "integer to float, nearest even", group=_CONVERT)
 for _to_f, _from_f in (("f32", "f16"), ("f64", "f16"), ("f16", "f32"), ("f16", "f64"), ("f64", "f32"), ("f32", "f64")):

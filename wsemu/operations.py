@@ -147,7 +147,7 @@ def divide(what: str, signed: bool) -> Body:
         safe, zero, _ = _safe_divisor(b, x, y, signed)
         if what == "div":
             return b.select(zero, same(x, -1), (b.sdiv if signed else b.udiv)(x, safe))
-        return b.select(zero, x, (b.srem if signed else b.urem)(x, safe))
+        return b.select(zero, same(x, -1), (b.srem if signed else b.urem)(x, safe))
 
     return body
 
@@ -353,10 +353,12 @@ def library(name: str) -> Body:
 
 def float_to_int(rounding: str, target: Any, signed: bool) -> Body:
     def body(b: Builder, x: Value) -> Value:
-        if rounding:
-            x = llvm(b, rounding, x.type, x)
+        number = llvm(b, rounding, x.type, x) if rounding else x
         t = like(x.type, target)
-        return llvm(b, f"llvm.fpto{'s' if signed else 'u'}i.sat", t, x, over=[t, x.type])
+        r = llvm(b, f"llvm.fpto{'s' if signed else 'u'}i.sat", t, number, over=[t, x.type])
+        if target.width < 64 and element(x.type) == F32:
+            return r
+        return b.select(b.fcmp_unordered("uno", x, x), same(r, -(1 << (target.width - 1))), r)
 
     return body
 
@@ -387,6 +389,13 @@ def float_to_half(b: Builder, x: Value) -> Value:
     return resize(b, b.or_(r, b.lshr(sign, same(u, 16))), I16, False)
 
 
+def single_to_half(b: Builder, x: Value) -> Value:
+    """The same with the one nan that the hardware makes of f32."""
+    h, u = float_to_half(b, x), b.bitcast(x, like(x.type, I32))
+    nan = b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000))
+    return b.select(nan, same(h, 0x7FFF), h)
+
+
 def double_to_odd_float(b: Builder, x: Value) -> Value:
     """Double to float rounded to odd, so that a second rounding to half is the only one that counts."""
     y = b.fptrunc(x, like(x.type, F32))
@@ -403,9 +412,9 @@ def _extend(b: Builder, x: Value) -> Value:
 
 
 FLOAT_CONVERSIONS: dict[str, Body] = {
-    "cvt.f32.f16": half_to_float,
+    "cvt.f32.f16": canonical(half_to_float),
     "cvt.f64.f16": lambda b, x: _extend(b, half_to_float(b, x)),
-    "cvt.f16.f32": float_to_half,
+    "cvt.f16.f32": single_to_half,
     "cvt.f16.f64": lambda b, x: float_to_half(b, double_to_odd_float(b, x)),
     "cvt.f64.f32": _extend,
     "cvt.f32.f64": lambda b, x: b.fptrunc(x, like(x.type, F32)),
@@ -494,8 +503,8 @@ def _float_bodies(f: str) -> None:
         for direction in DIRECTIONS:
             BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction))
     BODIES[f"fma.{f}"] = canonical(fused)
-    BODIES[f"neg.{f}"] = lambda b, x: b.fneg(x)
-    BODIES[f"abs.{f}"] = unary_intrinsic("llvm.fabs")
+    BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x))
+    BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"))
     BODIES[f"sqrt.{f}"] = canonical(unary_intrinsic("llvm.sqrt"))
     BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x))
     BODIES[f"min.{f}"], BODIES[f"max.{f}"] = canonical(number_min_max("<")), canonical(number_min_max(">"))
@@ -509,7 +518,7 @@ def _float_bodies(f: str) -> None:
     for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS):
         BODIES[f"{name}.{f}"] = canonical(library(name))
     for r, rounding in INTRINSIC_ROUNDING.items():
-        BODIES[f"cvt.{r}.{f}.{f}"] = unary_intrinsic(rounding)
+        BODIES[f"cvt.{r}.{f}.{f}"] = canonical(unary_intrinsic(rounding))
     PER_LANE.update(f"{name}.{f}" for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "floordiv", "floormod"))
 
 

@@ -5,8 +5,8 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
-whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; that of another type has
-no defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no
+defined bits beyond being a nan.  Library functions are Python's `math`, in double.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _div(a: int, b: int) -> int:
 
 
 def _rem(a: int, b: int) -> int:
-    return a if b == 0 else a - b * _divide(a, b)
+    return -1 if b == 0 else a - b * _divide(a, b)
 
 
 def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool) -> Bits:
@@ -368,10 +368,10 @@ def _integral(a: float, how: str) -> float:
     return math.copysign(float(ROUND[how](a)), a) if math.isfinite(a) else a
 
 
-def _to_integer(a: float, how: str, s: str, n: int) -> Bits:
-    """a rounded to an integer; what does not fit saturates, nan gives 0."""
+def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
+    """a rounded to an integer; what does not fit saturates.  PTX ISA, "cvt": nan gives 0, or the sign bit alone."""
     if math.isnan(a):
-        return 0
+        return 1 << (n - 1) if source == "f64" or n == 64 else 0
     least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)
     if math.isinf(a):
         return unsigned(most if a > 0 else least, n)
@@ -404,8 +404,8 @@ def _floats(f: str) -> None:
         arithmetic[f"sqrt.{how}"] = lambda a, how=how: _directed_root(a, f, how)
     for name, meaning in {**arithmetic, **LIBRARY}.items():
         semantics[f"{name}.{f}"] = lambda *x, m=meaning: _made(m(*(value(v) for v in x)), f)
-    semantics[f"neg.{f}"] = lambda a: a ^ top
-    semantics[f"abs.{f}"] = lambda a: a & ~top
+    semantics[f"neg.{f}"] = lambda a: _made(-value(a), f)
+    semantics[f"abs.{f}"] = lambda a: _made(abs(value(a)), f)
     semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
@@ -416,18 +416,31 @@ def _floats(f: str) -> None:
             _unordered(value(a), value(b)) or h(value(a), value(b))
         )
     for how in ROUND:
-        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: from_float(_integral(value(a), h), f)
+        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _made(_integral(value(a), h), f)
         for n in (8, 16, 32, 64):
             for s in "su":
-                semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n)
+                semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
     for other in FORMATS:
-        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: from_float(value(a), other)
-        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: from_float(to_float(a, other), f)
+        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: _converted(a, f, other)
+        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
 
 
 def _made(result: float, type_: str) -> Bits:
     """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff."""
     return 0x7FFFFFFF if type_ == "f32" and math.isnan(result) else from_float(result, type_)
+
+
+_NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7E00, ("f64", "f32"): 0x7FC00000}
+"""(from, to) -> nan that results, as the H200 has it; those of f64 keep their sign"""
+
+
+def _converted(a: Bits, source: str, to: str) -> Bits:
+    value = to_float(a, source)
+    if math.isnan(value) and (source, to) in _NANS:
+        sign = a >> 63 << (FORMATS[to].bits - 1) if source == "f64" else 0
+        payload = a >> 29 & 0x3FFFFF if (source, to) == ("f64", "f32") else 0
+        return _NANS[source, to] | sign | payload
+    return from_float(value, to)
 
 
 def _flush(a: Bits) -> Bits:

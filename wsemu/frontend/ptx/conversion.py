@@ -65,7 +65,7 @@ def _integer_to_integer(form: Form, to: str, source: str) -> Formula:
 def _float_to_integer(form: Form, to: str, source: str) -> Formula:
     """Saturates.  A nan gives 0, but the sign bit alone where a type of 64 bits takes part (PTX ISA, "cvt")."""
     form.only("ftz", "sat")
-    rounding, n, row = form.rounding, BITS[to], f"b{BITS[to]}"
+    rounding = form.rounding
     wide = "f64" if source == "f64" else "f32"
     if rounding not in INTEGRAL:
         raise UnhandledForm
@@ -76,10 +76,7 @@ def _float_to_integer(form: Form, to: str, source: str) -> Formula:
         x = widened(e, source, x, wide)
         if rounding in ("rmi", "rpi"):
             x = e.emit(f"cvt.{rounding}.{wide}.{wide}", x)
-        result = e.emit(f"cvt.{'rni' if rounding == 'rni' else 'rzi'}.{to}.{wide}", x)
-        if source != "f64" and n < 64:
-            return result
-        return e.emit(f"selp.{row}", e.constant(row, 1 << (n - 1)), result, is_nan(e, wide, x))
+        return e.emit(f"cvt.{'rni' if rounding == 'rni' else 'rzi'}.{to}.{wide}", x)
 
     return formula
 
@@ -145,21 +142,12 @@ def _float_to_float(form: Form, to: str, source: str) -> Formula:
             x = saturated(e, wide, x)
         if relu:
             x = rectified(e, wide, x)
-        if wide == to and source != to:
-            return canonical(e, to, x)
+        if to == source == "f32" and not (rounding or sat):
+            x = e.emit("selp.b32", number(e, to, NAN[to]), x, is_nan(e, to, x))
         result = narrowed(e, wide, x, to, rounding or "rn")
-        if wide != to:
-            result = canonical(e, to, result)
         return flushed(e, to, result) if ftz and to == "f32" else result
 
     return formula
-
-
-def canonical(e: Emitter, t: str, x: Register) -> Register:
-    """x, of which an f32 nan is the usual one."""
-    if t != "f32":
-        return x
-    return e.emit("selp.b32", number(e, t, NAN[t]), x, is_nan(e, t, x))
 
 
 _KINDS: dict[tuple[bool, bool], Callable[[Form, str, str], Formula]] = {
@@ -218,10 +206,11 @@ def _tensor_float_form(form: Form) -> Lower:
         sum_ = e.emit("add.b32", kept, half)
         if form.rounding == "rn":
             sum_ = e.emit("add.b32", sum_, e.emit("bfe.u32", kept, e.constant("b32", 13), e.constant("b32", 1)))
-        cut = e.emit("and.b32", sum_, e.constant("b32", 0xFFFFE000))
+        kept_bits = e.constant("b32", 0xFFFFE000)
+        cut, special_cut = e.emit("and.b32", sum_, kept_bits), e.emit("and.b32", kept, kept_bits)
         size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
         special = e.emit("setp.ge.u32", size, e.constant("b32", 0x7F800000))
-        e.write_register(destination, e.emit("selp.b32", canonical(e, "f32", kept), cut, special))
+        e.write_register(destination, e.emit("selp.b32", special_cut, cut, special))
 
     return lower
 

@@ -110,6 +110,8 @@ def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide:
         if relu:
             result = rectified(e, wide, result)
         short = narrowed(e, wide, result, type_)
+        if wide == "f64":  # whose nans keep their sign
+            short = e.emit("selp.b16", number(e, type_, NAN[type_]), short, is_nan(e, wide, result))
         return flushed(e, type_, short) if ftz else short
 
     if t in PAIRS:
@@ -214,7 +216,7 @@ def quotient_form(form: Form) -> Lower:
 
 # -- signs, extremes, classes ----------------------------------------------------------------------------------------
 def sign_form(what: str) -> Callable[[Form], Lower]:
-    """neg, abs: of the sign bit alone"""
+    """neg, abs: of the sign bit alone; a nan of less than 64 bits becomes the usual one"""
 
     def choose(form: Form) -> Lower:
         t = form.only("ftz").type
@@ -226,30 +228,34 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
         bitwise, pattern = ("xor.b16", sign) if what == "neg" else ("and.b16", sign - 1)
 
         def formula(e: Emitter, a: Register) -> Register:
-            return e.emit(bitwise, flushed(e, type_, a) if ftz else a, e.constant("b16", pattern))
+            x = e.emit(bitwise, flushed(e, type_, a) if ftz else a, e.constant("b16", pattern))
+            size = e.emit("and.b16", a, e.constant("b16", sign - 1))
+            nan = e.emit("setp.gt.u16", size, number(e, type_, INFINITY[type_]))
+            return e.emit("selp.b16", number(e, type_, NAN[type_]), x, nan)
 
         return computed(("b32",), pairwise(formula)) if t in PAIRS else computed(("b16",), formula)
 
     return choose
 
 
-def _extreme(what: str, t: str, form: Form, *x: Register, e: Emitter) -> Register:
-    """min or max of two or three numbers; the sign of `.xorsign.abs` is the product of the signs."""
-    row, sizes = ROW[t], list(x)
+def _extreme(e: Emitter, what: str, t: str, form: Form, a: Register, b: Register) -> Register:
+    """min or max of two f32 or f64, of their magnitudes with `.abs`; a nan wins with `.NaN`."""
     if "abs" in form.flags:
-        sizes = [e.emit(f"abs.{t}", v) for v in x]
-    result = sizes[0]
-    for size in sizes[1:]:
-        smaller = e.emit(f"{what}.{t}", result, size)
-        if "NaN" in form.flags:
-            nan = e.emit("or.pred", is_nan(e, t, result), is_nan(e, t, size))
-            smaller = e.emit(f"selp.{row}", number(e, t, NAN[t]), smaller, nan)
-        result = smaller
-    if "xorsign" in form.flags:
-        sign = e.emit(f"and.{row}", e.emit(f"xor.{row}", *x), number(e, t, SIGN[t]))
-        signed = e.emit(f"or.{row}", result, sign)
-        result = e.emit(f"selp.{row}", result, signed, is_nan(e, t, result))
-    return result
+        a, b = e.emit(f"abs.{t}", a), e.emit(f"abs.{t}", b)
+    result = e.emit(f"{what}.{t}", a, b)
+    if "NaN" not in form.flags:
+        return result
+    nan = e.emit("or.pred", is_nan(e, t, a), is_nan(e, t, b))
+    return e.emit(f"selp.{ROW[t]}", number(e, t, NAN[t]), result, nan)
+
+
+def _xorsign(e: Emitter, t: str, result: Register, a: Register, b: Register) -> Register:
+    """A result with the product of the signs of a and b; a nan stays."""
+    row = ROW[t]
+    sign = e.emit(f"and.{row}", e.emit(f"xor.{row}", a, b), number(e, t, SIGN[t]))
+    return e.emit(
+        f"selp.{row}", result, e.emit(f"or.{row}", result, sign), e.emit(f"setp.eq.{row}", result, number(e, t, NAN[t]))
+    )
 
 
 def extreme_form(what: str) -> Callable[[Form], Lower]:
@@ -257,13 +263,21 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
 
     def choose(form: Form) -> Lower:
         t = form.only("ftz", "NaN", "xorsign", "abs").type
-        if t == "f64" and form.flags:
+        if (t == "f64" and form.flags) or ("xorsign" in form.flags) != ("abs" in form.flags):
             raise UnhandledForm
-        if t in ("f32", "f64"):
-            if not form.flags:
-                return plain(f"{what}.{t}")
-            return single(t, form, 2, lambda e, *x: _extreme(what, t, form, *x, e=e))
-        return half(t, form, 2, lambda e, *x: _extreme(what, "f32", form, *x, e=e))
+        if t in ("f32", "f64") and not form.flags:
+            return plain(f"{what}.{t}")
+        type_ = PAIRS.get(t, t)
+        wide, ftz = "f64" if type_ == "f64" else "f32", "ftz" in form.flags
+
+        def formula(e: Emitter, *x: Register) -> Register:
+            a, b = (flushed(e, type_, v) if ftz else v for v in x)
+            larger = _extreme(e, what, wide, form, widened(e, type_, a, wide), widened(e, type_, b, wide))
+            result = narrowed(e, wide, larger, type_)
+            return _xorsign(e, type_, result, a, b) if "xorsign" in form.flags else result
+
+        row = "b32" if t in PAIRS else ROW[type_]
+        return computed((row if type_ != "f32" else "f32",) * 2, pairwise(formula) if t in PAIRS else formula)
 
     return choose
 

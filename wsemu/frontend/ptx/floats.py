@@ -66,12 +66,15 @@ def narrowed(e: Emitter, t: str, x: Register, to: str, rounding: str = "rn") -> 
     if t == to:
         return x
     if to == "bf16":
-        return _brain_float(e, x if t == "f32" else odd_single(e, x, rounding), rounding)
+        if t == "f32":
+            return _brain_float(e, x, rounding, number(e, to, NAN[to]))
+        cut = e.emit("shr.u32", e.emit("cvt.f32.f64", x), e.constant("b32", 16))  # a nan keeps what it can
+        return _brain_float(e, odd_single(e, x), rounding, e.emit("cvt.b16.s32", cut))
     nearest = e.emit(f"cvt.{to}.{t}", x)
     return nearest if rounding == "rn" else directed(e, t, x, to, nearest, rounding)
 
 
-def odd_single(e: Emitter, x: Register, rounding: str = "rn") -> Register:
+def odd_single(e: Emitter, x: Register) -> Register:
     """An f64 as f32, rounded to odd (toward zero, and the last bit set if anything was lost); a second rounding to
     bf16 then gives what one would."""
     down = directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
@@ -95,11 +98,11 @@ def directed(e: Emitter, t: str, x: Register, to: str, nearest: Register, roundi
     return e.emit(f"selp.{row}", e.emit(f"add.{row}", nearest, step), nearest, beyond)
 
 
-def _brain_float(e: Emitter, x: Register, rounding: str) -> Register:
-    """An f32 as bf16, to nearest even or toward zero."""
+def _brain_float(e: Emitter, x: Register, rounding: str, nan: Register) -> Register:
+    """An f32 as bf16, to nearest even or toward zero; `nan` is what a nan becomes."""
     sixteen, upper = e.constant("b32", 16), x
     if rounding == "rn":
         odd = e.emit("bfe.u32", x, sixteen, e.constant("b32", 1))
         upper = e.emit("add.b32", e.emit("add.b32", x, e.constant("b32", 0x7FFF)), odd)
     short = e.emit("cvt.b16.s32", e.emit("shr.u32", upper, sixteen))
-    return e.emit("selp.b16", number(e, "bf16", NAN["bf16"]), short, is_nan(e, "f32", x))
+    return e.emit("selp.b16", nan, short, is_nan(e, "f32", x))

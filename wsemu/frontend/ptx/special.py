@@ -89,9 +89,13 @@ for _axis in "xyz":
     SPECIALS[f"%cluster_ctaid.{_axis}"] = _constant("b32", 0)
     SPECIALS[f"%cluster_nctaid.{_axis}"] = _constant("b32", 1)
 _VARYING = {
-    "b32": ("%clock", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid", "%total_smem_size")
-    + ("%aggr_smem_size", *(f"%envreg{n}" for n in range(32)), *(f"%pm{n}" for n in range(8)))
-    + tuple(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
+    "b32": (
+        *("%clock", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"),
+        *("%total_smem_size", "%aggr_smem_size"),
+        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
+        *(f"%envreg{n}" for n in range(32)),
+        *(f"%pm{n}" for n in range(8)),
+    ),
     "b64": ("%clock64", "%globaltimer", "%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),
 }
 for _type, _names in _VARYING.items():
