@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsemu.cuda_source import refine
 from wsemu.demangle import Function, demangle
 from wsemu.errors import KernelError, UsageError
 from wsemu.kernel import CodeKernel
@@ -200,6 +201,7 @@ class PtxKernel(CodeKernel):
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
             renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
+            refine(program)
             self._programs[kinds] = program, tuple(notes)
         return self._programs[kinds]
 

@@ -13,7 +13,9 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.demangle import demangle
+from wsemu.dialect import text as in_cuda
 from wsemu.errors import KernelError, UsageError
+from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.ptx_module import EntryError, PtxKernel
 
 FOLDER = Path(__file__).resolve().parents[1] / "ptx"
@@ -396,3 +398,66 @@ def test_a_gpu_is_not_asked(module):
         module["saxpy"].on("gpu")
     with pytest.raises(UsageError, match="PTX"):
         wsemu.crosscheck(module["saxpy"], 1, 32, (X, X.copy(), 1, 32))
+
+
+# -- the CUDA source ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "text"),
+    [
+        ("    y[i] = a * x[i];  // all of it", 5, "y[i] = a * x[i]"),
+        ("    for (int i = 0; i < n; ++i) {", 5, "for (int i = 0; i < n; ++i)"),
+        ("    for (int i = 0; i < n; ++i) {", 21, "i < n"),
+        ("    for (int i = 0; i < n; ++i) {", 28, "++i"),
+        ("    if (i < n) x[i] = 1;", 5, "if (i < n) x[i] = 1"),
+        ('    asm volatile("bar.sync 1, 64;" ::: "memory");', 5, 'asm volatile("bar.sync 1, 64;" ::: "memory")'),
+        ("__global__ void k(int *x) {", 0, "__global__ void k(int *x)"),
+        ("__device__ void s(int id) { bar(id); }", 22, "bar(id)"),  # nvcc counts without `__device__`
+        ("    x[i] = 1;", 99, "x[i] = 1"),
+        ("", 5, ""),
+    ],
+)
+def test_the_text_that_a_loc_means(line, column, text, tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text(f"{line}\n")
+    span = loc_span(str(file), 1, column)
+    assert line[span.column : span.end_column] == text
+    assert span.column < span.end_column
+
+
+def test_costs_of_an_unrolled_loop_are_told_once():
+    module = wsemu.load_ptx(FOLDER / "transpose.sm_90.ptx")
+    x = np.zeros((64, 64), np.float32)
+    report = wsemu.check(module["transpose_tile<float, 0>"], (2, 2), (32, 8), (x, x.copy(), 64, 64))
+    (found,) = report.warnings
+    assert (found.code, found.count) == ("bank-conflict", 4)
+    source = (FOLDER / "transpose.cu").read_text().splitlines()
+    site, declared = found.sites
+    assert source[site.line - 1][site.column - 1 : site.end_column - 1] == "tile[threadIdx.x][threadIdx.y + k]"
+    shown = source[declared.line - 1]
+    assert shown[declared.column - 1 : declared.end_column - 1] == "tile[TILE][TILE + PAD]"
+
+
+def test_accesses_of_one_statement_are_told_apart(module):
+    y = np.zeros(8, np.float32)
+    report = wsemu.check(module["saxpy"], 1, 32, (y.copy(), y, 1, 32))
+    line = SOURCE.read_text().splitlines()[line_of("y[i] = a * x[i] + y[i];") - 1]
+    shown = [(f.sites[0].text[:5], line[f.sites[0].column - 1 : f.sites[0].end_column - 1]) for f in report.errors]
+    assert shown == [("load ", "x[i]"), ("load ", "y[i]"), ("store", "y[i]")]
+
+
+def test_a_finding_is_accepted_in_the_cuda_source(tmp_path):
+    source = SOURCE.read_text().replace("63 - threadIdx.x];", "63 - threadIdx.x]; // wsemu: ignore[race] on purpose")
+    (tmp_path / SOURCE.name).write_text(source)
+    (tmp_path / FILE.name).write_text(FILE.read_text())
+    module = wsemu.load_ptx(tmp_path / FILE.name)
+    report = wsemu.check(module["reverse"], 1, 64, (np.zeros(64, np.int32),))
+    assert {entry.finding.code for entry in report.suppressed} == {"race"}
+    assert {finding.code for finding in report.errors} == {"uninitialized-read"}
+
+
+def test_advice_is_in_words_of_cuda():
+    assert in_cuda("use `cuda.atomic`, or `cuda.syncthreads()`") == "use `atomicAdd` or its kin, or `__syncthreads()`"
+    assert in_cuda("`ptx.barrier_sync` is for lanes") == "`barrier.sync` is for lanes"
+    assert in_cuda("load 4 at once: `ptx.ld_v4`") == "load 4 at once: a type of 4 elements, such as `float4`"

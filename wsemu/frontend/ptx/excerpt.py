@@ -23,8 +23,8 @@ _DEEPER, _BACK = "([", ")]"
 def loc_span(path: str, line: int, column: int) -> Span:
     """The span of `.loc FILE line column`, column counted from 1; 0 means the line as a whole (PTX ISA 11.5.3)."""
     text = linecache.getline(path, line).rstrip("\r\n")
-    first = min(column - 1, max(len(text) - 1, 0))
-    if column < 1 or _SHIFTED.search(text, 0, first) or _WITHIN.match(text, max(first - 1, 0)):
+    first = column - 1
+    if not 1 <= column <= len(text) or _SHIFTED.search(text, 0, first) or _WITHIN.match(text, max(first - 1, 0)):
         first = len(text) - len(text.lstrip())
         body = text.find("{") + 1
         if column >= 1 and text[body:].strip(" }"):  # a function on one line
