@@ -18,6 +18,9 @@ MOST = 1 << 20
 """registers that one directive may declare"""
 _TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
 """parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
+_BARRIERS = frozenset(("bar", "barrier"))
+"""what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier it is the
+call says, and not the line of the wrapper"""
 
 
 def walk(e: Emitter, block: Block) -> None:
@@ -52,8 +55,12 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     if handler is None:
         e.unsupported()
         return
+    place = e.span, e.stack
+    if instruction.opcode in _BARRIERS and e.located:
+        e.span, e.stack = e.called
     try:
         handler(e, instruction)
+        e.span, e.stack = place
     except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
         if isinstance(error, KernelError):
             raise
@@ -141,12 +148,15 @@ def _locate(e: Emitter, location: Location) -> None:
     while outer is not None and outer not in chain:
         chain.append(outer)
         outer = frame.inlined.get(outer)
-    spans = [number for place in chain if (number := _span(e, place, len(chain) > 1)) is not None]
+    found = [(place, number) for place in chain if (number := _span(e, place, len(chain) > 1)) is not None]
+    spans = [number for _, number in found]
     e.located = bool(spans)
-    if spans:
-        e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))
-    else:
+    if not spans:
         e.stack = frame.stack
+        return
+    own = next((k for k, (place, _) in enumerate(found) if place[0] == chain[-1][0]), 0)
+    e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))
+    e.called = spans[own], (*frame.stack, *reversed(spans[own + 1 :]))
 
 
 def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:

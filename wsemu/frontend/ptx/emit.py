@@ -103,6 +103,8 @@ class Emitter:
         self.stack: tuple[int, ...] = ()
         """spans of the calls that led here"""
         self.span = 0
+        self.called: tuple[int, tuple[int, ...]] = (0, ())
+        """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
