@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -158,6 +159,14 @@ def saturate(x: int, t: str) -> int:
     return 0 if math.isnan(v) else encode(min(max(v, 0.0), 1.0), t, zero=0.0)
 
 
+_WHOLE: dict[str, Callable[[Fraction], int]] = {
+    "rni": round,
+    "rzi": math.trunc,
+    "rmi": math.floor,
+    "rpi": math.ceil,
+}
+
+
 def to_integer(v: float, t: str, rounding: str, source: str) -> int:
     """A float as an integer: saturated; a nan is 0, or the sign bit alone where 64 bits take part."""
     n = int(t[1:])
@@ -166,12 +175,12 @@ def to_integer(v: float, t: str, rounding: str, source: str) -> int:
     low, high = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if t[0] == "s" else (0, (1 << n) - 1)
     if math.isinf(v):
         return (high if v > 0 else low) & ((1 << n) - 1)
-    whole = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[rounding](Fraction(v))
+    whole = _WHOLE[rounding](Fraction(v))
     return max(low, min(whole, high)) & ((1 << n) - 1)
 
 
 def integral(v: float, rounding: str) -> float:
     if not math.isfinite(v):
         return v
-    whole = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[rounding](Fraction(v))
+    whole = _WHOLE[rounding](Fraction(v))
     return math.copysign(float(whole), v)

@@ -320,12 +320,12 @@ def float_forms() -> Iterator[Form]:
                 yield form(f"{what}.xorsign.abs.{t}", f"{t} {t}", t, lambda a, b, f=f, t=t: _xorsign(f, a, b, t))
             if t in ("f16", "bf16"):
                 yield form(f"{what}.{t}x2", "b32 b32", "b32", _pair(f))
-        f = FORMATS[t]
-        yield form(f"neg.{t}", t, t, lambda a, s=f.sign, t=t: NAN[t] if is_nan(a, t) else a ^ s)
-        yield form(f"abs.{t}", t, t, lambda a, s=f.sign, t=t: NAN[t] if is_nan(a, t) else a & ~s)
+        sign = FORMATS[t].sign
+        yield form(f"neg.{t}", t, t, lambda a, s=sign, t=t: NAN[t] if is_nan(a, t) else a ^ s)
+        yield form(f"abs.{t}", t, t, lambda a, s=sign, t=t: NAN[t] if is_nan(a, t) else a & ~s)
     for t in ("f32", "f64"):
-        f = FORMATS[t]
-        yield form(f"copysign.{t}", f"{t} {t}", t, lambda a, b, s=f.sign: b & ~s | a & s)
+        sign = FORMATS[t].sign
+        yield form(f"copysign.{t}", f"{t} {t}", t, lambda a, b, s=sign: b & ~s | a & s)
         yield from _class_forms(t)
     yield from _approximations()
 
@@ -387,12 +387,11 @@ def _approximations() -> Iterator[Form]:
         yield form(f"{what}.approx.f32", "f32", "f32", meaning, 1)
         if what != "tanh":
             yield form(f"{what}.approx.ftz.f32", "f32", "f32", _ftz("f32", meaning), 1)
-    for what in ("full", "approx"):
-        f = _floats("f32", lambda a, b: exact.quotient(a, b, "f32", "rn"))
-        if what == "approx":
-            f = lambda a, b, f=f: _fast_quotient(a, b, f)  # noqa: E731
-        yield form(f"div.{what}.f32", "f32 f32", "f32", f)
-        yield form(f"div.{what}.ftz.f32", "f32 f32", "f32", _ftz("f32", f))
+    whole = _floats("f32", lambda a, b: exact.quotient(a, b, "f32", "rn"))
+    quotients: dict[str, Callable[..., int]] = {"full": whole, "approx": lambda a, b: _fast_quotient(a, b, whole)}
+    for what, quotient in quotients.items():
+        yield form(f"div.{what}.f32", "f32 f32", "f32", quotient)
+        yield form(f"div.{what}.ftz.f32", "f32 f32", "f32", _ftz("f32", quotient))
 
 
 def _fast_quotient(a: int, b: int, f: Callable[..., int]) -> int:
@@ -414,22 +413,28 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
 COMBINE: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__}
 
 
-def _relations(t: str) -> dict[str, Callable[[int, int], bool]]:
+Relation = Callable[[int, int], bool]
+
+
+def _on_numbers(f: Callable[[float, float], bool], t: str) -> Relation:
+    return lambda a, b: f(value(a, t), value(b, t))
+
+
+def _ordered(f: Callable[[float, float], bool], t: str, unordered: bool) -> Relation:
+    """f on floats; `unordered` is what a nan gives."""
+    return lambda a, b: unordered if is_nan(a, t) or is_nan(b, t) else f(decode(a, t), decode(b, t))
+
+
+def _relations(t: str) -> dict[str, Relation]:
     """relation -> meaning, for one type"""
     if t[0] != "f" and t != "bf16":
-        rows = {
-            r: (lambda a, b, f=f: f(value(a, t), value(b, t)))
-            for r, f in RELATIONS.items()
-            if t[0] != "b" or r in ("eq", "ne")
-        }
+        rows = {r: _on_numbers(f, t) for r, f in RELATIONS.items() if t[0] != "b" or r in ("eq", "ne")}
         if t[0] == "u":
             rows |= {new: rows[old] for new, old in (("lo", "lt"), ("ls", "le"), ("hi", "gt"), ("hs", "ge"))}
         return rows
-    nan = lambda a, b: is_nan(a, t) or is_nan(b, t)  # noqa: E731
-    rows = {"nan": nan, "num": lambda a, b: not nan(a, b)}
+    rows = {"nan": lambda a, b: is_nan(a, t) or is_nan(b, t), "num": lambda a, b: not is_nan(a, t) and not is_nan(b, t)}
     for r, f in RELATIONS.items():
-        rows[r] = lambda a, b, f=f: not nan(a, b) and f(decode(a, t), decode(b, t))
-        rows[f"{r}u"] = lambda a, b, f=f: nan(a, b) or f(decode(a, t), decode(b, t))
+        rows |= {r: _ordered(f, t, False), f"{r}u": _ordered(f, t, True)}
     return rows
 
 
@@ -562,4 +567,43 @@ def _tf32(a: int) -> int:
     return (a if a & 0x7F800000 == 0x7F800000 else a + 0x1000) & 0xFFFFE000
 
 
-ALL: list[Form] = [*integer_forms(), *float_forms(), *comparison_forms(), *conversion_forms()]
+# -- parts of a register ---------------------------------------------------------------------------------------------
+def video_forms() -> Iterator[Form]:
+    whats: dict[str, Callable[[int, int], int]] = {
+        "vadd": lambda a, b: a + b,
+        "vsub": lambda a, b: a - b,
+        "vmin": min,
+        "vmax": max,
+        "vabsdiff": lambda a, b: abs(a - b),
+    }
+    for count, to, source in itertools.product((2, 4), ("u32", "s32"), ("u32", "s32")):
+        for what, f in whats.items():
+            name, three = f"{what}{count}.{to}.{source}.{source}", "b32 b32 b32"
+            part, result = f"{source[0]}{32 // count}", f"{to[0]}{32 // count}"
+            yield form(name, three, "b32", lambda a, b, c, f=f, p=part: _side_by_side(_parts(f, a, b, p)))
+            yield form(
+                f"{name}.sat", three, "b32",
+                lambda a, b, c, f=f, p=part, r=result: _side_by_side([_clamp(x, r) for x in _parts(f, a, b, p)]),
+            )  # fmt: skip
+            yield form(
+                f"{name}.add", three, "b32",
+                lambda a, b, c, f=f, p=part, r=result: c + sum(value(x, r) for x in _parts(f, a, b, p)),
+            )  # fmt: skip
+    for count, source, (r, holds) in itertools.product((2, 4), ("u32", "s32"), RELATIONS.items()):
+        name, part = f"vset{count}.{source}.{source}.{r}", f"{source[0]}{32 // count}"
+        f = holds
+        yield form(name, "b32 b32 b32", "b32", lambda a, b, c, f=f, p=part: _side_by_side(_parts(f, a, b, p)))
+        yield form(f"{name}.add", "b32 b32 b32", "b32", lambda a, b, c, f=f, p=part: c + sum(_parts(f, a, b, p)))
+
+
+def _parts(f: Callable[[int, int], int], a: int, b: int, t: str) -> list[int]:
+    n = BITS[t]
+    return [int(f(value(a >> k, t), value(b >> k, t))) for k in range(0, 32, n)]
+
+
+def _side_by_side(parts: list[int]) -> int:
+    n = 32 // len(parts)
+    return sum((x & ((1 << n) - 1)) << n * k for k, x in enumerate(parts))
+
+
+ALL: list[Form] = [*video_forms(), *integer_forms(), *float_forms(), *comparison_forms(), *conversion_forms()]

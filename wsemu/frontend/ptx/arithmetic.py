@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx import conversion, floating, integer, logic, warp
+from wsemu.frontend.ptx import conversion, floating, integer, logic, video, warp
 from wsemu.frontend.ptx.forms import chosen
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ HANDLERS: dict[str, Handler] = {
     **floating.HANDLERS,
     **conversion.HANDLERS,
     **logic.HANDLERS,
+    **video.HANDLERS,
     **warp.HANDLERS,
     **{opcode: chosen(_by_type(opcode)) for opcode in integer.SHARED},
 }
