@@ -339,6 +339,55 @@ def test_strong_accesses_are_atomics():
     assert out[:3].tolist() == [42, 1, 42]
 
 
+HISTOGRAM = """
+    .shared .align 4 .b8 bins[64];
+    .shared .align 4 .b8 keys[128];
+    mov.u32 %r2, bins;
+    mov.u32 %r3, keys;
+    shl.b32 %r4, %r1, 2;
+    add.s32 %r5, %r3, %r4;
+    and.b32 %r6, %r4, 63;
+    st.shared.u32 [%r5], %r6;
+    setp.gt.u32 %p1, %r1, 15;
+    @%p1 bra $filled;
+    add.s32 %r7, %r2, %r4;
+    st.shared.u32 [%r7], 0;
+    $filled:
+    bar.sync 0;
+    ld.shared.u32 %r8, [{steers}];
+    and.b32 %r8, %r8, 60;
+    add.s32 %r9, %r2, %r8;
+    atom.shared.add.u32 %r10, [%r9], 1;
+    st.global.u32 [%rd3], {stored};
+"""
+
+
+@pytest.mark.parametrize(
+    ("steers", "stored", "verdict"),
+    [
+        ("%r5", "%r8", "verified"),  # the keys say where, and no atomic is on them
+        ("%r7", "%r8", "failed"),  # the counts say where
+        ("%r5", "%r10", "verified"),
+    ],
+)
+def test_atomics_that_steer(steers, stored, verdict):
+    report = run(INDEX + HISTOGRAM.format(steers=steers, stored=stored), np.zeros(32, np.int32))
+    assert report.verdict == verdict, (report.findings, report.notes)
+
+
+def test_an_address_from_an_atomic_is_not_decided():
+    body = """
+    atom.global.add.u32 %r2, [%rd2], 1;
+    bar.sync 0;
+    mul.wide.u32 %rd4, %r2, 4;
+    add.s64 %rd5, %rd2, %rd4;
+    st.global.u32 [%rd5+4], %r1;
+    """
+    report = run(INDEX + body, np.zeros(33, np.int32))
+    assert report.verdict == "incomplete"
+    assert not report.errors
+
+
 # -- control flow ----------------------------------------------------------------------------------------------------
 def test_guards_keep_the_old_value():
     body = "mov.u32 %r2, 5;\nsetp.lt.u32 %p1, %r1, 8;\n@!%p1 add.s32 %r2, %r1, 1;\nst.global.u32 [%rd3], %r2;"
@@ -632,14 +681,18 @@ def test_not_reached(instruction, name):
         ("call f, (%r1);", "`f` has 0 arguments, not 1"),
         ("call;", "`call` names no function"),
         (".reg .b32 %many<99999999>;", "99,999,999 registers"),
+        (".local .b8 depot[999999];", "`depot` needs 999,999 bytes of .local: at most 524,288"),
+        (".param .b8 s[99999];", "`s` needs 99,999 bytes of .param"),
     ],
 )
 def test_errors(body, message):
     with pytest.raises(KernelError) as caught:
         program(body, outside=".func f() { ret; }")
     assert message in caught.value.message
-    assert caught.value.span.file == "k.ptx"
-    line = text(body, outside=".func f() { ret; }").splitlines()[caught.value.span.line - 1]
+    span = caught.value.span
+    assert span is not None
+    assert span.file == "k.ptx"
+    line = text(body, outside=".func f() { ret; }").splitlines()[span.line - 1]
     assert line == body
 
 

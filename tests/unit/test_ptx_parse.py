@@ -41,6 +41,7 @@ def statements(body: str):
 
 
 def instruction(text: str) -> Instruction:
+    found: Instruction
     (found,) = statements(text)
     return found
 
@@ -285,6 +286,7 @@ def test_errors_name_line_and_column(text, line, column, message):
     with pytest.raises(KernelError, match=re.escape(message)) as caught:
         parse_file(text, "k.ptx")
     span = caught.value.span
+    assert span is not None
     assert span.file == "k.ptx"
     assert span.line == line
     assert column is None or span.column == column

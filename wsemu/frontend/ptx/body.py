@@ -73,6 +73,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
 # -- declarations ----------------------------------------------------------------------------------------------------
 def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
     """Enter a variable, or a range of registers, into a scope."""
+    check_size(e, variable)
     if variable.space == "reg":
         if variable.count:
             _declare_range(e, variable, scope)
@@ -84,8 +85,20 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
         scope[variable.name] = variables.CallParameter(variable)
     else:
         if variable.at not in e.statics:
-            e.statics[variable.at] = static(e, variable)
+            e.statics[variable.at] = _static(e, variable)
         scope[variable.name] = e.statics[variable.at]
+
+
+def check_size(e: Emitter, variable: Variable) -> None:
+    """KernelError for a variable that no GPU has room for, or no computer."""
+    most = variables.LARGEST.get(variable.space)
+    size = size_of(variable) + (e.graph.local_bytes if variable.space == "local" else 0)
+    if most is not None and size > most:
+        raise e.error(
+            variable.at,
+            f"`{variable.name}` needs {size:,} bytes of .{variable.space}: at most {most:,}",
+            "make it smaller",
+        )
 
 
 def _is_number(variable: Variable) -> bool:
@@ -115,7 +128,7 @@ def registers_of(e: Emitter, variable: Variable) -> Register:
     return e.graph.new(REGISTER_TYPES[variable.type])
 
 
-def static(e: Emitter, variable: Variable) -> Place:
+def _static(e: Emitter, variable: Variable) -> Place:
     """Memory for a variable that is neither a register nor of a thread."""
     open_ended = size_of(variable) == 0
     if variable.space == "shared":
@@ -126,11 +139,6 @@ def static(e: Emitter, variable: Variable) -> Place:
         return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
     if any(isinstance(item, Symbol) for item in variable.initial):
         return variables.UnknownPlace(f"the initial value of `{variable.name}`, which holds an address,")
-    if size_of(variable) > variables.LARGEST:
-        raise e.error(
-            variable.at, f"`{variable.name}` has {size_of(variable):,} bytes: at most {variables.LARGEST:,}",
-            "make it smaller",
-        )  # fmt: skip
     return variables.module(e.graph, variable)
 
 

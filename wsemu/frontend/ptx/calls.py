@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_REGISTERS = 1 << 20
-"""of a kernel with everything that it calls: beyond it, the bytecode is too long for the machine"""
+"""or blocks, of a kernel with everything that it calls: beyond it, the bytecode is too long for the machine"""
 
 
 def call(e: Emitter, instruction: Instruction) -> None:
@@ -93,7 +93,7 @@ def _inline(e: Emitter, function: Function, results: tuple[Operand, ...], argume
         made = names[variable.name]
         if isinstance(made, int):
             e.write_register(operand, made)
-    if len(e.graph.types) > MOST_REGISTERS:
+    if max(len(e.graph.types), len(e.graph.blocks)) > MOST_REGISTERS:
         raise e.error(
             function.at, f"`{e.graph.name}` with the functions that it calls is too long", "call fewer, or write loops"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble import assemble
 from wsemu.frontend.graph import Graph
-from wsemu.frontend.ptx.body import declare, static, walk
+from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
@@ -30,7 +30,8 @@ def compile_entry(
 ) -> Program:
     """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3).  KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
+    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3).
+    KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
     """
     return assemble(lower(module, entry, kinds), fma=fma, optimised=True)
 
@@ -49,6 +50,8 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         variable.name: EntryParameter(variable, number, kind == "address")
         for number, (variable, kind) in enumerate(zip(function.parameters, kinds, strict=True))
     }
+    for variable in function.parameters:
+        check_size(e, variable)
     e.names.append(names)
     e.frames.append(Frame(function, None))
     try:
@@ -77,8 +80,5 @@ def _module_names(e: Emitter, function: Function) -> dict[str, Register | Place]
     }
     for name, variable in file.variables.items():
         if name in used:
-            if variable.space == "local":
-                declare(e, variable, names)
-            else:
-                names[name] = static(e, variable)
+            declare(e, variable, names)
     return names

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter
     from wsemu.frontend.ptx.syntax import Variable
 
-LARGEST = 1 << 32
-"""bytes of a variable of global or constant memory"""
+LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": 1 << 19, "param": 1 << 15}
+"""space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
 WINDOW = SHARED << SEGMENT_SHIFT
 OFFSET = (1 << SEGMENT_SHIFT) - 1
 """the bits of an address that are an offset"""
