@@ -81,7 +81,7 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
     wanted: dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]] = {}
     for p in program.parameters:
-        if p.part != "value":
+        if p.part not in ("value", "bytes"):
             key = (p.argument, p.component)
             if key not in wanted:
                 wanted[key] = np.asarray(component(arguments[p.argument], p.component))
