@@ -585,10 +585,7 @@ def video_forms() -> Iterator[Form]:
                 f"{name}.sat", three, "b32",
                 lambda a, b, c, f=f, p=part, r=result: _side_by_side([_clamp(x, r) for x in _parts(f, a, b, p)]),
             )  # fmt: skip
-            yield form(
-                f"{name}.add", three, "b32",
-                lambda a, b, c, f=f, p=part, r=result: c + sum(value(x, r) for x in _parts(f, a, b, p)),
-            )  # fmt: skip
+            yield form(f"{name}.add", three, "b32", lambda a, b, c, f=f, p=part: c + sum(_parts(f, a, b, p)))
     for count, source, (r, holds) in itertools.product((2, 4), ("u32", "s32"), RELATIONS.items()):
         name, part = f"vset{count}.{source}.{source}.{r}", f"{source[0]}{32 // count}"
         f = holds

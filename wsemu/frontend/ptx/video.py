@@ -33,8 +33,8 @@ _PARTS: dict[str, Part] = {
 _RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
-def _lower(n: int, types: tuple[str, str], part: Part, limits: tuple[int, int] | None, adds: bool, sign: str) -> Lower:
-    """`part` on each of the 32 / n parts of a and b; the results side by side, or (`adds`) summed up with c."""
+def _lower(n: int, types: tuple[str, str], part: Part, limits: tuple[int, int] | None, adds: bool) -> Lower:
+    """`part` on each of the 32 / n parts of a and b; the results side by side, or (`adds`) summed up with c, uncut."""
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, *sources = operands
@@ -47,7 +47,7 @@ def _lower(n: int, types: tuple[str, str], part: Part, limits: tuple[int, int] |
                 low, high = (e.constant("b32", limit) for limit in limits)
                 r = e.emit("min.s32", e.emit("max.s32", r, low), high)
             if adds:
-                result = e.emit("add.b32", result, e.emit(f"bfe.{sign}", r, e.constant("b32", 0), length))
+                result = e.emit("add.b32", result, r)
             else:
                 result = e.emit("bfi.b32", r, result, at, length)
         e.write_register(destination, result)
@@ -65,7 +65,7 @@ def arithmetic_form(what: str, n: int) -> Callable[[Form], Lower]:
         limits = None
         if "sat" in form.flags:
             limits = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if to == "s32" else (0, (1 << n) - 1)
-        return _lower(n, (sources[0], sources[1]), _PARTS[what], limits, "add" in form.flags, to)
+        return _lower(n, (sources[0], sources[1]), _PARTS[what], limits, "add" in form.flags)
 
     return choose
 
@@ -83,7 +83,7 @@ def comparison_form(n: int) -> Callable[[Form], Lower]:
         def part(e: Emitter, a: Register, b: Register) -> Register:
             return e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), e.emit(operation, a, b))
 
-        return _lower(n, (first, second), part, None, "add" in form.flags, "u32")
+        return _lower(n, (first, second), part, None, "add" in form.flags)
 
     return choose
 
