@@ -1,19 +1,19 @@
 """Registers of PTX to values that are assigned once, with phis where ways meet.
 
 PTX assigns registers as often as it likes.  What follows (copies, contraction, rows) knows more of a value that is
-assigned once, before each of its uses.  A block that several ways lead to gets a phi for each register that is needed
-there and has more than one value; phis that turn out to be of one value fall to the assembler's cleaning.
+assigned once, before each of its uses.  Phis stand on the iterated dominance frontier of a register's assignments,
+where it is needed.
 
 Registers written under a guard keep their old value in the lanes without it, and stay as they are.  What may be read
 before it is written is 0.
-(Braun et al., "Simple and efficient construction of static single assignment form", CC 2013, with liveness known.)
+(Cytron et al., "Efficiently computing static single assignment form and the control dependence graph", TOPLAS 1991.)
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.flow import Liveness, predecessors, reachable
+from wsemu.frontend.flow import Liveness, immediate_post_dominators, predecessors, reachable
 from wsemu.frontend.graph import Instruction, Phi
 from wsemu.frontend.simplify import assignments, fixed_registers
 
@@ -70,46 +70,74 @@ class _Renaming:
         self.candidates = candidates
         self.before = predecessors(blocks)
         self.needed = liveness.before_all(candidates)
+        self.dominator = immediate_post_dominators(self.before)  # of the graph the other way round: from the entry on
         self.after: dict[int, Values] = {}
         """block -> values at its end"""
 
     def run(self) -> None:
-        """Rename block by block, each after one that leads to it; then fill in the phis."""
-        phis: dict[int, list[tuple[Register, Phi]]] = {}
+        """Place phis, rename block by block, each after the one that dominates it; then fill in the phis."""
+        phis = self._phis()
         for index in self._order():
             block = self.blocks[index]
-            values: Values = {}
-            ways = self.before[index]
+            made = phis.get(index, {})
             if index == 0:
                 values = {register: _zero(self.graph, register) for register in self.needed[index]}
-            elif len(ways) == 1:
-                source = self.after[ways[0]]
-                values = {register: source[register] for register in self.needed[index]}
             else:
-                made = phis[index] = [
-                    (register, Phi(self.graph.new(self.graph.types[register]), {})) for register in self.needed[index]
-                ]
-                block.phis = [phi for _, phi in made]
-                values = {register: phi.result for register, phi in made}
+                source = self.after[self.dominator[index]]
+                values = {
+                    register: made[register].result if register in made else source[register]
+                    for register in self.needed[index]
+                }
+            block.phis = list(made.values())
             self._rename(block, values)
             self.after[index] = values
         for index, made in phis.items():
             for way in self.before[index]:
                 source = self.after[way]
-                for register, phi in made:
+                for register, phi in made.items():
                     phi.incoming[way] = source[register]
 
+    def _phis(self) -> dict[int, dict[Register, Phi]]:
+        """Block -> register -> the phi that it needs there."""
+        frontier = self._frontiers()
+        needed = {index: set(self.needed[index]) for meetings in frontier.values() for index in meetings}
+        assigned: dict[Register, set[int]] = {register: {0} for register in self.needed[0]}
+        for index, block in self.blocks.items():
+            for instruction in block.instructions:
+                for register in instruction.results:
+                    if register in self.candidates:
+                        assigned.setdefault(register, set()).add(index)
+        found: dict[int, dict[Register, Phi]] = {}
+        for register, places in assigned.items():
+            pending = list(places)
+            while pending:
+                for index in frontier.get(pending.pop(), ()):
+                    made = found.setdefault(index, {})
+                    if register in needed[index] and register not in made:
+                        made[register] = Phi(self.graph.new(self.graph.types[register]), {})
+                        pending.append(index)
+        return found
+
+    def _frontiers(self) -> dict[int, list[int]]:
+        """Block -> the blocks that it leads to but does not dominate, where ways meet."""
+        found: dict[int, dict[int, None]] = {}
+        for index, ways in self.before.items():
+            for way in ways if len(ways) > 1 else ():
+                while way != self.dominator[index]:
+                    found.setdefault(way, {})[index] = None
+                    way = self.dominator[way]
+        return {index: list(meetings) for index, meetings in found.items()}
+
     def _order(self) -> Iterator[int]:
-        """Blocks, each after a predecessor of it."""
-        seen = {0}
+        """Blocks, each after the one that dominates it."""
+        below: dict[int, list[int]] = {}
+        for index, dominator in self.dominator.items():
+            below.setdefault(dominator, []).append(index)
         stack = [0]
         while stack:
             index = stack.pop()
             yield index
-            for successor in self.blocks[index].successors:
-                if successor not in seen:
-                    seen.add(successor)
-                    stack.append(successor)
+            stack.extend(below.get(index, ()))
 
     def _rename(self, block: Block, values: Values) -> None:
         """Read and assign values instead of registers; `values` becomes those at the end of the block."""
