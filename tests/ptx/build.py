@@ -55,7 +55,7 @@ FOLDER = re.compile(r'^(\s*\.file\s+\d+ )"[^"]*/([^"/]+)"', re.MULTILINE)
 SECTIONS = re.compile(r"^\t\.section\t\.debug_(abbrev|info|loc)\s*\{.*?^\t*\}\n", re.MULTILINE | re.DOTALL)
 """the sections for a debugger, which hold those folders too"""
 
-INTERNAL = re.compile(rb"(_INTERNAL_)[0-9a-f]{8}(_\w+?_cu_)[0-9a-f]{8}")
+INTERNAL = re.compile(rb"(_INTERNAL_|_GLOBAL__N__)[0-9a-f]{8}(_\w+?_cu_)[0-9a-f]{8}")
 """names of what a file has for itself: the digits are made of its path"""
 
 BYTES = re.compile(r"(?:^\.b8 \d+(?:,\d+)+\n)+", re.MULTILINE)

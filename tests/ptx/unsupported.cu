@@ -43,6 +43,12 @@ __global__ void texture(cudaTextureObject_t source, float *y, int use) {
   y[threadIdx.x] = use ? tex1Dfetch<float>(source, threadIdx.x) : -1.0f;
 }
 
+// Atomics of 16 bits.
+__global__ void narrow_atomic(unsigned short *y, int use) {
+  y[threadIdx.x] = threadIdx.x;
+  if (use) atomicCAS(&y[threadIdx.x], (unsigned short)3, (unsigned short)300);
+}
+
 // Calls through a pointer.
 __device__ __noinline__ int plus(int a) { return a + 1; }
 __device__ __noinline__ int times(int a) { return a * 2; }

@@ -20,6 +20,7 @@ CONSTRUCTS: list[tuple[str, list[Any], Any, str]] = [
     ("barrier_object", [], LANES, "mbarrier.init"),
     ("tensor_cores", [np.arange(3, dtype=np.uint32)], np.full(32, 5, np.float32), "mma.sync"),
     ("texture", [np.uint64(0)], np.full(32, -1, np.float32), "tex.1d"),
+    ("narrow_atomic", [], LANES.astype(np.uint16), "atom.global.cas.b16"),
     ("indirect_call", [], LANES + i32(1), "operations"),
     ("recursive", [], LANES, "call"),
 ]
@@ -48,6 +49,11 @@ def asserting() -> list[Any]:
 @case(SOURCE, "trapping", 1, 32)
 def trapping() -> list[Any]:
     return [X, Out(X), i32(1000)]
+
+
+@case(SOURCE, "trapping", 1, 32, verdict="incomplete", says="trap")
+def trapped() -> list[Any]:
+    return [X, Out(X), i32(500)]
 
 
 @case(SOURCE, "clocks", 1, 64, verdict="incomplete", says="%clock64")
