@@ -17,7 +17,12 @@ from wsemu.places import BoundArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wsemu.bytecode import Parameter
     from wsemu.execution import Bytes, Rows
+
+    _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
+    _Places = dict[tuple[int, tuple[int | str, ...]], tuple[int, int]]
+    """argument and the way into it -> (segment, offset)"""
 
 MAX_ARRAY = 1 << SEGMENT_SHIFT
 """bytes of an array: an offset fits below the segment number"""
@@ -79,40 +84,16 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
 
 def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
-    wanted: dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]] = {}
-    for p in program.parameters:
-        if p.part not in ("value", "bytes"):
-            key = (p.argument, p.component)
-            if key not in wanted:
-                wanted[key] = np.asarray(component(arguments[p.argument], p.component))
-    for argument, value in enumerate(arguments):
-        if isinstance(value, Packed):
-            wanted.update(((argument, path), array) for _, path, array in value.arrays)
+    wanted = _wanted(program, arguments)
     arrays = [*wanted.values(), *(c.array.copy() if c.writable else c.array for c in program.constant_arrays)]
     constants = enumerate(program.constant_arrays, len(wanted))
     memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))
-    numbers = {key: n for n, key in enumerate(wanted)}
-    rows: Rows = {}
-    for row, type_, argument, path, part, axis in program.parameters:
-        if part == "bytes":
-            packed = arguments[argument]
-            places = {path: memory.place(numbers[argument, path]) for _, path, _ in packed.arrays}
-            rows[row] = (type_, _unpacked(packed, places, type_, axis))
-            continue
-        if part == "value":
-            rows[row] = (type_, _scalar(component(arguments[argument], path), axis))
-            continue
-        array = wanted[argument, path]
-        if part == "address":
-            segment, offset = memory.place(numbers[argument, path])
-            rows[row] = (type_, (segment << SEGMENT_SHIFT) + offset)
-        else:
-            rows[row] = (type_, (array.shape if part == "shape" else array.strides)[axis])
+    places = {key: memory.place(n) for n, key in enumerate(wanted)}
+    rows: Rows = {p.row: (p.type, _value(p, arguments[p.argument], wanted, places)) for p in program.parameters}
     bound = []
-    for (argument, path), n in numbers.items():
-        array, (segment, offset) = arrays[n], memory.place(n)
+    for (argument, path), array in wanted.items():
         name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
-        bound.append(BoundArray(name, segment, offset, array.shape, array.strides, array.dtype))
+        bound.append(BoundArray(name, *places[argument, path], array.shape, array.strides, array.dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)
         rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
@@ -122,6 +103,41 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
             )
         )
     return rows, memory, bound
+
+
+def _wanted(program: Program, arguments: Sequence[Any]) -> _Arrays:
+    """The arrays whose addresses or shapes the program asks for, and those in structures."""
+    wanted: _Arrays = {}
+    for p in program.parameters:
+        if p.part not in ("value", "bytes"):
+            key = (p.argument, p.component)
+            if key not in wanted:
+                wanted[key] = np.asarray(component(arguments[p.argument], p.component))
+    for argument, value in enumerate(arguments):
+        if isinstance(value, Packed):
+            wanted.update(((argument, path), array) for _, path, array in value.arrays)
+    return wanted
+
+
+def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -> int | float | bool:
+    """What goes into the row of a parameter."""
+    argument, path = parameter.argument, parameter.component
+    match parameter.part:
+        case "bytes":
+            addresses = {place: _address(places[argument, way]) for place, way, _ in given.arrays}
+            return _unpacked(given.data, addresses, parameter.type, parameter.axis)
+        case "value":
+            return _scalar(component(given, path), parameter.axis)
+        case "address":
+            return _address(places[argument, path])
+        case "shape":
+            return int(wanted[argument, path].shape[parameter.axis])
+    return int(wanted[argument, path].strides[parameter.axis])
+
+
+def _address(place: tuple[int, int]) -> int:
+    """The virtual address of (segment, offset)."""
+    return (place[0] << SEGMENT_SHIFT) + place[1]
 
 
 def address_rows(program: Program, rows: Rows) -> dict[int, int]:
@@ -148,13 +164,12 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
     return frozenset(found)
 
 
-def _unpacked(packed: Packed, places: dict[tuple[int, ...], tuple[int, int]], type_: str, at: int) -> int | float:
-    """What stands at a byte of an argument, once its arrays have their (segment, offset)."""
-    data = bytearray(packed.data)
-    for place, path, _ in packed.arrays:
-        segment, offset = places[path]
-        data[place : place + 8] = ((segment << SEGMENT_SHIFT) + offset).to_bytes(8, "little")
-    found = bytes(data[at : at + SIZE[type_]])
+def _unpacked(data: bytes, addresses: dict[int, int], type_: str, at: int) -> int | float:
+    """What stands at a byte of an argument in which `addresses` are put."""
+    whole = bytearray(data)
+    for place, address in addresses.items():
+        whole[place : place + 8] = address.to_bytes(8, "little")
+    found = bytes(whole[at : at + SIZE[type_]])
     if type_ in ("f32", "f64"):
         value: float = struct.unpack("<f" if type_ == "f32" else "<d", found)[0]
         return value

@@ -10,26 +10,8 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-BUILTIN = {
-    "v": "void", "w": "wchar_t", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",
-    "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long", "x": "long long",
-    "y": "unsigned long long", "n": "__int128", "o": "unsigned __int128", "f": "float", "d": "double",
-    "e": "long double", "g": "__float128", "z": "...", "Dd": "decimal64", "De": "decimal128", "Df": "decimal32",
-    "Dh": "half", "Di": "char32_t", "Ds": "char16_t", "Du": "char8_t", "Da": "auto", "Dc": "decltype(auto)",
-    "Dn": "decltype(nullptr)",
-}  # fmt: skip
-STANDARD = {
-    "t": "std", "a": "std::allocator", "b": "std::basic_string", "s": "std::string", "i": "std::istream",
-    "o": "std::ostream", "d": "std::iostream",
-}  # fmt: skip
-OPERATORS = {
-    "nw": " new", "na": " new[]", "dl": " delete", "da": " delete[]", "ps": "+", "ng": "-", "ad": "&", "de": "*",
-    "co": "~", "pl": "+", "mi": "-", "ml": "*", "dv": "/", "rm": "%", "an": "&", "or": "|", "eo": "^", "aS": "=",
-    "pL": "+=", "mI": "-=", "mL": "*=", "dV": "/=", "rM": "%=", "aN": "&=", "oR": "|=", "eO": "^=", "ls": "<<",
-    "rs": ">>", "lS": "<<=", "rS": ">>=", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=",
-    "ss": "<=>", "nt": "!", "aa": "&&", "oo": "||", "pp": "++", "mm": "--", "cm": ",", "pm": "->*", "pt": "->",
-    "cl": "()", "ix": "[]",
-}  # fmt: skip
+from wsemu.mangled import BUILTIN, OPERATORS, STANDARD, Characters, UnknownError
+
 _SUFFIX = {"unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll", "unsigned long long": "ull"}
 """of a literal of this type"""
 _QUALIFIERS = {"r": " restrict", "V": " volatile", "K": " const"}
@@ -58,7 +40,7 @@ def demangle(name: str) -> Function:
         reader = _Reader(name)
         found = reader.encoding()
         rest = name[reader.at :]
-    except (_UnknownError, RecursionError):
+    except (UnknownError, RecursionError):
         return Function(name, None)
     return found if not rest or rest[0] in ".$" else Function(name, None)
 
@@ -70,10 +52,6 @@ def _class(scope: str) -> str:
         depth += (character == "<") - (character == ">")
         found = "" if character == ":" and not depth else found + character
     return found.partition("<")[0]
-
-
-class _UnknownError(Exception):
-    """The name has a part that is not read."""
 
 
 class _Type(NamedTuple):
@@ -95,12 +73,11 @@ class _Type(NamedTuple):
         return _Type(f"{self.left.rstrip()} ({sign}", f"){self.right}")
 
 
-class _Reader:
+class _Reader(Characters):
     """Recursive descent over a mangled name; the methods have the names of the ABI's grammar."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 2
+        super().__init__(text, 2)
         self.known: list[_Type] = []
         """for substitutions"""
         self.arguments: list[str | list[str]] = []
@@ -208,7 +185,7 @@ class _Reader:
             self.at += 2
             name = f"operator{OPERATORS[two]}"
         else:
-            raise _UnknownError
+            raise UnknownError
         while self.skip("B"):
             self.source_name()
         return name
@@ -217,7 +194,7 @@ class _Reader:
         length = self.number()
         name = self.text[self.at : self.at + length]
         if not 0 < length == len(name):
-            raise _UnknownError
+            raise UnknownError
         self.at += length
         return "(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name
 
@@ -256,7 +233,7 @@ class _Reader:
             return self.literal()
         if self.skip("X"):
             if self.peek() != "L":
-                raise _UnknownError
+                raise UnknownError
             value = self.literal()
             self.take("E")
             return value
@@ -274,7 +251,7 @@ class _Reader:
         end = self.text.find("E", self.at)
         value = self.text[self.at : end]
         if end < 0:
-            raise _UnknownError
+            raise UnknownError
         self.at = end + 1
         value = f"-{value[1:]}" if value.startswith("n") else value
         if type_ == "bool" and value in ("0", "1"):
@@ -288,7 +265,7 @@ class _Reader:
         number = 0 if self.peek() == "_" else self.number() + 1
         self.take("_")
         if number >= len(self.arguments):
-            raise _UnknownError
+            raise UnknownError
         value = self.arguments[number]
         if not isinstance(value, list):
             return _Type(value)
@@ -306,16 +283,16 @@ class _Reader:
         end = self.text.find("_", self.at)
         digits = self.text[self.at : end]
         if end < 0 or len(digits) > 4 or not all(c.isdigit() or c.isupper() for c in digits):
-            raise _UnknownError
+            raise UnknownError
         number = int(digits, 36) + 1 if digits else 0
         if number >= len(self.known):
-            raise _UnknownError
+            raise UnknownError
         self.at = end + 1
         return self.known[number]
 
     def remember(self, type_: _Type) -> _Type:
         if len(type_.left) + len(type_.right) > _LONGEST:
-            raise _UnknownError
+            raise UnknownError
         self.known.append(type_)
         return type_
 
@@ -422,28 +399,4 @@ class _Reader:
             return _Type(f"_Float{bits}")
         if two in ("Do", "Dx"):
             return self.type()
-        raise _UnknownError
-
-    # -- characters ----------------------------------------------------------------------------------------------------
-
-    def peek(self, count: int = 1) -> str:
-        """The next characters; NUL behind the last one."""
-        return self.text[self.at : self.at + count] or "\0"
-
-    def skip(self, character: str) -> bool:
-        """Whether the next character is this one, which is passed then."""
-        found = self.peek() == character
-        self.at += found
-        return found
-
-    def take(self, character: str) -> None:
-        if not self.skip(character):
-            raise _UnknownError
-
-    def number(self) -> int:
-        start = self.at
-        while self.peek().isdigit():
-            self.at += 1
-        if not 0 < self.at - start < 10:
-            raise _UnknownError
-        return int(self.text[start : self.at])
+        raise UnknownError
