@@ -92,6 +92,23 @@ def test_saxpy():
     assert (report.counters.global_load_sectors, report.counters.global_store_sectors) == (250, 125)
 
 
+@pytest.mark.parametrize(
+    ("rounding", "fma", "expected"),
+    [("", True, 2.0**-24), ("", False, 0.0), (".rn", True, 0.0)],
+)
+def test_products_without_a_rounding_are_contracted(rounding, fma, expected):
+    # (1 + 2**-12)**2 - (1 + 2**-11) is 2**-24, which the rounded product loses
+    body = f"""
+    ld.global.f32 %f1, [%rd3];
+    mul{rounding}.f32 %f2, %f1, %f1;
+    sub{rounding}.f32 %f3, %f2, 0f3F801000;
+    st.global.f32 [%rd3], %f3;
+    """
+    out = np.full(32, 1 + 2.0**-12, np.float32)
+    assert run(INDEX + body, out, fma=fma).verdict == "verified"
+    assert out.tolist() == [expected] * 32
+
+
 # -- memory ----------------------------------------------------------------------------------------------------------
 def test_loads_extend_by_the_type_they_name():
     data = np.array([0x80, 0xFF, 0x01, 0x90], np.uint8)

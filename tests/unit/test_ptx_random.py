@@ -4,6 +4,7 @@ thread."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import wsemu
 
 THREADS, REGISTERS, FUEL = 64, 6, 30
 HEADER = ".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n.reg .pred %p<4>;\n"
-BINARY = {
+BINARY: dict[str, Callable[[int, int], int]] = {
     "add.u32": lambda a, b: a + b,
     "sub.u32": lambda a, b: a - b,
     "xor.b32": lambda a, b: a ^ b,
@@ -27,13 +28,13 @@ def program(draw: random.Random) -> list[tuple[list[Step], int, int, bool]]:
     """Blocks of steps, each with a bit that is tested, the block that it goes to if that is set, and whether it tests
     at all."""
     count = draw.randint(2, 9)
-    blocks = []
+    blocks: list[tuple[list[Step], int, int, bool]] = []
     for _ in range(count):
-        steps = []
+        steps: list[Step] = []
         for _ in range(draw.randint(0, 4)):
             operation = draw.choice([*BINARY, "mov.u32", "mov.u32", "setp.lt.u32"])
-            registers = [draw.randrange(REGISTERS) for _ in range(3)]
-            steps.append((operation, *registers, draw.choice((0, 0, 0, 1, 2))))
+            d, a, b = (draw.randrange(REGISTERS) for _ in range(3))
+            steps.append((operation, d, a, b, draw.choice((0, 0, 0, 1, 2))))
         blocks.append((steps, draw.randrange(5), draw.randrange(count), draw.random() < 0.8))
     return blocks
 
