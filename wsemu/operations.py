@@ -287,12 +287,24 @@ def canonical(body: Body) -> Body:
         r = body(b, *operands)
         if element(r.type) != F32:
             return r
-        # compared as integers: to LLVM one nan is as good as another, and it may drop a choice between two
-        u = b.bitcast(r, like(r.type, I32))
-        nan = b.icmp_signed(">", b.and_(u, same(u, CANONICAL_NAN)), same(u, 0x7F800000))
-        return b.bitcast(b.select(nan, same(u, CANONICAL_NAN), u), r.type)
+        return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
 
     return result
+
+
+def _with_nan(b: Builder, where: Value, r: Value) -> Value:
+    """The usual nan or r, chosen as integers: to LLVM one nan is as good as another."""
+    u = b.bitcast(r, like(r.type, I32))
+    return b.bitcast(b.select(where, same(u, CANONICAL_NAN), u), r.type)
+
+
+def square_root(b: Builder, x: Value) -> Value:
+    r = llvm(b, "llvm.sqrt", x.type, x)
+    if element(x.type) != F32:
+        return r
+    # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
+    u = b.bitcast(r, like(r.type, I32))
+    return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)
 
 
 def flush_subnormal(b: Builder, x: Value) -> Value:
@@ -505,7 +517,7 @@ def _float_bodies(f: str) -> None:
     BODIES[f"fma.{f}"] = canonical(fused)
     BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x))
     BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"))
-    BODIES[f"sqrt.{f}"] = canonical(unary_intrinsic("llvm.sqrt"))
+    BODIES[f"sqrt.{f}"] = square_root
     BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x))
     BODIES[f"min.{f}"], BODIES[f"max.{f}"] = canonical(number_min_max("<")), canonical(number_min_max(">"))
     BODIES[f"copysign.{f}"] = lambda b, x, y: llvm(b, "llvm.copysign", x.type, x, y)
