@@ -20,11 +20,10 @@ def _to_odd(high: Floats, low: Floats) -> Floats:
 
 def fma(a: Any, b: Any, c: Any) -> Floats:
     """a * b + c of float32, rounded once; not for results below 1e-30."""
-    p = np.float64(a) * np.float64(b)
-    c, p = np.broadcast_arrays(np.float64(c), p)
-    total = np.ascontiguousarray(p + c)
+    addend, p = np.broadcast_arrays(np.float64(c), np.float64(a) * np.float64(b))
+    total = np.ascontiguousarray(p + addend)
     rest = total - p
-    low = (p - (total - rest)) + (c - rest)
+    low = (p - (total - rest)) + (addend - rest)
     return _to_odd(total, low).astype(np.float32)
 
 

@@ -163,7 +163,7 @@ def block_scan_f64() -> list[Any]:
 def segmented_scan() -> list[Any]:
     rng = np.random.default_rng(35)
     x = np.stack([rng.random(64) < 0.2, rng.integers(0, 100, 64)], 1).astype(i32)
-    y = []
+    y: list[int] = []
     for t, (head, value) in enumerate(x.tolist()):
         y.append(value if head or t % 32 == 0 else y[-1] + value)
     return [x, Out(np.array(y, i32))]
