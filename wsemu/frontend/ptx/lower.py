@@ -9,6 +9,7 @@ from wsemu.frontend.assemble import assemble
 from wsemu.frontend.graph import Graph
 from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
+from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.ssa import assign_once
@@ -60,6 +61,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
+    part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
     return graph
