@@ -96,7 +96,6 @@ def chosen(choose: Callable[[Form], Lower]) -> Handler:
         else:
             lower(e, instruction.operands)
 
-    handler.knows = lambda modifiers: lowering(modifiers) is not None  # type: ignore[attr-defined]
     return handler
 
 
