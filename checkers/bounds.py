@@ -120,10 +120,15 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
     help_ = "check the address against the array's end"
-    if len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
+    python = places.source(raw.pc).knows_shapes
+    if python and len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
         help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
-    message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
-    return _finding(raw, places, message, _left_out(raw, places), help_)
+    name, note = places.array_name(raw.pc), _left_out(raw, places)
+    if not parts or not python:  # a pointer: the source has no extent to compare with
+        near, where = places.beyond(raw.detail["address"])
+        name = near if near and not places.program.array_of[raw.pc] else name
+        note = f"{where}; {note}"
+    return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
 
 
 def _outside_memory(raw: RawFinding, places: Places) -> Finding:

@@ -67,8 +67,10 @@ class Conflict:
     def one_statement(self) -> bool:
         """Whether one statement loads, and then stores elsewhere."""
         one, two = self._spans()
-        statement = self.places.source(self.raw.pc).statement
-        return self.hazard == "write-after-read" and one.file == two.file and statement(one) is statement(two)
+        source = self.places.source(self.raw.pc)
+        statements = [source.statement(span) for span in (one, two)]
+        same = statements[0] is statements[1] if any(statements) else one.line == two.line
+        return self.hazard == "write-after-read" and one.file == two.file and same
 
     @property
     def one_place(self) -> bool:
@@ -79,8 +81,8 @@ class Conflict:
     @property
     def one_text(self) -> bool:
         """Whether both name the element in the same words."""
-        one, two = (self.places.accessed(s.access.pc, s.access.address) for s in (self.first, self.second))
-        return one == two
+        one, two = (self.places.source(self.raw.pc).access(span) for span in self._spans())
+        return bool(one) and one == two
 
     @property
     def backward(self) -> bool:

@@ -4,6 +4,7 @@ A kernel says `from wsemu import cuda, ptx`, is decorated with `@cuda.jit`, and 
 
     kernel[grid, block](*arguments)                          emulates the launch with all checks; raises CheckFailed
     report = wsemu.check(kernel, grid, block, arguments)     the same, and returns what was found
+    kernel = wsemu.load_ptx("kernels.ptx")["name"]           a kernel from PTX: of CUDA C++, Triton, Numba
 
 The way of a kernel: `frontend` (source to bytecode), `vm` (bytecode to outcome), `check` (outcome to `finding.Report`),
 `report` (Report to text).  Names load at first use, so that `import wsemu` costs nothing.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from wsemu.errors import UsageError as UsageError
     from wsemu.finding import Finding as Finding
     from wsemu.finding import Report as Report
+    from wsemu.ptx_module import load_ptx as load_ptx
     from wsemu.replay import replay as replay
     from wsemu.tracing import trace as trace
     from wsemu.transfer import TransferCase as TransferCase
@@ -47,6 +49,7 @@ _HOME = {
     "check_transfer": "wsemu.transfer",
     "crosscheck": "wsemu.crosscheck",
     "cuda": "wsemu.cuda",
+    "load_ptx": "wsemu.ptx_module",
     "ptx": "wsemu.ptx",
     "replay": "wsemu.replay",
     "strategies": "wsemu.strategies",
@@ -60,6 +63,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "crosscheck",
     "trace",
     "replay",
+    "load_ptx",
     "TransferCase",
     "Report",
     "Finding",

@@ -104,7 +104,7 @@ _define("shl.{b}", _B, "{b}", "{b} {b}", "a << b; 0 when b >= {n}", group=_INTEG
 _define("shr.{t}", _I, "{b}", "{b} {b}", "a >> b, filled with the sign (s) or 0 (u); b clamped to {n}", group=_INTEGER)
 _define("abs.s{n}", _B, "{b}", "{b}", "|a|; the most negative value stays", group=_INTEGER)
 _define("min.{t} max.{t}", _I, "{b}", "{b} {b}", "the smaller, the larger", group=_INTEGER)
-_define("div.{t} rem.{t}", _I, "{b}", "{b} {b}", "toward zero; a / 0 = ~0, a % 0 = a, MIN / -1 = MIN", group=_INTEGER)
+_define("div.{t} rem.{t}", _I, "{b}", "{b} {b}", "toward zero; a / 0 and a % 0 are ~0, MIN / -1 = MIN", group=_INTEGER)
 _define(
     "floordiv.{t} floormod.{t}",
     _I_WIDE,
@@ -137,6 +137,12 @@ for _b in ("b32", "b64"):
         group=_INTEGER,
     )
     _define(f"brev.{_b}", ({},), _b, _b, "bits in reverse order", group=_INTEGER)
+_define(
+    "prmt.b32", ({},), "b32", "b32 b32 b32",
+    "byte k is byte (nibble k of c, low 3 bits) of the 8 bytes of a and b, or copies of its sign where the nibble's "
+    "high bit is set",
+    group=_INTEGER,
+)  # fmt: skip
 _define("setp.eq.{b} setp.ne.{b}", _B, "p", "{b} {b}", "compare bits", group=_PREDICATE)
 _define("setp.lt.{t} setp.le.{t} setp.gt.{t} setp.ge.{t}", _I, "p", "{b} {b}", "compare integers", group=_PREDICATE)
 for _to in (8, 16, 32, 64):
@@ -165,6 +171,12 @@ _define("add.{f} sub.{f} mul.{f} div.{f}", _F, "{f}", "{f} {f}", "a {op} b, corr
 _define("fma.{f}", _F, "{f}", "{f} {f} {f}", "a * b + c with one rounding", group=_FLOAT)
 _define("neg.{f} abs.{f}", _F, "{f}", "{f}", "sign flipped, cleared", group=_FLOAT)
 _define("sqrt.{f} rcp.{f}", _F, "{f}", "{f}", "square root, 1 / a, correctly rounded", group="special")
+DIRECTIONS = {"rz": "toward zero", "rm": "down", "rp": "up"}
+for _r, _text in DIRECTIONS.items():
+    _define(f"fma.{_r}.{{f}}", _F, "{f}", "{f} {f} {f}", f"a * b + c with one rounding, {_text}", group=_FLOAT)
+    _define(f"div.{_r}.{{f}}", _F, "{f}", "{f} {f}", f"a / b, rounded {_text}", group=_FLOAT)
+    _define(f"sqrt.{_r}.{{f}}", _F, "{f}", "{f}", f"square root, rounded {_text}", group="special")
+_define("ftz.f32", ({},), "f32", "f32", "a; zero of its sign where a is subnormal", group="f32")
 _define(
     "min.{f} max.{f}", _F, "{f}", "{f} {f}", "the number, where one operand is not a number; -0 below +0", group=_FLOAT
 )
@@ -193,10 +205,11 @@ for _name in BINARY_FUNCTIONS:
 ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": "up"}
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
+_nan = "a nan gives 0, the sign bit alone if either type has 64 bits"
 for _r in ("rni", "rzi"):  # the others are a rounding to an integral value first
     for _i in _I:
         _name = f"cvt.{_r}.{_i['t']}.{{f}}"
-        _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates, nan gives 0", group=_CONVERT)
+        _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates; {_nan}", group=_CONVERT)
 for _i in _I:
     _define(f"cvt.rn.{{f}}.{_i['t']}", _F, "{f}", _i["b"], "integer to float, nearest even", group=_CONVERT)
 for _to_f, _from_f in (("f32", "f16"), ("f64", "f16"), ("f16", "f32"), ("f16", "f64"), ("f64", "f32"), ("f32", "f64")):
@@ -272,6 +285,8 @@ _define(
     "warp",
 )
 _define("vote.ballot", ({},), "b32", "p b32 b32", "mask of the member lanes whose a is true (b unused)", "warp", "warp")
+for _t in ("add.b32", "and.b32", "or.b32", "xor.b32", "min.s32", "max.s32", "min.u32", "max.u32"):
+    _define(f"redux.{_t}", ({},), "b32", "b32 b32 b32", "a of all member lanes combined (b unused)", "warp", "warp")
 _define("activemask", ({},), "b32", "", "mask of the lanes that execute this", "warp", "warp")
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
 N_WARP = len(OPERATIONS)
@@ -366,9 +381,10 @@ class Constant(NamedTuple):
 class Parameter(NamedTuple):
     """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
 
-    `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `bytes`
-    (how many there are), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested tuples and
-    pattern objects: positions and names of fields.
+    `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
+    (of its memory, in bytes), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
+    tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
+    `bytes` and `axis` the byte at which the row's value starts.
     """
 
     row: int
@@ -380,11 +396,15 @@ class Parameter(NamedTuple):
 
 
 class ConstantArray(NamedTuple):
-    """A global NumPy array used by the kernel: read-only, `row` gets its address."""
+    """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
+
+    It is read-only, or `writable`: then each launch starts with a copy.
+    """
 
     row: int
     name: str
     array: npt.NDArray[np.generic]
+    writable: bool = False
 
 
 class SharedArray(NamedTuple):

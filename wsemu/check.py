@@ -14,7 +14,7 @@ from wsemu import settings
 from wsemu.bytecode import Program
 from wsemu.codes import checkers_named, finding_codes
 from wsemu.errors import CheckFailed, UsageError, WsemuError
-from wsemu.kernel import LaunchConfiguration, configure
+from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 from wsemu.limits import limits
 from wsemu.places import BoundArray, Places
 
@@ -48,6 +48,8 @@ class Bound(NamedTuple):
     uninitialized: frozenset[int]
     """segments whose contents count as not yet written"""
     settings: Settings
+    source: tuple[str, int, int] | None = None
+    """file, first and last line of code that is no Python function"""
 
 
 starting: list[Callable[[Bound], None]] = []
@@ -77,12 +79,15 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
+    if isinstance(kernel, CodeKernel):
+        program, notes = kernel.program(arguments, fma)
+        return Compiled(program, kernel.names(arguments), notes)
     from wsemu.frontend.python import argument_type, compile_kernel
 
     function = getattr(kernel, "py_func", kernel)
     if getattr(function, "__code__", None) is None:
         raise UsageError(f"`{kernel!r}` is no kernel: give a function decorated with `@cuda.jit`")
-    names = _match_arguments(function, arguments)
+    names = _match_arguments(kernel, arguments)
     types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
     programs = _cache.setdefault(function, {})
     key = (types, fma)
@@ -93,7 +98,11 @@ def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     return result
 
 
-def _match_arguments(function: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """The names of the parameters; UsageError where the arguments are too many or too few."""
+    if isinstance(kernel, CodeKernel):
+        return kernel.names(arguments)
+    function = getattr(kernel, "py_func", kernel)
     code = function.__code__
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     name = function.__name__
@@ -148,13 +157,15 @@ def check(
 
 
 def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments as the signatures of the kernel want them."""
+    """The arguments as the signatures of the kernel, or its code, want them."""
+    if isinstance(kernel, CodeKernel):
+        return kernel.fit(arguments)
     declared = getattr(kernel, "declared", ())
     if not declared:
         return arguments
     from wsemu.signatures import fit
 
-    return fit(declared, arguments, kernel.__name__, _match_arguments(kernel.py_func, arguments))
+    return fit(declared, arguments, kernel.__name__, _match_arguments(kernel, arguments))
 
 
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -218,6 +229,10 @@ def examine(
     rows = address_rows(program, bound.rows)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
+    if isinstance(kernel, CodeKernel):
+        from wsemu.dialect import in_cuda
+
+        report = in_cuda(report)
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, initial())})
     if outcome.status == "done" and not chosen.wants(report.kernel):
@@ -241,7 +256,7 @@ def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     blank = [getattr(value, "blank", False) is True for value in arguments]
     if not any(blank):
         return ()
-    names = _match_arguments(getattr(kernel, "py_func", kernel), arguments)
+    names = _match_arguments(kernel, arguments)
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
 
 
@@ -257,20 +272,26 @@ def bind_launch(
 
     if chosen.budget < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    source = None
+    if isinstance(kernel, CodeKernel):
+        kernel.admit(configuration)
+        source = kernel.source()
     program, names, notes = compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
     rows, memory, arrays = bind(program, arguments, names)
-    blank = _segments(uninitialized, arrays)
-    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen), notes
+    unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
+    blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 
-def _segments(names: tuple[str, ...], bound: list[BoundArray]) -> frozenset[int]:
-    """The segments of the arrays with these names."""
+def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
+    """The segments of the arrays with these names; the kernel does nothing with `unused` ones, which have none."""
     known = {array.name: array.segment for array in bound}
     for name in names:
-        if name not in known:
-            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {', '.join(known) or 'none'}")
-    return frozenset(known[name] for name in names)
+        if name not in known and name not in unused:
+            arrays = ", ".join([*known, *sorted(unused)])
+            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
+    return frozenset(known[name] for name in names if name in known)
 
 
 def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:

@@ -6,11 +6,13 @@ compile, 3 incomplete, 4 an error of wsemu itself, 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from wsemu import __version__
 
@@ -57,7 +59,9 @@ def _options(
     """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
 
 
-File = Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="A Python program that launches kernels, or a PTX file.", show_default=False)
+]
 Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
 ]
@@ -97,6 +101,30 @@ SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
 ]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="PTX: the kernel, by its C++ or PTX name, or how that begins.  [default: the only one]"
+    ),
+]
+Grid = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: CTAs.", show_default=False)]
+Block = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: threads of a CTA.", show_default=False)]
+Arg = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ARG",
+        help="PTX: an argument, such as i32:7, f32[64,64]:random or x.npy (repeatable, in order).",
+        show_default=False,
+    ),
+]
+DynamicShared = Annotated[
+    str | None, typer.Option(metavar="BYTES", help="PTX: dynamic shared memory of a CTA.  [default: 0]")
+]
+Out = Annotated[
+    str | None, typer.Option(metavar="FILE.npz", help="PTX: write the arrays there afterwards, as arg0, arg1, ...")
+]
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "out")
+"""options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
     "Options may stand in `[tool.wsemu]` of pyproject.toml too, under the same names.  "
@@ -106,8 +134,19 @@ _EXIT_CODES = (
 
 _CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
 
-Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU."""
+Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
+launched as options say, which may stand behind FILE then."""
 _RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
+
+
+class _Command(TyperCommand):
+    """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with contextlib.suppress(Exception):  # what is wrong with them is told when they are parsed in earnest
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
+        return super().parse_args(ctx, args)
 
 
 def _checking(*, quiet: bool) -> Callable[..., None]:
@@ -129,16 +168,29 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         limit: Limit = None,
         format: FormatOption = None,  # noqa: A002 - the option's name
         save_witness: SaveWitness = None,
+        entry: Entry = None,
+        grid: Grid = None,
+        block: Block = None,
+        arg: Arg = None,
+        dynamic_shared: DynamicShared = None,
+        out: Out = None,
     ) -> None:
         from wsemu import commands
 
-        given = {name.replace("_", "-"): context.params[name] for name in context.params}
+        launch = _launch(context)
+        given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
         del given["file"], given["arguments"]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         misplaced = _options_among(arguments or [], context)
-        raise typer.Exit(commands.check(file, arguments or [], given, quiet=quiet, misplaced=misplaced))
+        raise typer.Exit(commands.check(file, arguments or [], given, launch, quiet=quiet, misplaced=misplaced))
 
     return command
+
+
+def _launch(context: typer.Context) -> dict[str, Any]:
+    """The options of a launch that were given."""
+    given = {name: context.params[name] for name in _LAUNCH}
+    return {name: value for name, value in given.items() if value not in (None, [], ())}
 
 
 def _plain(value: Any) -> Any:
@@ -150,15 +202,16 @@ def _plain(value: Any) -> Any:
 
 def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
     """Those of a program's arguments that are options of the command, up to a `--`."""
-    names = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    options = [parameter for parameter in context.command.params if parameter.name not in _LAUNCH]
+    names = {name for parameter in options for name in (*parameter.opts, *parameter.secondary_opts)}
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return [
         name for name in (argument.partition("=")[0] for argument in own) if name.startswith("--") and name in names
     ]
 
 
-app.command("check", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
-app.command("run", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
+app.command("check", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
+app.command("run", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
 
 
 @app.command(
@@ -198,8 +251,9 @@ def replay(
     raise typer.Exit(replay_program.run(witness, program, budget))
 
 
-@app.command(context_settings=_PROGRAM, epilog=_EXIT_CODES)
+@app.command(cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def trace(
+    context: typer.Context,
     file: File,
     arguments: Arguments = None,
     output: Annotated[
@@ -217,6 +271,12 @@ def trace(
     arch: Arch = None,
     budget: Budget = None,
     engine: EngineOption = None,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    out: Out = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
     from wsemu import trace_program
@@ -224,7 +284,7 @@ def trace(
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = trace_program.Wanted(launch, cta, first, output)
-    raise typer.Exit(trace_program.run(file, arguments or [], given, wanted))
+    raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
 
 
 @app.command(

@@ -18,16 +18,23 @@ FAILED, USAGE = 1, 2
 
 
 def check(
-    file: Path, arguments: Sequence[str], given: Mapping[str, Any], *, quiet: bool, misplaced: Sequence[str] = ()
+    file: Path,
+    arguments: Sequence[str],
+    given: Mapping[str, Any],
+    launch: Mapping[str, Any],
+    *,
+    quiet: bool,
+    misplaced: Sequence[str] = (),
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
-    `misplaced` are options of wsemu among the arguments, which are the program's.
+    `launch` are options of the launch of a PTX file, `misplaced` options of wsemu among the arguments of a program.
     """
     from wsemu import config
     from wsemu.report.sink import sink
 
     try:
+        arguments = launch_words(file, arguments, launch)
         chosen, settings = config.configured(file, given)
     except UsageError as error:
         with sink(str(given.get("format", "text"))) as printer:
@@ -41,6 +48,24 @@ def check(
         code = _saving(chosen.save_witness, file, arguments, settings, options)
         printer.finish(code)
     return code
+
+
+def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
+    """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they are
+    for."""
+    from wsemu.program import is_ptx
+
+    option = f"--{next(iter(launch), '').replace('_', '-')}"
+    if not is_ptx(file):
+        if launch:
+            raise UsageError(f"`{option}` is for PTX files: `{file}` is a program, which launches its kernels itself")
+        return arguments
+    if arguments:
+        raise UsageError(f"`{arguments[0]}` after `{file}`: arguments of a kernel are given as `--arg {arguments[0]}`")
+    from wsemu.ptx_launch import Options
+
+    given: dict[str, Any] = {name: tuple(value) if name == "arg" else value for name, value in launch.items()}
+    return Options(**given).words()
 
 
 def _saving(folder: str, file: Path, arguments: Sequence[str], settings: Settings, options: dict[str, Any]) -> int:

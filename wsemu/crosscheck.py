@@ -19,7 +19,7 @@ from wsemu.bytecode import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.check import as_declared, compiled, examine
 from wsemu.errors import UsageError, WsemuError
 from wsemu.finding import Report
-from wsemu.kernel import LaunchConfiguration, configure
+from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +136,8 @@ def crosscheck(
     """
     if launches < 1:
         raise UsageError(f"{launches} launches: give 1 or more")
+    if isinstance(kernel, CodeKernel):
+        raise UsageError(f"`{kernel.__name__}` is PTX, which wsemu does not send to a GPU: use `wsemu.check`")
     configuration = configure(grid, block, 0, dynamic_shared)
     emulated = [emulate(kernel, configuration, args)]
     return compare(emulated, launches=launches, ulps=ulps, seconds=seconds, force=force)[0]

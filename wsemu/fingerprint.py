@@ -72,8 +72,8 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
     before = [data for data, _ in bound.segments] if data is None else data
     code = (program.code.tolist(), program.constants, program.shared, program.local_bytes)
     return Inputs(
-        source=[*_source(program)],
-        values=[*_scalars(program, bound.names, bound.rows), *_arrays(bound.arrays, before)],
+        source=[*_source(program)] if bound.source is None else [_code(program, *bound.source)],
+        values=[*dict.fromkeys(_scalars(program, bound.names, bound.rows)), *_arrays(bound.arrays, before)],
         program=_digest(repr(code).encode()),
         fma=bound.settings.fma,
         uninitialized=[array.name for array in bound.arrays if array.segment in bound.uninitialized],
@@ -130,7 +130,16 @@ def _source(program: Program) -> Iterator[Lines]:
     yield from seen.values()
 
 
+def _code(program: Program, file: str, first: int, last: int) -> Lines:
+    """A kernel that is no Python function: the lines of its code."""
+    text = linecache.getlines(file)[first - 1 : last]
+    lines = [_digest(line.rstrip().encode(errors="replace"), _LINE) for line in text]
+    return Lines(file=_name(file), function=program.name, first=first, lines=lines)
+
+
 def _name(file: str) -> str:
+    if file.startswith("<"):
+        return file.partition(" ")[0].rstrip(">") + ">"  # without what tells texts apart
     path = os.path.realpath(file)
     inside = path.startswith(_HERE + os.sep)
     return "wsemu/" + os.path.relpath(path, _HERE).replace(os.sep, "/") if inside else os.path.basename(path)
@@ -138,6 +147,10 @@ def _name(file: str) -> str:
 
 def _scalars(program: Program, names: Sequence[str], rows: dict[int, Any]) -> Iterator[Value]:
     for parameter in program.parameters:
+        if parameter.part == "bytes":
+            at = f" at byte {parameter.axis}" if parameter.axis else ""
+            name = f"{names[parameter.argument]}{at} ({parameter.type})"
+            yield Value(name=name, what=repr(rows[parameter.row][1]))
         if parameter.part == "value":
             path = "".join(f".{p}" if isinstance(p, str) else f"[{p}]" for p in parameter.component)
             imaginary = ".imag" * (parameter.axis == 1)

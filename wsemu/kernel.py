@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import operator
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from wsemu.errors import UsageError
 from wsemu.limits import WARP, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FunctionType
 
+    from wsemu.bytecode import Program
     from wsemu.signatures import Declared
 
 Dimensions = tuple[int, int, int]
@@ -122,7 +124,83 @@ def _too_large(name: str, extents: Dimensions, most: Dimensions, arch: str) -> s
     return f"{text}; put the larger extent on {name}.x"
 
 
-class Kernel:
+class Launchable:
+    """What `kernel[grid, block](*arguments)` launches, checked."""
+
+    __name__: str
+    __qualname__: str
+
+    def __getitem__(self, parameters: Any) -> Callable[..., None]:
+        """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
+        return functools.partial(self._launch, self.configuration(parameters))
+
+    def configuration(self, parameters: Any) -> LaunchConfiguration:
+        """The checked form of what stands in the brackets of a launch."""
+        name = self.__name__
+        if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
+            count = len(parameters) if isinstance(parameters, tuple) else 1
+            raise UsageError(
+                f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
+                f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
+            )
+        return configure(*parameters)
+
+    def configure(self, griddim: Any, blockdim: Any, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+        """The same by its other name."""
+        return self[griddim, blockdim, stream, sharedmem]
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+        """The launch of at least `ntasks` threads, `tpb` in a CTA (0: as many as an H200 takes, which is up to the
+        kernel's registers there)."""
+        tasks, threads = _integer(ntasks, "forall"), _integer(tpb, "tpb") or limits(settings.current().arch).threads
+        if tasks < 0:
+            raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
+        if tasks == 0:
+            return lambda *_: None
+        return self[-(-tasks // threads), threads, stream, sharedmem]
+
+    def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
+        if named:
+            raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
+        from wsemu.check import launch  # the composition imports this module
+
+        launch(self, configuration, arguments)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """A kernel needs a launch configuration."""
+        name = self.__name__
+        raise UsageError(f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)`")
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__qualname__}>"
+
+
+class CodeKernel(Launchable, abc.ABC):
+    """A kernel that comes as code of some machine, without a Python function."""
+
+    @abc.abstractmethod
+    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
+
+    @abc.abstractmethod
+    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
+        """The names of the parameters, of these fitted arguments."""
+
+    @abc.abstractmethod
+    def program(self, arguments: Sequence[Any], fma: bool) -> tuple[Program, tuple[str, ...]]:
+        """The program for fitted arguments, and remarks for the report; `fma` contracts a * b + c where that is left
+        to the compiler."""
+
+    @abc.abstractmethod
+    def admit(self, configuration: LaunchConfiguration) -> None:
+        """UsageError for a launch of a shape that the code excludes."""
+
+    @abc.abstractmethod
+    def source(self) -> tuple[str, int, int]:
+        """Where the code stands: file, first and last line."""
+
+
+class Kernel(Launchable):
     """A function of the kernel dialect: `kernel[grid, block](*arguments)` launches it, checked.
 
     `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given,
@@ -145,36 +223,11 @@ class Kernel:
         self.options = options or {}
         self.declared = declared
 
-    def __getitem__(self, parameters: Any) -> Callable[..., None]:
-        """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
-        return functools.partial(self._launch, self.configuration(parameters))
-
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
-        name = self.__name__
         if self.device:
-            raise UsageError(f"`{name}` is a device function: call it from a kernel, or drop `device=True`")
-        if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
-            count = len(parameters) if isinstance(parameters, tuple) else 1
-            raise UsageError(
-                f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
-                f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
-            )
-        return configure(*parameters)
-
-    def configure(self, griddim: Any, blockdim: Any, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """The same by its other name."""
-        return self[griddim, blockdim, stream, sharedmem]
-
-    def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """The launch of at least `ntasks` threads, `tpb` in a CTA (0: as many as an H200 takes, which is up to the
-        kernel's registers there)."""
-        tasks, threads = _integer(ntasks, "forall"), _integer(tpb, "tpb") or limits(settings.current().arch).threads
-        if tasks < 0:
-            raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
-        if tasks == 0:
-            return lambda *_: None
-        return self[-(-tasks // threads), threads, stream, sharedmem]
+            raise UsageError(f"`{self.__name__}` is a device function: call it from a kernel, or drop `device=True`")
+        return super().configuration(parameters)
 
     def specialize(self, *arguments: Any) -> Kernel:
         """This kernel: it is compiled for the arguments of each launch."""
@@ -200,25 +253,12 @@ class Kernel:
 
         return GpuKernel(self)
 
-    def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
-        if named:
-            raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
-        from wsemu.check import launch  # the composition imports this module
-
-        launch(self, configuration, arguments)
-
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """A device function runs as plain Python; a kernel needs a launch configuration."""
-        if self.device:
-            return self.py_func(*arguments, **named)
-        name = self.__name__
-        raise UsageError(f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)`")
+        return self.py_func(*arguments, **named) if self.device else super().__call__()
 
     def __repr__(self) -> str:
         return f"<{'device function' if self.device else 'kernel'} {self.__qualname__}>"
-
-    __name__: str
-    __qualname__: str
 
 
 @overload

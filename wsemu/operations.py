@@ -21,6 +21,7 @@ from wsemu.bytecode import (
     ADDRESS_WRAPPED,
     ATOMICS,
     BINARY_FUNCTIONS,
+    DIRECTIONS,
     INDEX_BIAS,
     LANES,
     OPCODE,
@@ -31,6 +32,7 @@ from wsemu.bytecode import (
     UNARY_FUNCTIONS,
     memory_shape,
 )
+from wsemu.directed_rounding import directed
 
 Builder = Any
 Value = Any
@@ -145,7 +147,7 @@ def divide(what: str, signed: bool) -> Body:
         safe, zero, _ = _safe_divisor(b, x, y, signed)
         if what == "div":
             return b.select(zero, same(x, -1), (b.sdiv if signed else b.udiv)(x, safe))
-        return b.select(zero, x, (b.srem if signed else b.urem)(x, safe))
+        return b.select(zero, same(x, -1), (b.srem if signed else b.urem)(x, safe))
 
     return body
 
@@ -226,6 +228,18 @@ def insert_field(b: Builder, x: Value, into: Value, position: Value, length: Val
     return b.or_(b.and_(into, b.not_(mask)), b.and_(shift_left(b, x, position), mask))
 
 
+def permute_bytes(b: Builder, x: Value, y: Value, selector: Value) -> Value:
+    both = b.or_(resize(b, x, I64, False), b.shl(resize(b, y, I64, False), constant(like(x.type, I64), 32)))
+    result = same(x, 0)
+    for k in range(4):
+        nibble = b.lshr(selector, same(x, 4 * k))
+        place = resize(b, b.shl(b.and_(nibble, same(x, 7)), same(x, 3)), I64, False)
+        byte = resize(b, b.lshr(both, place), I8, False)
+        filled = b.select(choose_bit(b, nibble, same(x, 8)), b.ashr(byte, same(byte, 7)), byte)
+        result = b.or_(result, b.shl(resize(b, filled, I32, False), same(x, 8 * k)))
+    return result
+
+
 def index_address(signed: bool) -> Body:
     """The address of an index that may lie outside; the usual case is `alu`'s own (`_index_case`)."""
 
@@ -260,6 +274,43 @@ def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 def unary_intrinsic(name: str) -> Body:
     return lambda b, x: llvm(b, name, x.type, x)
+
+
+CANONICAL_NAN = 0x7FFFFFFF
+"""what arithmetic on f32 gives for a nan (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
+
+
+def canonical(body: Body) -> Body:
+    """`body`, of which an f32 nan is the one nan that the hardware makes; f64 keeps the CPU's payloads."""
+
+    def result(b: Builder, *operands: Value) -> Value:
+        r = body(b, *operands)
+        if element(r.type) != F32:
+            return r
+        return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
+
+    return result
+
+
+def _with_nan(b: Builder, where: Value, r: Value) -> Value:
+    """The usual nan or r, chosen as integers: to LLVM one nan is as good as another."""
+    u = b.bitcast(r, like(r.type, I32))
+    return b.bitcast(b.select(where, same(u, CANONICAL_NAN), u), r.type)
+
+
+def square_root(b: Builder, x: Value) -> Value:
+    r = llvm(b, "llvm.sqrt", x.type, x)
+    if element(x.type) != F32:
+        return r
+    # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
+    u = b.bitcast(r, like(r.type, I32))
+    return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)
+
+
+def flush_subnormal(b: Builder, x: Value) -> Value:
+    u = b.bitcast(x, like(x.type, I32))
+    tiny = b.icmp_unsigned("==", b.and_(u, same(u, 0x7F800000)), same(u, 0))
+    return b.bitcast(b.select(tiny, b.and_(u, same(u, -0x80000000)), u), x.type)
 
 
 def number_min_max(relation: str) -> Body:
@@ -314,10 +365,12 @@ def library(name: str) -> Body:
 
 def float_to_int(rounding: str, target: Any, signed: bool) -> Body:
     def body(b: Builder, x: Value) -> Value:
-        if rounding:
-            x = llvm(b, rounding, x.type, x)
+        number = llvm(b, rounding, x.type, x) if rounding else x
         t = like(x.type, target)
-        return llvm(b, f"llvm.fpto{'s' if signed else 'u'}i.sat", t, x, over=[t, x.type])
+        r = llvm(b, f"llvm.fpto{'s' if signed else 'u'}i.sat", t, number, over=[t, x.type])
+        if target.width < 64 and element(x.type) == F32:
+            return r
+        return b.select(b.fcmp_unordered("uno", x, x), same(r, -(1 << (target.width - 1))), r)
 
     return body
 
@@ -348,6 +401,13 @@ def float_to_half(b: Builder, x: Value) -> Value:
     return resize(b, b.or_(r, b.lshr(sign, same(u, 16))), I16, False)
 
 
+def single_to_half(b: Builder, x: Value) -> Value:
+    """The same with the one nan that the hardware makes of f32."""
+    h, u = float_to_half(b, x), b.bitcast(x, like(x.type, I32))
+    nan = b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000))
+    return b.select(nan, same(h, 0x7FFF), h)
+
+
 def double_to_odd_float(b: Builder, x: Value) -> Value:
     """Double to float rounded to odd, so that a second rounding to half is the only one that counts."""
     y = b.fptrunc(x, like(x.type, F32))
@@ -364,9 +424,9 @@ def _extend(b: Builder, x: Value) -> Value:
 
 
 FLOAT_CONVERSIONS: dict[str, Body] = {
-    "cvt.f32.f16": half_to_float,
+    "cvt.f32.f16": canonical(half_to_float),
     "cvt.f64.f16": lambda b, x: _extend(b, half_to_float(b, x)),
-    "cvt.f16.f32": float_to_half,
+    "cvt.f16.f32": single_to_half,
     "cvt.f16.f64": lambda b, x: float_to_half(b, double_to_odd_float(b, x)),
     "cvt.f64.f32": _extend,
     "cvt.f32.f64": lambda b, x: b.fptrunc(x, like(x.type, F32)),
@@ -450,30 +510,35 @@ def _signed_bodies(s: str, n: int) -> None:
 
 def _float_bodies(f: str) -> None:
     for name in ("add", "sub", "mul", "div"):
-        BODIES[f"{name}.{f}"] = _method(f"f{name}")
-    BODIES[f"fma.{f}"] = fused
-    BODIES[f"neg.{f}"] = lambda b, x: b.fneg(x)
-    BODIES[f"abs.{f}"] = unary_intrinsic("llvm.fabs")
-    BODIES[f"sqrt.{f}"] = unary_intrinsic("llvm.sqrt")
-    BODIES[f"rcp.{f}"] = lambda b, x: b.fdiv(same(x, 1.0), x)
-    BODIES[f"min.{f}"], BODIES[f"max.{f}"] = number_min_max("<"), number_min_max(">")
+        BODIES[f"{name}.{f}"] = canonical(_method(f"f{name}"))
+    for what, intrinsic_name in (("fma", "fma"), ("div", "fdiv"), ("sqrt", "sqrt")):
+        for direction in DIRECTIONS:
+            BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction))
+    BODIES[f"fma.{f}"] = canonical(fused)
+    BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x))
+    BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"))
+    BODIES[f"sqrt.{f}"] = square_root
+    BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x))
+    BODIES[f"min.{f}"], BODIES[f"max.{f}"] = canonical(number_min_max("<")), canonical(number_min_max(">"))
     BODIES[f"copysign.{f}"] = lambda b, x, y: llvm(b, "llvm.copysign", x.type, x, y)
-    BODIES[f"floordiv.{f}"] = lambda b, x, y: _python_divmod(b, x, y)[0]
-    BODIES[f"floormod.{f}"] = lambda b, x, y: _python_divmod(b, x, y)[1]
+    BODIES[f"floordiv.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[0])
+    BODIES[f"floormod.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[1])
     BODIES[f"selp.{f}"] = lambda b, x, y, p: b.select(p, x, y)
     for relation, sign in RELATIONS.items():
         BODIES[f"setp.{relation}.{f}"] = lambda b, x, y, r=sign: b.fcmp_ordered(r, x, y)
         BODIES[f"setp.{relation}u.{f}"] = lambda b, x, y, r=sign: b.fcmp_unordered(r, x, y)
     for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS):
-        BODIES[f"{name}.{f}"] = library(name)
+        BODIES[f"{name}.{f}"] = canonical(library(name))
     for r, rounding in INTRINSIC_ROUNDING.items():
-        BODIES[f"cvt.{r}.{f}.{f}"] = unary_intrinsic(rounding)
+        BODIES[f"cvt.{r}.{f}.{f}"] = canonical(unary_intrinsic(rounding))
     PER_LANE.update(f"{name}.{f}" for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "floordiv", "floormod"))
 
 
 _integer_bodies()
 _float_bodies("f32")
 _float_bodies("f64")
+BODIES["ftz.f32"] = flush_subnormal
+BODIES["prmt.b32"] = permute_bytes
 BODIES.update(
     {
         "mov.pred": lambda b, x: x,

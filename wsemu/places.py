@@ -218,6 +218,25 @@ class Places:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
 
+    def beyond(self, address: int) -> tuple[str, str]:
+        """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is not
+        known."""
+        room = 1 << SEGMENT_SHIFT
+        segment, offset = divmod(address + room // 2, room)  # before an array, too
+        offset -= room // 2
+        if segment == 0:
+            return "", f"the address is {address:#x}: a null pointer, or an index into one"
+        if segment in (SHARED, LOCAL):
+            return f"{self.space(segment)} memory", f"the address is byte {offset:,} of {self.space(segment)} memory"
+        inside = [a for a in self.arrays if a.segment == segment]
+        array = max(inside, key=lambda a: (a.offset <= offset, a.offset), default=None)
+        if array is None:
+            return "", f"the address is {address:#x}, in no array"
+        spans = ((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
+        size = 0 if 0 in array.shape else sum(spans) + array.dtype.itemsize
+        where = f"the address is byte {offset - array.offset:,} of `{array.name}`, which has {size:,}"
+        return f"`{array.name}`", where
+
     def _global_element(self, segment: int, offset: int, pc: int) -> str:
         named = self.program.array_of[pc]
         candidates = [a for a in self.arrays if a.segment == segment]

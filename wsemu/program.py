@@ -1,4 +1,5 @@
-"""`wsemu check FILE` and `wsemu run FILE`: run a Python program, check every launch in it, say what was found."""
+"""`wsemu check FILE` and `wsemu run FILE`: run a Python program, or make a launch of a PTX file, check every launch in
+it, say what was found."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import runpy
 import sys
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
@@ -21,7 +23,6 @@ from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from wsemu.finding import Report, Verdict
     from wsemu.kernel import LaunchConfiguration
@@ -32,6 +33,15 @@ FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
 _THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
 """modules of host functions, which hand on what the program gave them"""
 _HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+COMPILED = (".cu", ".cuh", ".cubin", ".fatbin")
+"""suffixes of what is not PTX yet, or no longer"""
+
+
+def is_ptx(file: Path) -> bool:
+    """Whether a file is PTX, by its name: it is launched, not run."""
+    return file.suffix.lower() == ".ptx"
 
 
 @dataclass(slots=True)
@@ -170,7 +180,11 @@ def run(
     printer = printer or Printer()
     if not file.is_file():
         kind = "is a folder, not a program" if file.is_dir() else "does not exist"
-        printer.text(f"error: `{file}` {kind}: give a Python file that launches kernels", "error")
+        printer.text(f"error: `{file}` {kind}: give a Python file that launches kernels, or PTX", "error")
+        return USAGE
+    if file.suffix.lower() in COMPILED:
+        how = "PTX of it: `nvcc -ptx -lineinfo` makes a .ptx file"
+        printer.text(f"error: `{file}` is nothing that wsemu runs: give a Python file, or {how}", "error")
         return USAGE
     launches = _Run(printer, limit, quiet, saver)
     passed_over.clear()
@@ -180,7 +194,12 @@ def run(
     try:
         limits(settings.arch)
         with _settings.using(settings), takeover.numba_cuda(), _as_main(file, arguments):
-            runpy.run_path(str(file), run_name="__main__")
+            if is_ptx(file):
+                from wsemu import ptx_launch
+
+                ptx_launch.run(file, arguments)
+            else:
+                runpy.run_path(str(file), run_name="__main__")
         code = 0
     except KeyboardInterrupt:
         printer.text(f"interrupted after {len(launches.verdicts)} launches", "warning")
@@ -223,6 +242,9 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
     exit code of `wsemu crosscheck`."""
     from wsemu.crosscheck import Recorder, compare
 
+    if is_ptx(file):
+        Printer().text(f"error: `{file}` is PTX, which wsemu does not send to a GPU: `wsemu check` runs it", "error")
+        return USAGE
     recorder = Recorder()
     around.append(recorder)
     try:
@@ -309,6 +331,8 @@ def _frames(error: Exception, program: str) -> list[traceback.FrameSummary]:
     """The frames from the program's first on: what ran the program is left out."""
     frames = list(traceback.extract_tb(error.__traceback__))
     files = [os.path.realpath(frame.filename) for frame in frames]
+    if is_ptx(Path(program)):  # no frames of its own
+        return frames
     return frames[files.index(program) :] if program in files else []
 
 

@@ -1,13 +1,16 @@
 """Operations of the reference interpreter in which the lanes of a warp exchange values.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import LANES
+from wsemu.reference_operations import signed, unsigned
 from wsemu.reference_state import lanes_of
 
 if TYPE_CHECKING:
@@ -85,6 +88,26 @@ def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, the
         run.write(fields[2], "b32" if mode == "ballot" else "p", lane, answers[mode])
 
 
+def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = [run.read(fields[3], "b32", lane) for lane in lanes_of(there)]
+    if type_[0] == "s":
+        total = {"min": min, "max": max}[mode](signed(value, 32) for value in values)
+    else:
+        total = functools.reduce(_COMBINE[mode], values)
+    for lane in lanes_of(there):
+        run.write(fields[2], "b32", lane, unsigned(total, 32))
+
+
+_COMBINE: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+}
+
+
 def shuffle_source(mode: str, lane: int, b: int, clamp: int, segment: int) -> tuple[int, bool]:
     """PTX ISA, "shfl.sync": (lane to read, whether the selected one was in range)."""
     first = lane & segment
@@ -98,4 +121,5 @@ _EXCHANGE: dict[str, Callable[[WarpRun, str, str, list[int], int, int, int], Non
     "shfl": shuffle,
     "match": match,
     "vote": vote,
+    "redux": reduction,
 }

@@ -4,8 +4,9 @@
 too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
-(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction.  A nan result has
-no defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no
+defined bits beyond being a nan.  Library functions are Python's `math`, in double.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wsemu.bytecode import (
     ADDRESS_WRAPPED,
     ATOMICS,
     BINARY_FUNCTIONS,
+    DIRECTIONS,
     INDEX_BIAS,
     OPERATIONS,
     SEGMENT_SHIFT,
@@ -93,6 +95,23 @@ def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     return -result if value < 0 else result
 
 
+def directed(value: Fraction, type_: str, how: str) -> float:
+    """A value other than 0 rounded toward zero (rz), down (rm) or up (rp)."""
+    f = FORMATS[type_]
+    size, negative = abs(value), value < 0
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= Fraction(2) ** exponent > size
+    unit = max(exponent, f.least) - f.precision + 1
+    steps = size / Fraction(2) ** unit
+    away = how == ("rm" if negative else "rp")
+    whole = math.ceil(steps) if away else math.floor(steps)
+    if whole.bit_length() + unit > f.greatest + 1:  # toward zero, the largest finite number
+        result = math.inf if away else math.ldexp((1 << f.precision) - 1, f.greatest - f.precision + 1)
+    else:
+        result = math.ldexp(whole, unit)
+    return -result if negative else result
+
+
 # -- integers -----------------------------------------------------------------------------------------------------
 def _divide(a: int, b: int) -> int:
     """a / b toward zero."""
@@ -105,7 +124,7 @@ def _div(a: int, b: int) -> int:
 
 
 def _rem(a: int, b: int) -> int:
-    return a if b == 0 else a - b * _divide(a, b)
+    return -1 if b == 0 else a - b * _divide(a, b)
 
 
 def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool) -> Bits:
@@ -113,6 +132,17 @@ def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool
     position, length = position & 255, length & 255
     sign = a >> min(position + length - 1, bits - 1) & 1 if is_signed and length else 0
     return sum((a >> (position + i) & 1 if i < length and position + i < bits else sign) << i for i in range(bits))
+
+
+def _permute(a: Bits, b: Bits, selector: Bits) -> Bits:
+    """PTX ISA, "prmt", default mode."""
+    source = (a | b << 32).to_bytes(8, "little")
+    result = 0
+    for k in range(4):
+        nibble = selector >> 4 * k & 15
+        byte = source[nibble & 7]
+        result |= (0xFF * (byte >> 7) if nibble & 8 else byte) << 8 * k
+    return result
 
 
 def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) -> Bits:
@@ -250,6 +280,38 @@ def _fma(a: float, b: float, c: float, type_: str) -> float:
     return rounded(exact, type_, both_negative and product == 0)
 
 
+def _zero(how: str, *signs: float) -> float:
+    """Zero as an exact sum of numbers of these signs: of its sign where all agree, else -0 downward, +0 otherwise."""
+    if len({math.copysign(1.0, sign) for sign in signs}) == 1:
+        return math.copysign(0.0, signs[0])
+    return -0.0 if how == "rm" else 0.0
+
+
+def _directed_fma(a: float, b: float, c: float, type_: str, how: str) -> float:
+    if not all(math.isfinite(x) for x in (a, b, c)):
+        return _fma(a, b, c, type_)
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    return directed(exact, type_, how) if exact else _zero(how, math.copysign(1.0, a) * math.copysign(1.0, b), c)
+
+
+def _directed_quotient(a: float, b: float, type_: str, how: str) -> float:
+    if a and b and math.isfinite(a) and math.isfinite(b):
+        return directed(Fraction(a) / Fraction(b), type_, how)
+    return _quotient(a, b)
+
+
+def _directed_root(a: float, type_: str, how: str) -> float:
+    """The root's floor or ceiling in units of its last place, by integers."""
+    if not (math.isfinite(a) and a > 0):
+        return _square_root(a)
+    precision = FORMATS[type_].precision
+    shift = 2 * (precision + 600)  # enough for the least subnormal
+    scaled = int(Fraction(a) * 2**shift)  # exact
+    root = math.isqrt(scaled)
+    sticky = root * root != scaled
+    return directed(Fraction(2 * root + sticky, 2) / Fraction(2) ** (shift // 2), type_, how)
+
+
 def _lesser(a: float, b: float) -> float:
     """IEEE 754 minimumNumber: a number rather than a nan, -0 below +0."""
     if math.isnan(a):
@@ -306,10 +368,10 @@ def _integral(a: float, how: str) -> float:
     return math.copysign(float(ROUND[how](a)), a) if math.isfinite(a) else a
 
 
-def _to_integer(a: float, how: str, s: str, n: int) -> Bits:
-    """a rounded to an integer; what does not fit saturates, nan gives 0."""
+def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
+    """a rounded to an integer; what does not fit saturates.  PTX ISA, "cvt": nan gives 0, or the sign bit alone."""
     if math.isnan(a):
-        return 0
+        return 1 << (n - 1) if source == "f64" or n == 64 else 0
     least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)
     if math.isinf(a):
         return unsigned(most if a > 0 else least, n)
@@ -336,10 +398,14 @@ def _floats(f: str) -> None:
         "floordiv": lambda a, b: _python_division(a, b, f)[0],
         "floormod": lambda a, b: _python_division(a, b, f)[1],
     }
+    for how in DIRECTIONS:
+        arithmetic[f"fma.{how}"] = lambda a, b, c, how=how: _directed_fma(a, b, c, f, how)
+        arithmetic[f"div.{how}"] = lambda a, b, how=how: _directed_quotient(a, b, f, how)
+        arithmetic[f"sqrt.{how}"] = lambda a, how=how: _directed_root(a, f, how)
     for name, meaning in {**arithmetic, **LIBRARY}.items():
-        semantics[f"{name}.{f}"] = lambda *x, m=meaning: from_float(m(*(value(v) for v in x)), f)
-    semantics[f"neg.{f}"] = lambda a: a ^ top
-    semantics[f"abs.{f}"] = lambda a: a & ~top
+        semantics[f"{name}.{f}"] = lambda *x, m=meaning: _made(m(*(value(v) for v in x)), f)
+    semantics[f"neg.{f}"] = lambda a: _made(-value(a), f)
+    semantics[f"abs.{f}"] = lambda a: _made(abs(value(a)), f)
     semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
@@ -350,13 +416,35 @@ def _floats(f: str) -> None:
             _unordered(value(a), value(b)) or h(value(a), value(b))
         )
     for how in ROUND:
-        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: from_float(_integral(value(a), h), f)
+        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _made(_integral(value(a), h), f)
         for n in (8, 16, 32, 64):
             for s in "su":
-                semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n)
+                semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
     for other in FORMATS:
-        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: from_float(value(a), other)
-        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: from_float(to_float(a, other), f)
+        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: _converted(a, f, other)
+        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
+
+
+def _made(result: float, type_: str) -> Bits:
+    """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff."""
+    return 0x7FFFFFFF if type_ == "f32" and math.isnan(result) else from_float(result, type_)
+
+
+_NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7E00, ("f64", "f32"): 0x7FC00000}
+"""(from, to) -> nan that results, as the H200 has it; those of f64 keep their sign"""
+
+
+def _converted(a: Bits, source: str, to: str) -> Bits:
+    value = to_float(a, source)
+    if math.isnan(value) and (source, to) in _NANS:
+        sign = a >> 63 << (FORMATS[to].bits - 1) if source == "f64" else 0
+        payload = a >> 29 & 0x3FFFFF if (source, to) == ("f64", "f32") else 0
+        return _NANS[source, to] | sign | payload
+    return from_float(value, to)
+
+
+def _flush(a: Bits) -> Bits:
+    return a if a & 0x7F800000 else a & 0x80000000
 
 
 def _unordered(a: float, b: float) -> bool:
@@ -441,6 +529,8 @@ for _f in ("f32", "f64"):
     _floats(_f)
 semantics.update(
     {
+        "ftz.f32": _flush,
+        "prmt.b32": _permute,
         "mov.pred": lambda a: a,
         "not.pred": lambda a: not a,
         "and.pred": lambda a, b: a and b,

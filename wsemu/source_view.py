@@ -10,6 +10,7 @@ import ast
 import functools
 import linecache
 import operator
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
 }
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
+CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
+"""suffixes of C++ sources"""
+_ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -67,6 +71,9 @@ def ordinal(count: int) -> str:
 
 class SourceView:
     """One file's syntax tree, asked by spans."""
+
+    knows_shapes = True
+    """an index is into an array that knows its extents"""
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
@@ -223,12 +230,34 @@ class SourceView:
                 yield from self._scope(child)
 
 
+class CudaView(SourceView):
+    """A file in CUDA C++: its expressions are known where a span is one, and nothing of its statements."""
+
+    knows_shapes = False
+
+    def __init__(self, text: str) -> None:
+        super().__init__("")
+        self.lines = text.split("\n")
+
+    def indices(self, span: Span) -> tuple[str, list[str]]:
+        """`tile[s][lane]`, where a span is that: `tile`, [`s`, `lane`]."""
+        text = self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
+        match = _ELEMENT.match(text)
+        return (match[1], re.split(r"\]\s*\[", match[2])) if match else ("", [])
+
+    def access(self, span: Span) -> str:
+        """The element that a span names, as it stands there."""
+        base, parts = self.indices(span)
+        return f"{base}[{']['.join(parts)}]" if parts else ""
+
+
 def view(file: str) -> SourceView:
     """The view of a file as `linecache` has it; an empty one where there is none."""
-    return _view("".join(linecache.getlines(file)))
+    return (_cuda if file.endswith(CUDA) else _view)("".join(linecache.getlines(file)))
 
 
 _view = functools.lru_cache(maxsize=32)(SourceView)
+_cuda = functools.lru_cache(maxsize=32)(CudaView)
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -1,4 +1,5 @@
-"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source, or `[[tool.wsemu.suppress]]`.
+"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX), or
+`[[tool.wsemu.suppress]]`.
 
 A comment counts for findings with a site on its line.  A suppression that matches nothing, although its code was looked
 for and its function ran, is told: it hides the next bug there.
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.places import Places
     from wsemu.settings import Settings
 
-_COMMENT = re.compile(r"#\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*)$")
+_COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from wsemu.bytecode import NAMES, OPERATIONS, ROW, Program, SharedArray, access_shape, memory_shape
+from wsemu.bytecode import NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, Program, SharedArray, access_shape, memory_shape
 
 SegmentOf = Callable[[int], "int | None"]
 Bits = int
@@ -32,8 +32,11 @@ class Regions:
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
         self.list = [Region("constant"), Region("votes")]
-        self.entry: State = {array.row: 1 << first for array in program.constant_arrays}
+        self.entry: State = {array.row: 1 << first for array in program.constant_arrays if not array.writable}
         """what the rows of base addresses hold"""
+        self.entry.update(
+            (array.row, self._add(Region("global"))) for array in program.constant_arrays if array.writable
+        )
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
         self._arguments(program, segment_of)
@@ -101,6 +104,12 @@ class Regions:
             inside = mask >> n & 1 and region.size
             if inside and (region.size < reach or (region.offset + region.size) % unit):
                 self.merged |= self._spaces[region.space == "shared"]
+
+
+def _offset(immediate: int) -> int:
+    """The offset in an immediate that may name a segment as well."""
+    half = 1 << SEGMENT_SHIFT - 1
+    return (immediate + half & 2 * half - 1) - half
 
 
 def _bytes(array: SharedArray) -> int:
@@ -183,7 +192,7 @@ class Decoder:
         return Step(pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps)
 
     def _access(self, pc: int, name: str, kind: str, fields: list[int], guards: tuple[int, ...]) -> Step:
-        address, immediate = fields[3], fields[6]
+        address, immediate = fields[3], _offset(fields[6])
         size = access_shape(name)[1]
         count = 1 if kind == "atomic" else memory_shape(name)[2]
         rows = tuple(fields[2] + k * ROW for k in range(count))
@@ -204,7 +213,7 @@ class Decoder:
 
     def _warp(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         guard = guards[0] if guards else 0
-        count = {"shfl": 2, "match": 1, "vote": 1}.get(name.split(".")[0], 0)
+        count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1}.get(name.split(".")[0], 0)
         values = tuple(fields[3 : 3 + count])
         if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import config, program
 from wsemu.check import traceable
+from wsemu.commands import launch_words
 from wsemu.errors import UsageError
 from wsemu.report.diagnostic import display_path
 from wsemu.report.terminal import Printer
@@ -75,12 +76,16 @@ def _weight(report: Report) -> int:
     return 2 if report.errors else min(len(report.findings), 1)
 
 
-def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], wanted: Wanted) -> int:
-    """Run `file` with the options `given`, draw what is wanted; returns the exit code of `wsemu check`."""
+def run(
+    file: Path, arguments: Sequence[str], given: Mapping[str, Any], wanted: Wanted, launch: Mapping[str, Any]
+) -> int:
+    """Run `file` with the options `given`, or make the `launch` of a PTX file, draw what is wanted; returns the exit
+    code of `wsemu check`."""
     printer = _Quiet()
     try:
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
             raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
+        arguments = launch_words(file, arguments, launch)
         _, settings = config.configured(file, given)
     except UsageError as error:
         printer.error(error)

@@ -1,10 +1,10 @@
-"""Operations in which the lanes of a warp exchange values: shuffle, match, vote, activemask, syncwarp.
+"""Operations in which the lanes of a warp exchange values: shuffle, match, vote, redux, activemask, syncwarp.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "activemask", "bar.warp.sync".  The member mask names the lanes that
-take part, and lanes that execute an operation together may give different ones: those of one mask exchange among
-themselves.  A live lane that is named and not there with the same mask, or an executing lane that its own mask does not
-name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an undefined value:
-`undefined-shuffle`.
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names
+the lanes that take part, and lanes that execute an operation together may give different ones: those of one mask
+exchange among themselves.  A live lane that is named and not there with the same mask, or an executing lane that its
+own mask does not name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an
+undefined value: `undefined-shuffle`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "u
 MATCH_ANY, MATCH_ALL = OPCODE["match.any.b32"], OPCODE["match.all.b32"]
 MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
 VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
+ADD, AND, OR, XOR = (OPCODE[f"redux.{what}.b32"] for what in ("add", "and", "or", "xor"))
+MIN_SIGNED, MAX_SIGNED, MIN, MAX = (OPCODE[f"redux.{what}"] for what in ("min.s32", "max.s32", "min.u32", "max.u32"))
 ACTIVEMASK = OPCODE["activemask"]
 
 
@@ -136,6 +138,35 @@ def vote(registers, i, mask, there):
 
 
 @compiled
+def combined(op, x, y):
+    """Two values of a reduction, each of 32 bits, as one."""
+    if op == AND:
+        return x & y
+    if op == OR:
+        return x | y
+    if op == XOR:
+        return x ^ y
+    if op == ADD:
+        return (x + y) & 0xFFFFFFFF
+    flip = np.int64(0x80000000) if op in (MIN_SIGNED, MAX_SIGNED) else np.int64(0)  # orders as unsigned do
+    less = (x ^ flip) < (y ^ flip)
+    return x if less == (op in (MIN_SIGNED, MIN)) else y
+
+
+@compiled
+def reduce(registers, i, mask):
+    total = load_u32(registers + i.a + 4 * lowest_bit(mask))
+    rest = mask & (mask - 1)
+    while rest:
+        total = combined(i.op, total, load_u32(registers + i.a + 4 * lowest_bit(rest)))
+        rest &= rest - 1
+    rest = mask
+    while rest:
+        store_u32(registers + i.d + 4 * lowest_bit(rest), total)
+        rest &= rest - 1
+
+
+@compiled
 def warp_operation(m, warp, w, pc, mask):
     """Execute the warp operation at pc for the lanes of `mask`."""
     i = instruction_at(m.code, pc)
@@ -185,3 +216,5 @@ def exchange(m, warp, w, pc, mask, members):
         match(registers, i, mask, there, members)
     elif i.op <= BALLOT:
         vote(registers, i, mask, there)
+    elif i.op <= MAX:
+        reduce(registers, i, there)

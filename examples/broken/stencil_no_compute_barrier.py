@@ -9,12 +9,13 @@ from wsemu import cuda
 from wsemu.patterns import CudaDMAHalo, block_size
 
 X, Y, Z = 32, 2, 2
-HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, 1, 4 * (X + 2))
+ROWS, COLUMNS = Y + 2, X + 2  # with the halo
+HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, 1, 4 * COLUMNS)
 
 
 @cuda.jit
 def stencil_no_compute_barrier(volume, result):
-    points = cuda.shared.array((Y + 2, X + 2), np.float32)
+    points = cuda.shared.array((ROWS, COLUMNS), np.float32)
     if cuda.threadIdx.x < X * Y:
         x, y = cuda.threadIdx.x % X + 1, cuda.threadIdx.x // X + 1
         HALO.start_async_dma()
@@ -30,5 +31,5 @@ def stencil_no_compute_barrier(volume, result):
         HALO.wait_for_dma_start()
 
 
-volume = np.ones((Z, Y + 2, X + 2), np.float32)
+volume = np.ones((Z, ROWS, COLUMNS), np.float32)
 stencil_no_compute_barrier[1, block_size(HALO)](volume, np.zeros((Z, Y, X), np.float32))

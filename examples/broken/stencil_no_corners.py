@@ -6,12 +6,13 @@ from wsemu import cuda
 from wsemu.patterns import CudaDMAHalo, block_size
 
 X, Y = 32, 2
-HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, 1, 4 * (X + 2))
+ROWS, COLUMNS = Y + 2, X + 2  # with the halo
+HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, 1, 4 * COLUMNS)
 
 
 @cuda.jit
 def stencil_no_corners(image, result):
-    points = cuda.shared.array((Y + 2, X + 2), np.float32)
+    points = cuda.shared.array((ROWS, COLUMNS), np.float32)
     if cuda.threadIdx.x < X * Y:
         x, y = cuda.threadIdx.x % X + 1, cuda.threadIdx.x // X + 1
         HALO.start_async_dma()
@@ -26,5 +27,5 @@ def stencil_no_corners(image, result):
         HALO.execute_dma(image[1:, 1:], points[1:, 1:])
 
 
-image = np.ones((Y + 2, X + 2), np.float32)
+image = np.ones((ROWS, COLUMNS), np.float32)
 stencil_no_corners[1, block_size(HALO)](image, np.zeros((Y, X), np.float32))

@@ -6,14 +6,15 @@ from wsemu import cuda
 from wsemu.patterns import CudaDMAHalo, block_size
 
 X, Y, RADIUS = 32, 4, 4
+ROWS, COLUMNS = Y + 2 * RADIUS, X + 2 * RADIUS  # with the halo
 SPARE = 2  # 4 would do, and so would 0
-ROW = X + 2 * RADIUS + 2 * SPARE
+ROW = COLUMNS + 2 * SPARE
 HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, RADIUS, 4 * ROW, alignment=16)
 
 
 @cuda.jit
 def stencil_odd_margin(image, result):
-    points = cuda.shared.array((Y + 2 * RADIUS, X + 2 * RADIUS), np.float32, 16)
+    points = cuda.shared.array((ROWS, COLUMNS), np.float32, 16)
     if cuda.threadIdx.x < X * Y:
         x, y = cuda.threadIdx.x % X + RADIUS, cuda.threadIdx.x // X + RADIUS
         HALO.start_async_dma()
@@ -25,5 +26,5 @@ def stencil_odd_margin(image, result):
         HALO.execute_dma(image[RADIUS:, RADIUS + SPARE :], points[RADIUS:, RADIUS:])
 
 
-image = np.ones((Y + 2 * RADIUS, ROW), np.float32)
+image = np.ones((ROWS, ROW), np.float32)
 stencil_odd_margin[1, block_size(HALO)](image, np.zeros((Y, X), np.float32))

@@ -6,12 +6,13 @@ from wsemu import cuda
 from wsemu.patterns import CudaDMAHalo, block_size
 
 X, Y, TILES = 32, 2, 2
+ROWS, COLUMNS = Y + 2, X + 2  # with the halo
 HALO = CudaDMAHalo(1, 32, X * Y, X * Y, 4, X, Y, 1, 4 * X * TILES)
 
 
 @cuda.jit
 def stencil_unpadded(image, result):
-    points = cuda.shared.array((Y + 2, X + 2), np.float32)
+    points = cuda.shared.array((ROWS, COLUMNS), np.float32)
     first = cuda.blockIdx.x * X
     if cuda.threadIdx.x < X * Y:
         x, y = cuda.threadIdx.x % X, cuda.threadIdx.x // X

@@ -3,7 +3,8 @@
     $ command           in a block of README.md or of a page: it is run, and the lines below it are its output; those of
                         one block run in one folder
     [...]               in an output stands for any lines, or none; findings are paragraphs, left out as a whole
-    ```python           blocks of a page, put together, are a program that runs; of the README, those that import
+    ```python           blocks of a page, put together, are a program that runs in docs/programs; of the README, those
+                        that import
 
 Commands of the README run in the checkout, those of a page in a copy of docs/programs.  Times are not compared.
 `pytest --bless` writes the outputs of today (in one process, without `-n`): of an output with `[...]`, the paragraphs
@@ -144,15 +145,16 @@ def python(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in (ROOT / "README.md", *PAGES) if python(page)], ids=lambda p: p.name)
-def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / f"{page.stem}.py"
     program.write_text(python(page), encoding="utf-8")
+    monkeypatch.chdir(DOCS / "programs")
     runpy.run_path(str(program))
 
 
 def test_every_program_is_on_a_page() -> None:
     told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert [path.name for path in sorted((DOCS / "programs").glob("*.py")) if path.name not in told] == []
+    assert [path.name for path in sorted((DOCS / "programs").glob("*.[pc][yu]")) if path.name not in told] == []
 
 
 def test_every_code_has_a_page() -> None:

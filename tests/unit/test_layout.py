@@ -136,7 +136,7 @@ def test_the_reference_interpreter_shares_no_code_with_the_vm():
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
-        "TransferCase", "check_transfer", "crosscheck", "cuda", "ptx", "replay", "strategies", "trace",
+        "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay", "strategies", "trace",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None

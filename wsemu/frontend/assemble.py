@@ -6,6 +6,7 @@ phi moves, layout, reconvergence and encoding.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,12 +39,13 @@ _KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
-def assemble(graph: Graph, *, fma: bool = True) -> Program:
-    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does."""
+def assemble(graph: Graph, *, fma: bool = True, optimised: bool = False) -> Program:
+    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does, of which the first pass
+    has seen what is `optimised`."""
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
     blocks = simplified(graph)
     if fma:
-        contract(graph, blocks)
+        contract(graph, blocks, optimised=optimised)
     blocks = split_critical_edges(blocks)
     types = graph.types
     fixed = fixed_registers(graph)
@@ -246,11 +248,11 @@ class _Layout:
     def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
         """Blocks of an early return: one way leads there, and the thread ends.  The end of the kernel is no such block:
         there the lanes of a branch meet."""
-        ways = [successor for block in self._blocks.values() for successor in block.successors]
+        ways = Counter(successor for block in self._blocks.values() for successor in block.successors)
         return {
             index
             for index, block in self._blocks.items()
-            if block.end == "exit" and not block.successors and not sections[index] and ways.count(index) == 1
+            if block.end == "exit" and not block.successors and not sections[index] and ways[index] == 1
         }
 
     def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:

@@ -53,16 +53,18 @@ class _Sum:
         return self.terms[0][0] > 0 and self.terms[1][0] > 0
 
 
-def contract(graph: Graph, blocks: Blocks) -> None:
+def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
     """Replace additions and subtractions of products by fma where the GPU compiler does; `blocks` is changed in place.
 
-    Instructions with auxiliary 1 are left alone.  New constants and registers are entered into `graph`.
+    Of `optimised` code, PTX, only ptxas is still to come.  Instructions with auxiliary 1 are left alone.  New constants
+    and registers are entered into `graph`.
     """
     roles = {_ROLE[i.operation] for block in blocks.values() for i in block.instructions if i.operation in _ROLE}
     if not roles & {"mul", "div"} or not roles & {"add", "sub"}:
         return
-    contraction = _Contraction(graph, blocks)
-    contraction.llvm()
+    contraction = _Contraction(graph, blocks, optimised=optimised)
+    if not optimised:
+        contraction.llvm()
     contraction.ptxas()
     if contraction.rewrite():
         remove_dead_code(blocks)
@@ -71,9 +73,10 @@ def contract(graph: Graph, blocks: Blocks) -> None:
 class _Contraction:
     """Products, sums and who uses what."""
 
-    def __init__(self, graph: Graph, blocks: Blocks) -> None:
+    def __init__(self, graph: Graph, blocks: Blocks, *, optimised: bool) -> None:
         self.graph = graph
         self.blocks = blocks
+        self.optimised = optimised
         self.assigned = assignments(blocks.values())
         self.literals = {r: value for (type_, value), r in graph.constants.items() if type_ in ("f32", "f64")}
         self.products: dict[Register, tuple[int, Instruction]] = {}
@@ -102,7 +105,7 @@ class _Contraction:
                 if role is None or not self._plain(instruction):
                     continue
                 if role == "div":
-                    product = self._as_product(instruction)
+                    product = None if self.optimised else self._as_product(instruction)
                     if product is None:
                         continue
                     block.instructions[at] = instruction = product

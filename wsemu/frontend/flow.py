@@ -209,6 +209,26 @@ class Liveness:
                         entry[index] = before
                         changed = True
 
+    def before(self, index: int) -> list[Register]:
+        """The registers that are needed where block `index` begins."""
+        return self._members(self._exposed[index] | (self.out[index] & ~self._defined[index]))
+
+    def before_all(self, registers: set[Register]) -> dict[int, list[Register]]:
+        """Block -> those of `registers` that are needed where it begins."""
+        mask = self._number(register for register in registers if register in self._bit)
+        return {
+            index: self._members((self._exposed[index] | (self.out[index] & ~self._defined[index])) & mask)
+            for index in self.start
+        }
+
+    def _members(self, bits: int) -> list[Register]:
+        found = []
+        while bits:
+            low = bits & -bits
+            found.append(self._registers[low.bit_length() - 1])
+            bits ^= low
+        return found
+
     def ranges(self) -> Ranges:
         """The live ranges of all registers that are not fixed."""
         result: Ranges = {}

@@ -59,7 +59,7 @@ _INTEGER: dict[str, Callable[..., int]] = {
     "shl": lambda a, b, bits: a << b if 0 <= b < bits else 0,
     "shr": lambda a, b, bits: a >> (b if 0 <= b < bits else bits),
     "div": _divide,
-    "rem": lambda a, b, bits: a if b == 0 else a - b * _divide(a, b, bits),
+    "rem": lambda a, b, bits: -1 if b == 0 else a - b * _divide(a, b, bits),
     "floordiv": lambda a, b, bits: _floor(a, b, bits)[0],
     "floormod": lambda a, b, bits: _floor(a, b, bits)[1],
     "mulhi": lambda a, b, bits: a * b >> bits,
@@ -152,16 +152,16 @@ def _convert(operation: str, value: Any) -> Number:
         exact = np.int64(value) if source[0] == "s" else np.uint64(value)
         return float(exact.astype(np.float32 if bits == 32 else np.float64))
     if to[0] != "f":
-        return _saturate(rounding[0], value, bits, to[0] == "s")
+        return _saturate(rounding[0], value, bits, to[0] == "s", source)
     if rounding:
         return value if not math.isfinite(value) else math.copysign(float(_ROUND[rounding[0]](value)), value)
     return round_to(value, bits)
 
 
-def _saturate(rounding: str, value: float, bits: int, signed: bool) -> int:
+def _saturate(rounding: str, value: float, bits: int, signed: bool, source: str) -> int:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     if value != value:
-        return 0
+        return low or 1 << (bits - 1) if source == "f64" or bits == 64 else 0
     if math.isinf(value):
         return high if value > 0 else low
     return min(max(_ROUND[rounding](value), low), high)
@@ -170,7 +170,7 @@ def _saturate(rounding: str, value: float, bits: int, signed: bool) -> int:
 @functools.cache
 def foldable(operation: str) -> bool:
     """Whether `evaluate` may know this operation."""
-    base, *_, type_ = operation.split(".")
+    base, *rounding, type_ = operation.split(".")
     if base in ("selp", "setp", "cvt"):
         return True
-    return base in (_PREDICATE if type_ == "pred" else _FLOAT if type_[0] == "f" else _INTEGER)
+    return not rounding and base in (_PREDICATE if type_ == "pred" else _FLOAT if type_[0] == "f" else _INTEGER)

@@ -216,5 +216,5 @@ def _array(type_: ArrayType, name: str, parameter: Any) -> Value:
     if type_.ndim == 0 and type_.dtype.names:
         return RecordValue(type_.dtype, address, 0, name, "global", type_.writable)
     first = address if type_.layout in ("C", "F") else parameter("b64", "first")
-    bounds = Scalar(int64, first), Scalar(int64, parameter("b64", "bytes"))
+    bounds = Scalar(int64, first), Scalar(int64, parameter("b64", "size"))
     return ArrayValue(type_.dtype, address, shape, strides, name, "global", bounds, type_.writable)

@@ -1,0 +1,61 @@
+"""What is not modelled: right where it is not reached, `incomplete` with its name where it is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tests.ptx.expected.barriers import integers
+from tests.ptx.expected.case import Out, case
+
+SOURCE = "unsupported"
+i32 = np.int32
+LANES = np.arange(32, dtype=i32)
+X = integers(240, 32)
+
+CONSTRUCTS: list[tuple[str, list[Any], Any, str]] = [
+    ("copies_asynchronously", [X], np.full(32, 8, i32), "cp.async"),
+    ("barrier_object", [], LANES, "mbarrier.init"),
+    ("tensor_cores", [np.arange(3, dtype=np.uint32)], np.full(32, 5, np.float32), "mma.sync"),
+    ("texture", [np.uint64(0)], np.full(32, -1, np.float32), "tex.1d"),
+    ("narrow_atomic", [], LANES.astype(np.uint16), "atom.global.cas.b16"),
+    ("indirect_call", [], LANES + i32(1), "operations"),
+    ("recursive", [], LANES, "call"),
+]
+"""kernel, arguments before the array that it writes, what is there if `use` is 0, and what is named if it is 1"""
+
+
+def _arguments(before: list[Any], expected: Any, use: int) -> list[Any]:
+    return [*before, Out(expected), i32(use)]
+
+
+for _kernel, _before, _expected, _says in CONSTRUCTS:
+    case(SOURCE, _kernel, 1, 32)(partial(_arguments, _before, _expected, 0))
+    case(SOURCE, _kernel, 1, 32, verdict="incomplete", says=_says)(partial(_arguments, _before, _expected, 1))
+
+
+@case(SOURCE, "printing", 1, 32)
+def printing() -> list[Any]:
+    return [X, Out(X + 1)]
+
+
+@case(SOURCE, "asserting", 1, 32)
+def asserting() -> list[Any]:
+    return [X, Out(X), i32(1000)]
+
+
+@case(SOURCE, "trapping", 1, 32)
+def trapping() -> list[Any]:
+    return [X, Out(X), i32(1000)]
+
+
+@case(SOURCE, "trapping", 1, 32, verdict="incomplete", says="trap")
+def trapped() -> list[Any]:
+    return [X, Out(X), i32(500)]
+
+
+@case(SOURCE, "clocks", 1, 64, verdict="incomplete", says="%clock64")
+def clocks() -> list[Any]:
+    return [Out(np.full(64, 7, i32))]

@@ -1,0 +1,102 @@
+// What wsemu does not model, or drops: launched once so that it is reached, and once so that it is not.
+#include <cassert>
+#include <cstdio>
+
+__device__ __forceinline__ unsigned shared_address(const void *pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// Asynchronous copies.
+__global__ void copies_asynchronously(const int *x, int *y, int use) {
+  __shared__ int tile[32];
+  tile[threadIdx.x] = 7;
+  if (use) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(&tile[threadIdx.x])), "l"(x + threadIdx.x)
+                 : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+  }
+  y[threadIdx.x] = tile[threadIdx.x] + 1;
+}
+
+// Barriers in shared memory.
+__global__ void barrier_object(int *y, int use) {
+  __shared__ unsigned long long barrier;
+  if (use && threadIdx.x == 0)
+    asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(shared_address(&barrier)) : "memory");
+  y[threadIdx.x] = threadIdx.x;
+}
+
+// Matrix products of a warp.
+__global__ void tensor_cores(const unsigned *x, float *y, int use) {
+  float c[4] = {1, 2, 3, 4};
+  if (use)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]));
+  y[threadIdx.x] = c[0] + c[3];
+}
+
+// Textures.
+__global__ void texture(cudaTextureObject_t source, float *y, int use) {
+  y[threadIdx.x] = use ? tex1Dfetch<float>(source, threadIdx.x) : -1.0f;
+}
+
+// Atomics of 16 bits.
+__global__ void narrow_atomic(unsigned short *y, int use) {
+  y[threadIdx.x] = threadIdx.x;
+  if (use) atomicCAS(&y[threadIdx.x], (unsigned short)3, (unsigned short)300);
+}
+
+// Calls through a pointer.
+__device__ __noinline__ int plus(int a) { return a + 1; }
+__device__ __noinline__ int times(int a) { return a * 2; }
+__device__ int (*const operations[2])(int) = {plus, times};
+
+__global__ void indirect_call(int *y, int use) {
+  const int t = threadIdx.x;
+  y[t] = use ? operations[t % 2](t) : plus(t);
+}
+
+// A function that calls itself.
+__device__ __noinline__ int ackermann(int m, int n) {
+  if (m == 0) return n + 1;
+  return ackermann(m - 1, n == 0 ? 1 : ackermann(m, n - 1));
+}
+
+__global__ void recursive(int *y, int use) {
+  const int t = threadIdx.x;
+  y[t] = use ? ackermann(2, t % 3) : t;
+}
+
+// Text for the host is dropped; the arguments are computed all the same.
+__global__ void printing(const int *x, int *y) {
+  const int value = x[threadIdx.x];
+  if (value % 5 == 0) printf("thread %d has %d, %f\n", threadIdx.x, value, value * 0.5);
+  y[threadIdx.x] = value + 1;
+}
+
+// An assertion that holds for some.
+__global__ void asserting(const int *x, int *y, int bound) {
+  const int value = x[threadIdx.x];
+  assert(value < bound);
+  y[threadIdx.x] = value;
+}
+
+// A trap.
+__global__ void trapping(const int *x, int *y, int bound) {
+  const int value = x[threadIdx.x];
+  if (value >= bound) __trap();
+  y[threadIdx.x] = value;
+}
+
+// Clocks only go forward.
+__global__ void clocks(int *y) {
+  const long long start = clock64();
+  const unsigned first = clock();
+  __syncthreads();
+  unsigned long long time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  y[threadIdx.x] = (clock64() >= start) + 2 * (clock() - first < 1u << 30) + 4 * (time > 0);
+}

@@ -1,0 +1,100 @@
+"""PTX files that were cut off or changed anywhere: a message, or a run, and never an error of wsemu itself."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from wsemu import program
+from wsemu.ptx_launch import Options
+from wsemu.settings import Settings
+
+FILE = Path(__file__).resolve().parents[1] / "ptx" / "launching.sm_90.ptx"
+TEXT = FILE.read_text()
+TOKEN = re.compile(r"[\w.$%]+|\s+|.", re.S)
+LAUNCHES = [
+    Options("saxpy", "2", "32", ("f32[64]:random", "f32[64]:ones", "f32:2", "i32:60")),
+    Options("scale<float", "1", "64", ("f32[64]:random", "{f32:2,i32:64}")),
+    Options("reverse", "1", "64", ("i32[64]",)),
+    Options("_Z6recordPd6Record", "1", "1", ("f64[7]", "{i16:1, {{i8:1, f64:2}, {i8:3, f64:4}}, i32[2]:ones, u8:9}")),
+    Options("turned", "1", "32", ("f32[32]:random", "i32:0"), "128"),
+    Options("waits", "1", "64", ("i32:1", "i32:64")),
+]
+JUNK: list[str] = [
+    *'{}()[];,.@%!|<>"', "/*", "//", "0x", "0f3f80", "99999999999999999999", "\0", "é", ".entry", ".reg .b32 %r1;",
+    "bra $L__BB0_2;", "call f;", ".shared .b8 x[1099511627776];", ".local .b8 y[99999999];", "%r<1000000000>", "ret",
+    "exit;", "-1", "add.s32", "ld.global.v4.f32", ".loc 99 1 1", "@%p1", "mad.lo.s32 %r1, %r1;", "bar.sync 16, 31;",
+]  # fmt: skip
+
+
+def cut(text: str, draw: random.Random) -> str:
+    return text[: draw.randrange(len(text))]
+
+
+def without_a_token(text: str, draw: random.Random) -> str:
+    tokens: list[str] = TOKEN.findall(text)
+    at = draw.randrange(len(tokens))
+    return "".join(tokens[:at] + tokens[at + 1 :])
+
+
+def with_two_tokens_exchanged(text: str, draw: random.Random) -> str:
+    tokens: list[str] = TOKEN.findall(text)
+    one, other = draw.randrange(len(tokens)), draw.randrange(len(tokens))
+    tokens[one], tokens[other] = tokens[other], tokens[one]
+    return "".join(tokens)
+
+
+def with_junk(text: str, draw: random.Random) -> str:
+    at = draw.randrange(len(text))
+    return text[:at] + draw.choice(JUNK) + text[at:]
+
+
+def with_another_character(text: str, draw: random.Random) -> str:
+    at = draw.randrange(len(text))
+    return text[:at] + chr(draw.randrange(32, 127)) + text[at + 1 :]
+
+
+def with_another_number(text: str, draw: random.Random) -> str:
+    numbers = [*re.finditer(r"\d+", text)]
+    at = draw.choice(numbers)
+    number = draw.choice(["0", "1", "31", "255", "65536", "4294967296", "18446744073709551616", "9" * 400])
+    return text[: at.start()] + number + text[at.end() :]
+
+
+def with_lines_moved(text: str, draw: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    line = lines.pop(draw.randrange(len(lines)))
+    for _ in range(draw.randrange(3)):
+        lines.insert(draw.randrange(len(lines)), line)
+    return "".join(lines)
+
+
+CHANGES = [
+    cut, without_a_token, with_two_tokens_exchanged, with_junk, with_another_character, with_another_number,
+    with_lines_moved,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_changed_file(change, tmp_path, capsys):
+    for seed in range(45):
+        draw = random.Random(f"{change.__name__} {seed}")
+        launch = draw.choice(LAUNCHES)
+        file = tmp_path / f"{seed}.ptx"
+        file.write_text(change(TEXT, draw), encoding="utf-8")
+        code = program.run(file, launch.words(), Settings(budget=20_000))
+        said = capsys.readouterr().out
+        assert code in (0, 1, 2, 3), f"seed {seed}: {said}"
+        assert code == 0 or said.strip(), f"seed {seed}"
+        assert "Traceback" not in said, f"seed {seed}: {said}"
+
+
+def test_changes_reach_the_launch(tmp_path):
+    """The file as it is runs: the changes above have something to break."""
+    file = tmp_path / "launching.ptx"
+    file.write_text(TEXT)
+    for launch in LAUNCHES:
+        assert program.run(file, launch.words(), Settings()) == (1 if launch.entry == "reverse" else 0), launch

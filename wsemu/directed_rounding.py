@@ -1,0 +1,65 @@
+"""Arithmetic rounded toward zero, down or up (PTX `.rz`, `.rm`, `.rp`), by the rounding mode of the CPU.
+
+Each operation is an LLVM function of its own that sets the mode, computes and puts the old mode back.  It is kept out
+of line and calls LLVM's constrained intrinsics, because anything else may be moved across the change of mode (LLVM
+Language Reference, "Constrained Floating-Point Intrinsics").
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+Value = Any
+
+_ARM = {"rm": 0x800000, "rp": 0x400000, "rz": 0xC00000}
+_X86 = {"rm": 0x400, "rp": 0x800, "rz": 0xC00}
+MODES = _ARM if platform.machine().lower() in ("aarch64", "arm64") else _X86
+"""direction -> the C library's FE_DOWNWARD, FE_UPWARD or FE_TOWARDZERO"""
+CONSTRAINED = {"fma": 3, "fdiv": 2, "sqrt": 1}
+"""LLVM intrinsic -> number of operands"""
+
+_INT = ir.IntType(32)
+
+
+def directed(what: str, direction: str) -> Callable[..., Value]:
+    """The body of an operation: `what` of CONSTRAINED on vectors (or numbers), rounded in `direction` of MODES."""
+
+    def body(b: Any, *operands: Value) -> Value:
+        t = operands[0].type
+        name = f"wsemu.{what}.{direction}.{_mangled(t)}"
+        function = b.module.globals.get(name) or _define(b.module, name, what, MODES[direction], t)
+        return b.call(function, operands)
+
+    return body
+
+
+def _mangled(t: Any) -> str:
+    if isinstance(t, ir.VectorType):
+        return f"v{t.count}{_mangled(t.element)}"
+    return {"float": "f32", "double": "f64"}[str(t)]
+
+
+def _define(module: Any, name: str, what: str, mode: int, t: Any) -> Any:
+    """Add to the module: set the mode, compute, set the old mode."""
+    function = ir.Function(module, ir.FunctionType(t, [t] * CONSTRAINED[what]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    b = ir.IRBuilder(function.append_basic_block())
+    set_mode = cgutils.get_or_insert_function(module, ir.FunctionType(_INT, [_INT]), "fesetround")
+    get_mode = cgutils.get_or_insert_function(module, ir.FunctionType(_INT, []), "fegetround")
+    text = ir.MetaDataType()
+    signature = ir.FunctionType(t, [*(a.type for a in function.args), text, text])
+    intrinsic = f"llvm.experimental.constrained.{what}.{_mangled(t)}"
+    compute = cgutils.get_or_insert_function(module, signature, intrinsic)
+    how = [ir.MetaDataString(module, s) for s in ("round.dynamic", "fpexcept.strict")]
+    before = b.call(get_mode, [])
+    b.call(set_mode, [_INT(mode)])
+    result = b.call(compute, [*function.args, *how])
+    b.call(set_mode, [before])
+    b.ret(result)
+    return function

@@ -1,0 +1,8 @@
+"""The PTX front end: from PTX text to a `Program`."""
+
+from __future__ import annotations
+
+from wsemu.frontend.ptx.lower import compile_entry
+from wsemu.frontend.ptx.module import Entry, Module, Parameter, parse
+
+__all__ = ["Entry", "Module", "Parameter", "compile_entry", "parse"]

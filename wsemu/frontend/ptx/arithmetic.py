@@ -1,0 +1,39 @@
+"""All of arithmetic, logic, conversion and exchange between lanes: opcode -> handler.
+
+An opcode that integers and floating-point numbers share goes by the type: `add.s32` is in `integer`, `add.f32` in
+`floating`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx import conversion, floating, integer, logic, video, warp
+from wsemu.frontend.ptx.forms import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.ptx.emit import Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+
+_OF_INTEGERS = integer.INTEGERS | set(integer.PAIRS)
+
+
+def _by_type(opcode: str) -> Callable[[Form], Lower]:
+    def choose(form: Form) -> Lower:
+        group = integer.SHARED if set(form.types) <= _OF_INTEGERS else floating.SHARED
+        return group[opcode](form)
+
+    return choose
+
+
+HANDLERS: dict[str, Handler] = {
+    **integer.HANDLERS,
+    **floating.HANDLERS,
+    **conversion.HANDLERS,
+    **logic.HANDLERS,
+    **video.HANDLERS,
+    **warp.HANDLERS,
+    **{opcode: chosen(_by_type(opcode)) for opcode in integer.SHARED},
+}

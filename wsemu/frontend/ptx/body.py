@@ -1,0 +1,179 @@
+"""Statements of a function, in order: declarations, labels, line information, instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.errors import KernelError
+from wsemu.frontend.ptx import variables
+from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Place
+from wsemu.frontend.ptx.excerpt import loc_span
+from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, Variable
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Register
+
+MOST = 1 << 20
+"""registers that one directive may declare"""
+_TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
+"""parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
+_BARRIERS = frozenset(("bar", "barrier"))
+"""what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier it is the
+call says, and not the line of the wrapper"""
+
+
+def walk(e: Emitter, block: Block) -> None:
+    """Emit a block; control goes on after it."""
+    scope: dict[str, Register | Place] = {}
+    e.names.append(scope)
+    frame = e.frames[-1]
+    frame.labels.append({s.name: e.new_block() for s in block.statements if type(s) is Label})
+    for statement in block.statements:
+        kind = type(statement)
+        if kind is Instruction:
+            _instruction(e, statement)  # type: ignore[arg-type]
+        elif kind is Label:
+            following = frame.labels[-1][statement.name]  # type: ignore[union-attr]
+            e.jump(following)
+            e.place(following)
+        elif kind is Location:
+            _locate(e, statement)  # type: ignore[arg-type]
+        elif kind is Variable:
+            declare(e, statement, scope)  # type: ignore[arg-type]
+        elif kind is Block:
+            walk(e, statement)  # type: ignore[arg-type]
+        elif isinstance(statement, Targets):
+            frame.tables[statement.name] = statement
+    frame.labels.pop()
+    e.names.pop()
+
+
+def _instruction(e: Emitter, instruction: Instruction) -> None:
+    e.begin(instruction)
+    handler = e.handlers.get(instruction.opcode)
+    if handler is None:
+        e.unsupported()
+        return
+    place = e.span, e.stack
+    if instruction.opcode in _BARRIERS and e.located:
+        e.span, e.stack = e.called
+    try:
+        handler(e, instruction)
+        e.span, e.stack = place
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
+        if isinstance(error, KernelError):
+            raise
+        name = ".".join((instruction.opcode, *instruction.modifiers))
+        raise e.error(
+            instruction.at, f"`{name}` with these modifiers and operands is no instruction", "see the PTX ISA"
+        ) from error
+
+
+# -- declarations ----------------------------------------------------------------------------------------------------
+def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
+    """Enter a variable, or a range of registers, into a scope."""
+    check_size(e, variable)
+    if variable.space == "reg":
+        if variable.count:
+            _declare_range(e, variable, scope)
+        else:
+            scope[variable.name] = registers_of(e, variable) if _is_number(variable) else _unknown(variable)
+    elif variable.space == "local":
+        scope[variable.name] = variables.local(e.graph, variable)
+    elif variable.space == "param":
+        scope[variable.name] = variables.CallParameter(variable)
+    else:
+        if variable.at not in e.statics:
+            e.statics[variable.at] = _static(e, variable)
+        scope[variable.name] = e.statics[variable.at]
+
+
+def check_size(e: Emitter, variable: Variable) -> None:
+    """KernelError for a variable that no GPU has room for, or no computer."""
+    most = variables.LARGEST.get(variable.space)
+    size = size_of(variable) + (e.graph.local_bytes if variable.space == "local" else 0)
+    if most is not None and size > most:
+        raise e.error(
+            variable.at,
+            f"`{variable.name}` needs {size:,} bytes of .{variable.space}: at most {most:,}",
+            "make it smaller",
+        )
+
+
+def _is_number(variable: Variable) -> bool:
+    return variable.type in REGISTER_TYPES and variable.vector == 1
+
+
+def _unknown(variable: Variable) -> Place:
+    vector = f".v{variable.vector} " if variable.vector > 1 else ""
+    return variables.UnknownPlace(f"`{variable.name}`, a register of type {vector}.{variable.type},")
+
+
+def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
+    if variable.count > MOST:
+        raise e.error(variable.at, f"{variable.count:,} registers: at most {MOST:,}", "declare those that are used")
+    names = [f"{variable.name}{n}" for n in range(variable.count)]
+    if not _is_number(variable):
+        scope.update(dict.fromkeys(names, _unknown(variable)))
+        return
+    types = e.graph.types
+    first = len(types)
+    types.extend([REGISTER_TYPES[variable.type]] * variable.count)
+    scope.update(zip(names, range(first, first + variable.count), strict=True))
+
+
+def registers_of(e: Emitter, variable: Variable) -> Register:
+    """The graph's register for a declared one."""
+    return e.graph.new(REGISTER_TYPES[variable.type])
+
+
+def _static(e: Emitter, variable: Variable) -> Place:
+    """Memory for a variable that is neither a register nor of a thread."""
+    open_ended = size_of(variable) == 0
+    if variable.space == "shared":
+        return variables.DynamicPlace(variable) if open_ended else variables.shared(e.graph, variable)
+    if variable.space not in ("global", "const") or variable.type not in TYPE_BYTES:
+        return variables.UnknownPlace(f"`{variable.name}`, a variable of type .{variable.type},")
+    if open_ended or variable.linkage == "extern":
+        return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
+    if any(isinstance(item, Symbol) for item in variable.initial):
+        return variables.UnknownPlace(f"the initial value of `{variable.name}`, which holds an address,")
+    return variables.module(e.graph, variable)
+
+
+# -- line information ------------------------------------------------------------------------------------------------
+def _locate(e: Emitter, location: Location) -> None:
+    """`.loc`: what follows comes from there.  Line 0 is code of the compiler's own, which belongs to what is around it.
+
+    Where the source is not there, instructions are shown in the PTX."""
+    if location.line == 0:
+        return
+    chain = [(location.file, location.line, location.column)]
+    outer = location.inlined_at
+    frame = e.frames[-1]
+    frame.inlined[chain[0]] = outer
+    while outer is not None and outer not in chain:
+        chain.append(outer)
+        outer = frame.inlined.get(outer)
+    found = [(place, number) for place in chain if (number := _span(e, place, len(chain) > 1)) is not None]
+    spans = [number for _, number in found]
+    e.located = bool(spans)
+    if not spans:
+        e.stack = frame.stack
+        return
+    own = next((k for k, (place, _) in enumerate(found) if place[0] == chain[-1][0]), 0)
+    e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))
+    e.called = spans[own], (*frame.stack, *reversed(spans[own + 1 :]))
+
+
+def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
+    """The number of a place in a source that is there to be shown."""
+    found = e.places.get(place)
+    if found is None:
+        number, line, column = place
+        path = e.module.paths.get(number)
+        if path is None or (inlined and any(part in path for part in _TOOLKIT)):
+            return None
+        found = e.places[place] = e.span_number(loc_span(path, line, column))
+    return found

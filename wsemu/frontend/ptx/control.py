@@ -1,0 +1,151 @@
+"""Branches, the ends of threads and functions, barriers and fences (PTX ISA 9.7.12, 9.7.13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.emit import Emitter
+from wsemu.frontend.ptx.memory import FENCES
+from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Block, Register
+
+ALIGNED = 1
+"""auxiliary of the barriers that need a converged warp"""
+
+
+# -- flow ------------------------------------------------------------------------------------------------------------
+def label(e: Emitter, name: Name) -> Block:
+    """The block that a label of the function begins."""
+    for labels in reversed(e.frames[-1].labels):
+        if name.text in labels:
+            return labels[name.text]
+    raise e.error(name.at, f"there is no label `{name.text}` in this function", "branch to a label of the function")
+
+
+def branch(e: Emitter, instruction: Instruction) -> None:
+    """`bra`; `.uni` is only a promise."""
+    if len(instruction.operands) != 1 or not isinstance(instruction.operands[0], Name):
+        raise e.error(instruction.at, "`bra` goes to one label", "write `bra $L1;`")
+    following = e.new_block()
+    e.branch(label(e, instruction.operands[0]), following)
+    e.place(following)
+
+
+def indexed_branch(e: Emitter, instruction: Instruction) -> None:
+    """`brx.idx`: a branch for each entry of the table but the last one."""
+    operands = instruction.operands
+    table = e.frames[-1].tables.get(operands[1].text) if len(operands) == 2 and isinstance(operands[1], Name) else None
+    if table is None or not table.labels or instruction.guard is not None:
+        e.unsupported()
+        return
+    index = e.read(operands[0], "b32")
+    for n, target in enumerate(table.labels[:-1]):
+        e.guard, e.negated = e.emit("setp.eq.b32", index, e.constant("b32", n)), False
+        following = e.new_block()
+        e.branch(label(e, Name(target, table.at)), following)
+        e.place(following)
+    e.jump(label(e, Name(table.labels[-1], table.at)))
+    e.open()
+
+
+def return_(e: Emitter, instruction: Instruction) -> None:
+    """`ret`: back to the caller, or the end of the thread."""
+    after = e.frames[-1].after
+    if after is None:
+        e.leave("exit")
+        return
+    following = e.new_block()
+    e.branch(after, following)
+    e.place(following)
+
+
+def leave(e: Emitter, instruction: Instruction) -> None:
+    """`exit`: the end of the thread."""
+    e.leave("exit")
+
+
+def abort(e: Emitter, instruction: Instruction) -> None:
+    """`trap`: the kernel gives up; what the launch leaves behind is not determined."""
+    e.unsupported("the end of the launch by `trap`")
+
+
+# -- barriers --------------------------------------------------------------------------------------------------------
+def barrier(e: Emitter, instruction: Instruction) -> None:
+    """`bar` and `barrier`: sync, arrive, red; `bar.warp.sync`."""
+    modifiers = instruction.modifiers
+    if modifiers[:1] == ("warp",):
+        e.effect("syncwarp", (e.read(_operands(e, instruction, 1)[0], "b32"),))
+        return
+    aligned = ALIGNED if instruction.opcode == "bar" or "aligned" in modifiers else 0
+    what = next((m for m in modifiers if m in ("sync", "arrive", "red")), "")
+    if not what or "cluster" in modifiers:
+        e.unsupported()
+    elif what == "red":
+        _reduction(e, instruction, aligned)
+    else:
+        least = 1 if what == "sync" else 2
+        operands = tuple([e.read(operand, "b32") for operand in _operands(e, instruction, least)])
+        e.effect(f"bar.{what}", operands, auxiliary=aligned)
+
+
+def _operands(e: Emitter, instruction: Instruction, least: int) -> tuple[Operand, ...]:
+    if len(instruction.operands) < least:
+        name = ".".join((instruction.opcode, *instruction.modifiers))
+        raise e.error(instruction.at, f"`{name}` has too few operands", f"give {least} or more")
+    return instruction.operands
+
+
+def _reduction(e: Emitter, instruction: Instruction, aligned: int) -> None:
+    """`bar.red.popc.u32 %r1, 0, 64, %p1`"""
+    destination, number, *count, predicate = _operands(e, instruction, 3)
+    what = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
+    if not what:
+        e.unsupported()
+        return
+    type_ = "b32" if what == "popc" else "p"
+    operands: list[Register] = [e.read(operand, "b32") for operand in (number, *count)]
+    operands.append(e.read(predicate, "p"))
+    result = e.target(destination, type_)
+    e.effect_into(f"bar.red.{what}", tuple(operands), (result,), auxiliary=aligned)
+    e.write_register(destination, result)
+
+
+# -- fences ----------------------------------------------------------------------------------------------------------
+def fence(e: Emitter, instruction: Instruction) -> None:
+    """`membar`, `fence`.  Proxies are of one memory here, so their fences do nothing."""
+    modifiers = instruction.modifiers
+    if any(m.startswith("proxy") for m in modifiers):
+        return
+    scope = next((FENCES[m] for m in modifiers if m in FENCES), "")
+    if not scope or "mbarrier_init" in modifiers:
+        e.unsupported()
+        return
+    e.effect(scope)
+
+
+def sleep(e: Emitter, instruction: Instruction) -> None:
+    """`nanosleep`"""
+    e.effect("nanosleep")
+
+
+def nothing(e: Emitter, instruction: Instruction) -> None:
+    """`brkpt`: no debugger listens."""
+
+
+HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
+    "bra": branch,
+    "brx": indexed_branch,
+    "ret": return_,
+    "exit": leave,
+    "trap": abort,
+    "brkpt": nothing,
+    "bar": barrier,
+    "barrier": barrier,
+    "membar": fence,
+    "fence": fence,
+    "nanosleep": sleep,
+}

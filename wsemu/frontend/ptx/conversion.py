@@ -1,0 +1,283 @@
+"""`cvt` and `mov`: conversions between types, copies, packing and unpacking (PTX ISA 9.7.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.floats import (
+    NAN,
+    flushed,
+    is_nan,
+    narrowed,
+    number,
+    rectified,
+    saturated,
+    widened,
+)
+from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, joined
+from wsemu.frontend.ptx.syntax import Sink, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+    Formula = Callable[[Emitter, Register], Register]
+
+INTEGERS = frozenset(f"{s}{n}" for s in "us" for n in (8, 16, 32, 64))
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+INTEGRAL = frozenset({"rni", "rzi", "rmi", "rpi"})
+
+
+# -- integers --------------------------------------------------------------------------------------------------------
+def bounds(type_: str) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    n = BITS[type_]
+    return (-(1 << (n - 1)), (1 << (n - 1)) - 1) if type_[0] == "s" else (0, (1 << n) - 1)
+
+
+def clamped(e: Emitter, x: Register, source: str, to: str) -> Register:
+    """A number of type `source` within the range of type `to`, still as `source`."""
+    row, (low, high), (least, most) = f"b{BITS[source]}", bounds(to), bounds(source)
+    if low > least:
+        x = e.emit(f"max.{source}", x, e.constant(row, low))
+    if high < most:
+        x = e.emit(f"min.{source}", x, e.constant(row, high))
+    return x
+
+
+def _integer_to_integer(form: Form, to: str, source: str) -> Formula:
+    if form.only("sat").rounding:
+        raise UnhandledForm
+
+    def formula(e: Emitter, x: Register) -> Register:
+        if form.flags:
+            x = clamped(e, x, source, to)
+        return e.resized(x, BITS[to], source[0])
+
+    return formula
+
+
+# -- integers and floats ---------------------------------------------------------------------------------------------
+def _float_to_integer(form: Form, to: str, source: str) -> Formula:
+    """Saturates.  A nan gives 0, but the sign bit alone where a type of 64 bits takes part (PTX ISA, "cvt")."""
+    form.only("ftz", "sat")
+    rounding = form.rounding
+    wide = "f64" if source == "f64" else "f32"
+    if rounding not in INTEGRAL:
+        raise UnhandledForm
+
+    def formula(e: Emitter, x: Register) -> Register:
+        if "ftz" in form.flags:
+            x = flushed(e, source, x)
+        x = widened(e, source, x, wide)
+        if rounding in ("rmi", "rpi"):
+            x = e.emit(f"cvt.{rounding}.{wide}.{wide}", x)
+        return e.emit(f"cvt.{'rni' if rounding == 'rni' else 'rzi'}.{to}.{wide}", x)
+
+    return formula
+
+
+def _double_of_integer(e: Emitter, x: Register, source: str, rounding: str) -> Register:
+    """An integer as f64: exact up to 32 bits; else the sum of its halves, rounded once."""
+    if BITS[source] < 64 or rounding == "rn":
+        return e.emit(f"cvt.rn.f64.{source}", x)
+    low = e.emit("cvt.rn.f64.u32", e.emit("cvt.b32.s64", x))
+    upper = e.emit("cvt.b32.s64", e.emit("shr.u64", x, e.constant("b64", 32)))
+    high = e.emit(f"cvt.rn.f64.{source[0]}32", upper)
+    return e.emit(f"fma.{rounding}.f64", high, number(e, "f64", 0x41F0000000000000), low)  # 2^32
+
+
+def _odd_double_of_integer(e: Emitter, x: Register, source: str) -> Register:
+    """An integer as f64 that rounds to f32 and narrower as the integer does: bits that do not fit are made one."""
+    if BITS[source] < 64:
+        return e.emit(f"cvt.rn.f64.{source}", x)
+    low = e.emit("and.b64", x, e.constant("b64", 0xFFF))
+    sticky = e.emit("or.b64", e.emit("xor.b64", x, low), e.constant("b64", 0x800))
+    size = e.emit("abs.s64", x) if source[0] == "s" else x
+    lossy = e.emit("setp.gt.u64", size, e.constant("b64", 1 << 53))
+    inexact = e.emit("and.pred", lossy, e.emit("setp.ne.b64", low, e.constant("b64", 0)))
+    return e.emit(f"cvt.rn.f64.{source}", e.emit("selp.b64", sticky, x, inexact))
+
+
+def _integer_to_float(form: Form, to: str, source: str) -> Formula:
+    form.only("sat", "ftz")
+    rounding = form.rounding
+    if rounding not in ("rn", "rz", "rm", "rp") or ("sat" in form.flags and to not in ("f32", "f64")):
+        raise UnhandledForm
+
+    def formula(e: Emitter, x: Register) -> Register:
+        if to == "f64":
+            result = _double_of_integer(e, x, source, rounding)
+        elif to == "f32" and (rounding == "rn" or BITS[source] < 32):
+            result = e.emit(f"cvt.rn.f32.{source}", x)
+        else:
+            result = narrowed(e, "f64", _odd_double_of_integer(e, x, source), to, rounding)
+        return saturated(e, to, result) if "sat" in form.flags else result
+
+    return formula
+
+
+# -- floats ----------------------------------------------------------------------------------------------------------
+def _float_to_float(form: Form, to: str, source: str) -> Formula:
+    """Widening is exact; `.rni` and the like round to an integral value, in one type."""
+    form.only("ftz", "sat", "relu")
+    ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
+    rounding = form.rounding
+    narrows = BITS[to] < BITS[source] or (to != source and BITS[to] == BITS[source])
+    if (rounding in INTEGRAL and to != source) or rounding == "rna" or (narrows and not rounding):
+        raise UnhandledForm
+    wide = "f64" if "f64" in (to, source) else "f32"
+
+    def formula(e: Emitter, x: Register) -> Register:
+        if ftz and source != "bf16":
+            x = flushed(e, source, x)
+        x = widened(e, source, x, wide)
+        if rounding in INTEGRAL:
+            x = e.emit(f"cvt.{rounding}.{wide}.{wide}", x)
+        if sat:
+            x = saturated(e, wide, x)
+        if relu:
+            x = rectified(e, wide, x)
+        if to == source == "f32" and not (rounding or sat):
+            x = e.emit("selp.b32", number(e, to, NAN[to]), x, is_nan(e, to, x))
+        result = narrowed(e, wide, x, to, rounding or "rn")
+        return flushed(e, to, result) if ftz and to == "f32" else result
+
+    return formula
+
+
+_KINDS: dict[tuple[bool, bool], Callable[[Form, str, str], Formula]] = {
+    (True, True): _integer_to_integer,
+    (True, False): _float_to_integer,
+    (False, True): _integer_to_float,
+    (False, False): _float_to_float,
+}
+"""(to an integer, from an integer) -> what makes the formula"""
+
+
+def convert_form(form: Form) -> Lower:
+    if "pack" in form.flags:
+        return _pack_form(form)
+    to, source = form.types
+    if to in ("f16x2", "bf16x2") and source == "f32":
+        return _pair_form(form, to[:-2])
+    if to == "tf32" and source == "f32":
+        return _tensor_float_form(form)
+    if not {to, source} <= INTEGERS | FLOATS:
+        raise UnhandledForm
+    formula = _KINDS[to in INTEGERS, source in INTEGERS](form, to, source)
+    row = f"b{BITS[source]}" if source not in ("f32", "f64") else source
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, operand = operands
+        e.write_register(destination, formula(e, e.read(operand, row)), to[0])
+
+    return lower
+
+
+def _pair_form(form: Form, to: str) -> Lower:
+    """cvt.rn.f16x2.f32 d, a, b: a becomes the upper half."""
+    formula = _float_to_float(form, to, "f32")
+    if form.rounding not in ("rn", "rz"):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        upper, low = (formula(e, e.read(source, "f32")) for source in sources)
+        e.write_register(destination, joined(e, low, upper))
+
+    return lower
+
+
+def _tensor_float_form(form: Form) -> Lower:
+    """cvt.rna.tf32.f32: 10 bits of fraction, halves away from zero; or to nearest even."""
+    if form.only("relu").rounding not in ("rna", "rn", "rz"):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, source = operands
+        x = e.read(source, "f32")
+        kept = rectified(e, "f32", x) if form.flags else x
+        half = e.constant("b32", {"rna": 0x1000, "rn": 0xFFF, "rz": 0}[form.rounding])
+        sum_ = e.emit("add.b32", kept, half)
+        if form.rounding == "rn":
+            sum_ = e.emit("add.b32", sum_, e.emit("bfe.u32", kept, e.constant("b32", 13), e.constant("b32", 1)))
+        kept_bits = e.constant("b32", 0xFFFFE000)
+        cut, special_cut = e.emit("and.b32", sum_, kept_bits), e.emit("and.b32", kept, kept_bits)
+        size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
+        special = e.emit("setp.ge.u32", size, e.constant("b32", 0x7F800000))
+        e.write_register(destination, e.emit("selp.b32", special_cut, cut, special))
+
+    return lower
+
+
+_PACKED = {"u8": 8, "s8": 8, "u16": 16, "s16": 16}
+
+
+def _pack_form(form: Form) -> Lower:
+    """cvt.pack.sat: two s32 saturated, a above b, below the low bits of c if that is there."""
+    to, source, *rest = form.only("pack", "sat").types
+    if "sat" not in form.flags or source != "s32" or to not in _PACKED or rest != (["b32"] if BITS[to] == 8 else []):
+        raise UnhandledForm
+    n = BITS[to]
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        a, b, *c = (e.read(operand, "b32") for operand in sources)
+        mask, amount = e.constant("b32", (1 << n) - 1), e.constant("b32", n)
+        high, low = (e.emit("and.b32", clamped(e, x, "s32", to), mask) for x in (a, b))
+        result = e.emit("or.b32", e.emit("shl.b32", high, amount), low)
+        if c:
+            result = e.emit("or.b32", e.emit("shl.b32", c[0], e.constant("b32", 16)), result)
+        e.write_register(destination, result)
+
+    return lower
+
+
+# -- mov -------------------------------------------------------------------------------------------------------------
+def move_form(form: Form) -> Lower:
+    form.only()
+    n = BITS[form.type]
+    row = "p" if n == 1 else f"b{n}"
+    type_ = form.type if form.type in ("f32", "f64") else row
+    operation = "mov.pred" if n == 1 else f"mov.{row}"
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, source = operands
+        if isinstance(source, Vector):
+            e.write_register(destination, _packed(e, source, n))
+        elif isinstance(destination, Vector):
+            _unpack(e, destination, e.read(source, row), n)
+        else:
+            e.write(destination, operation, e.read(source, type_))
+
+    return lower
+
+
+def _packed(e: Emitter, vector: Vector, n: int) -> Register:
+    """The elements of a vector in one register of n bits, the first one lowest."""
+    size = n // len(vector.items)
+    result = e.resized(e.read(vector.items[0], f"b{size}"), n)
+    for k, item in enumerate(vector.items[1:], 1):
+        upper = e.resized(e.read(item, f"b{size}"), n)
+        result = e.emit(f"or.b{n}", result, e.emit(f"shl.b{n}", upper, e.constant(f"b{n}", size * k)))
+    return result
+
+
+def _unpack(e: Emitter, vector: Vector, whole: Register, n: int) -> None:
+    """Write the parts of a register; all are taken before one is written."""
+    size = n // len(vector.items)
+    parts = []
+    for k, item in enumerate(vector.items):
+        if not isinstance(item, Sink):
+            moved = e.emit(f"shr.u{n}", whole, e.constant(f"b{n}", size * k)) if k else whole
+            parts.append((item, e.emit(f"cvt.b{size}.s{n}", moved)))
+    for item, part in parts:
+        e.write_register(item, part)
+
+
+HANDLERS: dict[str, Handler] = {"cvt": chosen(convert_form), "mov": chosen(move_form)}

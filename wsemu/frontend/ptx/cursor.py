@@ -1,0 +1,112 @@
+"""A place in the tokens of a PTX file, and what to say when something else belongs there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from wsemu.frontend.ptx.literals import literal
+from wsemu.frontend.ptx.syntax import Number
+from wsemu.frontend.ptx.tokens import END, NUMBER, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.errors import KernelError
+    from wsemu.frontend.ptx.source import Source
+
+
+class Cursor:
+    """The tokens and how far they were read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kinds, self.texts, self.starts = tokens(source)
+        self.i = 0
+
+    def fail(self, wanted: str, remedy: str = "") -> NoReturn:
+        """The token at hand is not what belongs there."""
+        raise self.unexpected(wanted, remedy)
+
+    def unexpected(self, wanted: str, remedy: str = "") -> KernelError:
+        at = self.starts[self.i]
+        if self.kinds[self.i] == END:
+            return self.source.error(at, f"the text ends where {wanted} belongs", remedy or "is the file cut off?", at)
+        found = self.texts[self.i]
+        if (
+            self.i
+            and wanted == "`;`"
+            and self.source.position(at)[0] > self.source.position(self.starts[self.i - 1])[0]
+        ):
+            end = self.starts[self.i - 1] + len(self.texts[self.i - 1])  # missing at the end of the line before
+            return self.source.error(end, "`;` is missing", remedy or "end the statement with `;`", end + 1)
+        return self.source.error(at, f"found `{found}` where {wanted} belongs", remedy, at + len(found))
+
+    def take(self, text: str) -> None:
+        """Pass over this token."""
+        if self.texts[self.i] != text:
+            self.fail(f"`{text}`")
+        self.i += 1
+
+    def accept(self, text: str) -> bool:
+        """Pass over this token if it is there."""
+        if self.texts[self.i] != text:
+            return False
+        self.i += 1
+        return True
+
+    def word(self, kind: str, wanted: str) -> str:
+        """The text of a token of this kind."""
+        if self.kinds[self.i] != kind:
+            self.fail(wanted)
+        self.i += 1
+        return self.texts[self.i - 1]
+
+    def integer(self, wanted: str) -> int:
+        """An integer literal."""
+        at = self.i
+        number = self.number(wanted)
+        if number.is_float_bits:
+            self.i = at
+            self.fail(wanted)
+        return number.value
+
+    def size(self, wanted: str) -> int:
+        """An integer literal from 0 on."""
+        if self.kinds[self.i] != NUMBER:
+            self.fail(wanted)
+        return self.integer(wanted)
+
+    def number(self, wanted: str = "a number") -> Number:
+        """A literal with its sign."""
+        at = self.starts[self.i]
+        if self.texts[self.i] in ("-", "~", "+", "!"):
+            sign = self.texts[self.i]
+            self.i += 1
+            inner = self.number(wanted)
+            if inner.is_float_bits:
+                flip = 1 << inner.is_float_bits - 1 if sign == "-" else 0
+                return Number(inner.value ^ flip, inner.is_float_bits, at)
+            value = {"-": -inner.value, "~": ~inner.value, "+": inner.value, "!": int(not inner.value)}[sign]
+            return Number(value, 0, at)
+        value, bits = literal(self.word(NUMBER, wanted))
+        return Number(value, bits, at)
+
+    def listed(self, item: Callable[[], None], close: str) -> None:
+        """Items with commas between them, up to `close`."""
+        if self.accept(close):
+            return
+        while True:
+            item()
+            if self.accept(close):
+                return
+            if not self.accept(","):
+                self.fail(f"`,` or `{close}`")
+
+    def offset(self) -> int:
+        """`+ 4`, `-8`, `+-256`, or nothing, as often as it comes."""
+        total = 0
+        while self.texts[self.i] in ("+", "-"):
+            sign = -1 if self.texts[self.i] == "-" else 1
+            self.i += 1
+            total += sign * self.integer("a number of bytes")
+        return total

@@ -1,0 +1,361 @@
+"""Emission of a graph from PTX instructions: operands to registers, results under the instruction's guard.
+
+A PTX register is a graph register typed by its width alone (`b16`, `b32`, `b64`, `p`): rows are untyped bits, and the
+operation says how it takes them.  What an instruction computes on its way goes to fresh registers without a guard;
+only its last operation, which writes the destination, and what has an effect carry the guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from wsemu.bytecode import OPERATIONS, SIZE
+from wsemu.errors import KernelError
+from wsemu.frontend.graph import TRUE, Block, Graph, Register
+from wsemu.frontend.graph import Instruction as GraphInstruction
+from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.special import SPECIALS
+from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink
+
+if TYPE_CHECKING:
+    from wsemu.bytecode import Span
+    from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.syntax import Function, Targets
+
+REGISTER_TYPES = {
+    "pred": "p",
+    **{f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (8, 16, 32, 64)},
+    "f16": "b16",
+    "bf16": "b16",
+    "f16x2": "b32",
+    "bf16x2": "b32",
+    "f32": "b32",
+    "f64": "b64",
+}
+"""type of a PTX register -> type of the graph's register (5.2)"""
+_BITS = {"p": 1, **{type_: 8 * size for type_, size in SIZE.items()}}
+_CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
+_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat"})
+_RESULT = {name: operation.result for name, operation in OPERATIONS.items()}
+
+
+class Place(Protocol):
+    """A variable or function: what its name stands for as an operand."""
+
+    def address(self, e: Emitter) -> Register:
+        """A b64 register with its address, as `mov` gives it: the offset in the window for shared memory."""
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Register and constant offset for an access that names the variable, and the name of what it is in."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function that is being inlined; the entry itself is the outermost."""
+
+    function: Function
+    after: Block | None
+    """where `ret` goes; None in the entry, where it ends the thread"""
+    stack: tuple[int, ...] = ()
+    """spans of the calls that led here"""
+    labels: list[dict[str, Block]] = field(default_factory=list)
+    """of the blocks that are open, the innermost last"""
+    tables: dict[str, Targets] = field(default_factory=dict)
+    inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
+    """place in the source -> the call through which the compiler inlined it"""
+
+
+Handler = Callable[["Emitter", Instruction], None]
+"""lowers one instruction"""
+
+
+class Emitter:
+    """Appends instructions to `block`, for the PTX instruction given to `begin`."""
+
+    def __init__(self, graph: Graph, module: Module, handlers: Mapping[str, Handler]) -> None:
+        self.graph = graph
+        self.module = module
+        self.handlers = handlers
+        self.source = module.source
+        self.layout: list[Block] = []
+        """the blocks in the order in which they are laid out"""
+        self.aside: list[Block] = []
+        """blocks that are laid out last"""
+        self.block = self.open()
+        self.names: list[dict[str, Register | Place]] = [{}]
+        """what names stand for, the innermost scope last"""
+        self.statics: dict[int, Place] = {}
+        """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
+        self.origins: dict[Register, str] = {}
+        """registers with the address of a variable -> its name"""
+        self.frames: list[Frame] = []
+        """the functions that are being inlined"""
+        self.located = False
+        """whether `span` is from line information; else it is the instruction in the PTX"""
+        self.exact = 1
+        """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
+        something else (PTX ISA 9.7.3)"""
+        self.places: dict[tuple[int, int, int], int] = {}
+        """file, line and column of a `.loc` -> number of its span"""
+        self._spans: dict[Span, int] = {}
+        self.stack: tuple[int, ...] = ()
+        """spans of the calls that led here"""
+        self.span = 0
+        self.called: tuple[int, tuple[int, ...]] = (0, ())
+        """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
+        self.guard: Register = TRUE
+        self.negated = False
+        self.instruction: Instruction | None = None
+        self._wide: dict[Register, Register] = {}
+        """b32 registers extended by sign, as addresses; valid in this block"""
+
+    def begin(self, instruction: Instruction) -> None:
+        """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
+        self.instruction = instruction
+        self.exact = int(instruction.opcode not in _CONTRACTED or not _ROUNDINGS.isdisjoint(instruction.modifiers))
+        if not self.located:
+            at = instruction.at
+            self.span = self.span_number(self.source.span(at, self.source.text.find(";", at) + 1))
+        if instruction.guard is None:
+            self.guard, self.negated = TRUE, False
+        else:
+            self.guard, self.negated = self.read(instruction.guard, "p"), instruction.negated
+
+    def span_number(self, span: Span) -> int:
+        """The index of a span among the graph's."""
+        number = self._spans.get(span)
+        if number is None:
+            number = self._spans[span] = len(self.graph.spans)
+            self.graph.spans.append(span)
+        return number
+
+    # -- names --------------------------------------------------------------------------------------------------------
+    def lookup(self, name: Name) -> Register | Place:
+        """What a name stands for; KernelError where it was not declared."""
+        for scope in reversed(self.names):
+            found = scope.get(name.text)
+            if found is not None:
+                return found
+        raise self.error(name.at, f"`{name.text}` is not declared", "declare it before its use")
+
+    def bits(self, register: Register) -> int:
+        """Bits of a register; 1 for a predicate."""
+        return _BITS[self.graph.types[register]]
+
+    def error(self, at: int, message: str, remedy: str = "") -> KernelError:
+        """An error of the PTX text at an offset."""
+        return self.source.error(at, message, remedy)
+
+    # -- operands -----------------------------------------------------------------------------------------------------
+    def read(self, operand: Operand, type_: str) -> Register:
+        """The register of a source operand as `type_` (b8 b16 b32 b64 f16 f32 f64 p).
+
+        Of a register that is wider the low bits count, as `st` and `cvt` allow (9.4.1); a narrower one is extended
+        with zeros.
+        """
+        if type(operand) is Name:
+            for scope in reversed(self.names):
+                found = scope.get(operand.text)
+                if found is not None:
+                    register = found if isinstance(found, int) else found.address(self)
+                    break
+            else:
+                register = self._special(operand)
+            return self._as(register, type_, operand.at)
+        if type(operand) is Number:
+            return self.constant(type_, bits_of(operand, _BITS[type_], is_float=type_[0] == "f"))
+        if type(operand) is Address:
+            base = self.read(operand.base, "b64")
+            if operand.offset:
+                base = self.emit("add.b64", base, self.constant("b64", operand.offset))
+            return self._as(base, type_, operand.at)
+        if type(operand) is Not:
+            return self.emit("not.pred", self.read(operand.name, "p"))
+        raise self.error(operand.at, "this operand does not go here", f"give a register or a constant of type .{type_}")
+
+    def _special(self, name: Name) -> Register:
+        special = SPECIALS.get(name.text)
+        if special is None:
+            self.lookup(name)  # raises
+            raise AssertionError(name)
+        return special(self)
+
+    def _as(self, register: Register, type_: str, at: int) -> Register:
+        """The low bits of a register, or the register extended with zeros, as `type_`."""
+        have, want = _BITS[self.graph.types[register]], _BITS[type_]
+        if have == want:
+            return register
+        if have == 1 or want == 1:
+            raise self.error(at, f"a {'predicate' if have == 1 else 'number'} does not go here", f"give a .{type_}")
+        return self.resized(register, want)
+
+    def resized(self, register: Register, bits: int, sign: str = "u") -> Register:
+        """A register of `bits` with the low bits of another one, extended by sign (`s`) or 0 (`u`)."""
+        have = _BITS[self.graph.types[register]]
+        if have == bits:
+            return register
+        return self.emit(f"cvt.b{bits}.{'s' if have > bits else sign}{have}", register)
+
+    def constant(self, type_: str, value: int) -> Register:
+        """The register of a constant, given by its bits; a negative integer by its value."""
+        if type_ == "p":
+            return self.graph.constant("p", bool(value))
+        bits = _BITS[type_]
+        return self.graph.constant(f"b{bits}", value & ((1 << bits) - 1))
+
+    def special(self, name: str) -> Register:
+        """A special register of the bytecode: `tid.x`, `laneid`, `shared`, ..."""
+        return self.graph.special(name)
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+    def emit(self, operation: str, *operands: Register, immediate: int = 0) -> Register:
+        """A fresh register with the result of a pure operation."""
+        result = self.graph.new(_RESULT[operation])
+        self.block.instructions.append(
+            GraphInstruction(operation, (result,), operands, immediate, self.exact, span=self.span, stack=self.stack)
+        )
+        return result
+
+    def effect(
+        self,
+        operation: str,
+        operands: tuple[Register, ...] = (),
+        results: tuple[str, ...] = (),
+        immediate: int = 0,
+        auxiliary: int = 0,
+        array: str | None = None,
+        element: str | None = None,
+    ) -> tuple[Register, ...]:
+        """An operation that is no arithmetic (memory, warp, barrier, ...), under the guard; fresh registers of the
+        types `results`."""
+        made = tuple([self.graph.new(type_) for type_ in results])
+        self.effect_into(operation, operands, made, immediate, auxiliary, array, element)
+        return made
+
+    def effect_into(
+        self,
+        operation: str,
+        operands: tuple[Register, ...],
+        results: tuple[Register, ...],
+        immediate: int = 0,
+        auxiliary: int = 0,
+        array: str | None = None,
+        element: str | None = None,
+    ) -> None:
+        """The same with the registers for its results."""
+        if self._wide:
+            for register in results:
+                self._wide.pop(register, None)
+        self.block.instructions.append(
+            GraphInstruction(
+                operation, results, operands, immediate, auxiliary, self.guard, self.negated, self.span, self.stack,
+                array, element,
+            )
+        )  # fmt: skip
+
+    def target(self, operand: Operand, type_: str) -> Register:
+        """The register that a destination names, if it has the width of `type_`; else, and for a sink, a fresh one,
+        which `write_register` then brings to its place."""
+        if type(operand) is Name:
+            found = self.lookup(operand)
+            if not isinstance(found, int):
+                raise self.error(operand.at, f"`{operand.text}` is no register", "give a register for the result")
+            if _BITS[self.graph.types[found]] == _BITS[type_]:
+                return found
+        elif type(operand) is not Sink:
+            raise self.error(operand.at, "this is no place for a result", "give a register")
+        return self.graph.new(type_)
+
+    def write(self, operand: Operand, operation: str, *operands: Register, immediate: int = 0) -> None:
+        """The last operation of a PTX instruction: its result goes to the destination, under the guard.
+
+        Where the widths differ, the low bits are written, or extended with zeros."""
+        if type(operand) is Sink:
+            return
+        result = self.target(operand, _RESULT[operation])
+        self.effect_into(operation, operands, (result,), immediate, self.exact)
+        self.write_register(operand, result)
+
+    def write_register(self, operand: Operand, register: Register, sign: str = "u") -> None:
+        """Copy a register to the destination, under the guard; one of another width is cut off or extended."""
+        if type(operand) is Sink:
+            return
+        if type(operand) is Both:
+            raise self.error(operand.at, "this instruction has one result", "give one register")
+        if type(operand) is not Name:
+            raise self.error(operand.at, "this is no place for a result", "give a register")
+        found = self.lookup(operand)
+        if not isinstance(found, int):
+            raise self.error(operand.at, f"`{operand.text}` is no register", "give a register for the result")
+        if found == register:
+            return
+        types = self.graph.types
+        have, want = _BITS[types[register]], _BITS[types[found]]
+        if (have == 1) != (want == 1):
+            kind = "predicate" if have == 1 else "number"
+            raise self.error(operand.at, f"the result is a {kind}, `{operand.text}` is not", "give another register")
+        if have != want:
+            operation = f"cvt.b{want}.{'s' if have > want else sign}{have}"
+        else:
+            operation = "mov.pred" if have == 1 else f"mov.b{have}"
+        self.effect_into(operation, (register,), (found,))
+
+    def widened(self, register: Register) -> Register:
+        """A b32 register extended by its sign to b64; done once for all accesses of a block through it."""
+        wide = self._wide.get(register)
+        if wide is None:
+            wide = self._wide[register] = self.emit("cvt.b64.s32", register)
+        return wide
+
+    # -- control ------------------------------------------------------------------------------------------------------
+    def new_block(self) -> Block:
+        """A block that is not laid out yet."""
+        return self.graph.block()
+
+    def place(self, block: Block) -> None:
+        """Lay out `block` here; instructions now go into it."""
+        self.layout.append(block)
+        self.block = block
+        self._wide = {}
+
+    def open(self) -> Block:
+        """A new block here, into which instructions now go."""
+        block = self.graph.block()
+        self.place(block)
+        return block
+
+    def jump(self, target: Block) -> None:
+        """Go on in `target`; the block at hand ends."""
+        self.block.end, self.block.successors = "jump", (target.index,)
+        self.block.span, self.block.stack = self.span, self.stack
+
+    def branch(self, target: Block, other: Block) -> None:
+        """To `target` where the guard holds, else to `other`; the block at hand ends."""
+        block = self.block
+        block.span, block.stack = self.span, self.stack
+        if self.guard == TRUE:
+            block.end, block.successors = "jump", ((other if self.negated else target).index,)
+            return
+        block.end, block.predicate = "bra", self.guard
+        block.successors = (other.index, target.index) if self.negated else (target.index, other.index)
+
+    def leave(self, end: str, trap: int = 0) -> None:
+        """Where the guard holds the thread ends (`exit`), or the run (`trap`); what follows is for the others."""
+        last = self.graph.block()
+        last.end, last.trap, last.span, last.stack = end, trap, self.span, self.stack
+        self.aside.append(last)
+        following = self.graph.block()
+        self.branch(last, following)
+        self.place(following)
+
+    def unsupported(self, text: str = "") -> None:
+        """This instruction ends the run as incomplete when it is reached; `text` is what is not modelled, by default
+        the instruction by name."""
+        assert self.instruction is not None
+        name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
+        at = self.instruction.at
+        traps = self.graph.traps
+        traps.append(f"{text or f'`{name}`'} is not modelled ({self.source.place(at)})")
+        self.leave("trap", len(traps) - 1)

@@ -1,0 +1,341 @@
+"""Floating-point arithmetic of .f16, .bf16, .f32 and .f64 (PTX ISA 9.7.3, 9.7.4).
+
+Approximations are computed as exactly as the machine's library can, which is within the error that the ISA states.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.floats import (
+    INFINITY,
+    LEAST_NORMAL,
+    NAN,
+    ONE,
+    ROW,
+    SIGN,
+    flushed,
+    is_nan,
+    narrowed,
+    number,
+    rectified,
+    saturated,
+    widened,
+)
+from wsemu.frontend.ptx.forms import UnhandledForm, chosen, computed, pairwise, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+
+    Formula = Callable[..., Register]
+    """(e, type, rounding, *operands) -> result, for f32 and f64"""
+
+PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
+
+
+# -- formulas for f32 and f64 ----------------------------------------------------------------------------------------
+def _add(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
+    return e.emit(f"add.{t}", a, b) if r == "rn" else e.emit(f"fma.{r}.{t}", a, number(e, t, ONE[t]), b)
+
+
+def _sub(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
+    if r == "rn":
+        return e.emit(f"sub.{t}", a, b)
+    return e.emit(f"fma.{r}.{t}", b, number(e, t, ONE[t] | SIGN[t]), a)
+
+
+def _mul(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
+    """A zero of which sign keeps the sign of a product that is zero depends on the rounding."""
+    if r == "rn":
+        return e.emit(f"mul.{t}", a, b)
+    return e.emit(f"fma.{r}.{t}", a, b, number(e, t, 0 if r == "rm" else SIGN[t]))
+
+
+def _rounded(what: str) -> Formula:
+    def formula(e: Emitter, t: str, r: str, *x: Register) -> Register:
+        return e.emit(f"{what}.{t}" if r == "rn" else f"{what}.{r}.{t}", *x)
+
+    return formula
+
+
+def _reciprocal(e: Emitter, t: str, r: str, a: Register) -> Register:
+    return e.emit(f"rcp.{t}", a) if r == "rn" else e.emit(f"div.{r}.{t}", number(e, t, ONE[t]), a)
+
+
+ROUNDED: dict[str, Formula] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "fma": _rounded("fma"),
+    "div": _rounded("div"),
+    "sqrt": _rounded("sqrt"),
+    "rcp": _reciprocal,
+}
+COUNT = {"fma": 3, "sqrt": 1, "rcp": 1}
+"""operands, where they are not two"""
+
+
+def single(t: str, form: Form, count: int, formula: Callable[..., Register]) -> Lower:
+    """An instruction on f32 or f64: flushing of what comes and goes, saturation."""
+    ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
+    if t == "f64" and (ftz or sat or relu):
+        raise UnhandledForm
+
+    def full(e: Emitter, *x: Register) -> Register:
+        if ftz:
+            x = tuple([e.emit("ftz.f32", v) for v in x])
+        result = formula(e, *x)
+        if ftz:
+            result = e.emit("ftz.f32", result)
+        return saturated(e, t, result) if sat else result
+
+    return computed((t,) * count, full)
+
+
+def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide: str = "f32") -> Lower:
+    """An instruction on f16, bf16 or pairs of them: computed in the type `wide`, then rounded."""
+    type_ = PAIRS.get(t, t)
+    ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
+
+    def full(e: Emitter, *x: Register) -> Register:
+        if ftz:
+            x = tuple([flushed(e, type_, v) for v in x])
+        result = formula(e, *[widened(e, type_, v, wide) for v in x])
+        if sat:
+            result = saturated(e, wide, result)
+        if relu:
+            result = rectified(e, wide, result)
+        short = narrowed(e, wide, result, type_)
+        if wide == "f64":  # whose nans keep their sign
+            short = e.emit("selp.b16", number(e, type_, NAN[type_]), short, is_nan(e, wide, result))
+        return flushed(e, type_, short) if ftz else short
+
+    if t in PAIRS:
+        return computed(("b32",) * count, pairwise(full))
+    return computed(("b16",) * count, full)
+
+
+def rounded_form(what: str) -> Callable[[Form], Lower]:
+    """add, sub, mul, fma, and what has `.rn .rz .rm .rp` of div, sqrt and rcp"""
+    count, formula = COUNT.get(what, 2), ROUNDED[what]
+
+    def choose(form: Form) -> Lower:
+        t, r = form.type, form.rounding or "rn"
+        if t in ("f32", "f64"):
+            if r == "rn" and not form.flags:
+                return plain(f"{what}.{t}")
+            form.only("ftz", "sat")
+            return single(t, form, count, lambda e, *x: formula(e, t, r, *x))
+        form.only("ftz", "sat", "relu")
+        if r != "rn" or what not in ("add", "sub", "mul", "fma"):
+            raise UnhandledForm
+        if what != "fma":
+            return half(t, form, count, lambda e, *x: formula(e, "f32", "rn", *x))
+        if t in ("bf16", "bf16x2"):
+            return half(t, form, count, _odd_fma)
+        # exact in f64, or the smaller summand is too far below to matter to f16
+        return half(t, form, count, lambda e, *x: e.emit("fma.f64", *x), "f64")
+
+    return choose
+
+
+def _odd_fma(e: Emitter, *x: Register) -> Register:
+    """fma in f32, rounded to odd."""
+    low, high = e.emit("fma.rm.f32", *x), e.emit("fma.rp.f32", *x)
+    inexact = e.emit("setp.neu.f32", low, high)
+    sticky = e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact)
+    return e.emit("or.b32", e.emit("fma.rz.f32", *x), sticky)
+
+
+# -- approximations --------------------------------------------------------------------------------------------------
+FUNCTIONS = {
+    "sin": "sin",
+    "cos": "cos",
+    "lg2": "log2",
+    "ex2": "exp2",
+    "tanh": "tanh",
+    "rsqrt": "rsqrt",
+    "sqrt": "sqrt",
+    "rcp": "rcp",
+}
+"""instruction -> operation"""
+_UPPER = 0xFFFFFFFF00000000
+
+
+def _gross(operation: str) -> Lower:
+    """rcp and rsqrt `.approx.ftz.f64`: of the upper halves alone."""
+
+    def formula(e: Emitter, a: Register) -> Register:
+        upper = e.constant("b64", _UPPER)
+        x = flushed(e, "f64", e.emit("and.b64", a, upper))
+        return flushed(e, "f64", e.emit("and.b64", e.emit(f"{operation}.f64", x), upper))
+
+    return computed(("f64",), formula)
+
+
+def approximate_form(what: str) -> Callable[[Form], Lower]:
+    def choose(form: Form) -> Lower:
+        t, operation = form.type, FUNCTIONS[what]
+        form.only("approx", "ftz")
+        if form.rounding or "approx" not in form.flags:
+            raise UnhandledForm
+        if t == "f64":
+            return _gross(operation) if "ftz" in form.flags else plain(f"{operation}.f64")
+        if t == "f32":
+            return single(t, form, 1, lambda e, a: e.emit(f"{operation}.f32", a))
+        if what not in ("ex2", "tanh"):
+            raise UnhandledForm
+        return half(t, form, 1, lambda e, a: e.emit(f"{operation}.f32", a))
+
+    return choose
+
+
+def either(exact: Callable[[Form], Lower], approximate: Callable[[Form], Lower]) -> Callable[[Form], Lower]:
+    return lambda form: (approximate if "approx" in form.flags or "full" in form.flags else exact)(form)
+
+
+def _fast_quotient(e: Emitter, a: Register, b: Register) -> Register:
+    """div.approx.f32: of a divisor beyond 2^126 in magnitude the reciprocal counts as 0."""
+    size = e.emit("abs.f32", b)
+    huge = e.emit("setp.gt.f32", size, e.constant("b32", 0x7E800000))
+    zero = e.emit("copysign.f32", e.constant("b32", 0), b)
+    return e.emit("selp.b32", e.emit("mul.f32", a, zero), e.emit("div.f32", a, b), huge)
+
+
+def quotient_form(form: Form) -> Lower:
+    """div.approx, div.full"""
+    if form.only("approx", "full", "ftz").type != "f32" or form.rounding:
+        raise UnhandledForm
+    approx = form.one_of("approx", "full") == "approx"
+    return single("f32", form, 2, _fast_quotient if approx else lambda e, a, b: e.emit("div.f32", a, b))
+
+
+# -- signs, extremes, classes ----------------------------------------------------------------------------------------
+def sign_form(what: str) -> Callable[[Form], Lower]:
+    """neg, abs: of the sign bit alone; a nan of less than 64 bits becomes the usual one"""
+
+    def choose(form: Form) -> Lower:
+        t = form.only("ftz").type
+        if t in ("f32", "f64"):
+            operation = f"{what}.{t}"
+            return single(t, form, 1, lambda e, a: e.emit(operation, a)) if form.flags else plain(operation)
+        type_ = PAIRS.get(t, t)
+        sign, ftz = SIGN[type_], bool(form.flags)
+        bitwise, pattern = ("xor.b16", sign) if what == "neg" else ("and.b16", sign - 1)
+
+        def formula(e: Emitter, a: Register) -> Register:
+            x = e.emit(bitwise, flushed(e, type_, a) if ftz else a, e.constant("b16", pattern))
+            size = e.emit("and.b16", a, e.constant("b16", sign - 1))
+            nan = e.emit("setp.gt.u16", size, number(e, type_, INFINITY[type_]))
+            return e.emit("selp.b16", number(e, type_, NAN[type_]), x, nan)
+
+        return computed(("b32",), pairwise(formula)) if t in PAIRS else computed(("b16",), formula)
+
+    return choose
+
+
+def _extreme(e: Emitter, what: str, t: str, form: Form, a: Register, b: Register) -> Register:
+    """min or max of two f32 or f64, of their magnitudes with `.abs`; a nan wins with `.NaN`."""
+    if "abs" in form.flags:
+        a, b = e.emit(f"abs.{t}", a), e.emit(f"abs.{t}", b)
+    result = e.emit(f"{what}.{t}", a, b)
+    if "NaN" not in form.flags:
+        return result
+    nan = e.emit("or.pred", is_nan(e, t, a), is_nan(e, t, b))
+    return e.emit(f"selp.{ROW[t]}", number(e, t, NAN[t]), result, nan)
+
+
+def _xorsign(e: Emitter, t: str, result: Register, a: Register, b: Register) -> Register:
+    """A result with the product of the signs of a and b; a nan stays."""
+    row = ROW[t]
+    sign = e.emit(f"and.{row}", e.emit(f"xor.{row}", a, b), number(e, t, SIGN[t]))
+    return e.emit(
+        f"selp.{row}", result, e.emit(f"or.{row}", result, sign), e.emit(f"setp.eq.{row}", result, number(e, t, NAN[t]))
+    )
+
+
+def extreme_form(what: str) -> Callable[[Form], Lower]:
+    """min, max"""
+
+    def choose(form: Form) -> Lower:
+        t = form.only("ftz", "NaN", "xorsign", "abs").type
+        if (t == "f64" and form.flags) or ("xorsign" in form.flags) != ("abs" in form.flags):
+            raise UnhandledForm
+        if t in ("f32", "f64") and not form.flags:
+            return plain(f"{what}.{t}")
+        type_ = PAIRS.get(t, t)
+        wide, ftz = "f64" if type_ == "f64" else "f32", "ftz" in form.flags
+
+        def formula(e: Emitter, *x: Register) -> Register:
+            a, b = (flushed(e, type_, v) if ftz else v for v in x)
+            larger = _extreme(e, what, wide, form, widened(e, type_, a, wide), widened(e, type_, b, wide))
+            result = narrowed(e, wide, larger, type_)
+            return _xorsign(e, type_, result, a, b) if "xorsign" in form.flags else result
+
+        row = "b32" if t in PAIRS else ROW[type_]
+        return computed((row if type_ != "f32" else "f32",) * 2, pairwise(formula) if t in PAIRS else formula)
+
+    return choose
+
+
+def copysign_form(form: Form) -> Lower:
+    """copysign d, a, b: the magnitude of b with the sign of a."""
+    t = form.only().type
+    operation = f"copysign.{t}"
+    if t not in ("f32", "f64"):
+        raise UnhandledForm
+    return computed((t, t), lambda e, a, b: e.emit(operation, b, a))
+
+
+def _class(e: Emitter, what: str, t: str, a: Register) -> Register:
+    """testp on the magnitude's bits."""
+    row = ROW[t]
+    u = f"u{row[1:]}"
+    size, infinity = e.emit(f"and.{row}", a, number(e, t, SIGN[t] - 1)), number(e, t, INFINITY[t])
+    if what in ("finite", "infinite", "number", "notanumber"):
+        relation = {"finite": f"lt.{u}", "infinite": f"eq.{row}", "number": f"le.{u}", "notanumber": f"gt.{u}"}[what]
+        return e.emit(f"setp.{relation}", size, infinity)
+    zero = e.emit(f"setp.eq.{row}", size, number(e, t, 0))
+    small = e.emit(f"setp.lt.{u}", size, number(e, t, LEAST_NORMAL[t]))
+    if what == "subnormal":
+        return e.emit("andn.pred", small, zero)
+    usual = e.emit("andn.pred", e.emit(f"setp.lt.{u}", size, infinity), small)
+    return e.emit("or.pred", usual, zero)  # zeros count as normal
+
+
+def class_form(form: Form) -> Lower:
+    classes = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    t, what = form.only(*classes).type, form.one_of(*classes)
+    if t not in ("f32", "f64"):
+        raise UnhandledForm
+    return computed((t,), lambda e, a: _class(e, what, t, a))
+
+
+HANDLERS: dict[str, Handler] = {
+    name: chosen(choose)
+    for name, choose in {
+        "fma": rounded_form("fma"),
+        "sqrt": either(rounded_form("sqrt"), approximate_form("sqrt")),
+        "rcp": either(rounded_form("rcp"), approximate_form("rcp")),
+        **{name: approximate_form(name) for name in ("rsqrt", "sin", "cos", "lg2", "ex2", "tanh")},
+        "copysign": copysign_form,
+        "testp": class_form,
+    }.items()
+}
+"""opcodes of floating point alone"""
+SHARED: dict[str, Callable[[Form], Lower]] = {
+    "add": rounded_form("add"),
+    "sub": rounded_form("sub"),
+    "mul": rounded_form("mul"),
+    "mad": rounded_form("fma"),
+    "div": either(rounded_form("div"), quotient_form),
+    "min": extreme_form("min"),
+    "max": extreme_form("max"),
+    "abs": sign_form("abs"),
+    "neg": sign_form("neg"),
+}
+"""opcodes that integers have, too"""

@@ -1,0 +1,108 @@
+"""Steps that the lowerings of floating-point instructions share: flushing, saturation, halves, rounding.
+
+Numbers of 16 bits are computed in a wider type and rounded once more; where that could differ from rounding once, the
+wide result is rounded to odd first (Boldo and Melquiond, "When double rounding is odd", 2005).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter
+
+ROW = {"f16": "b16", "bf16": "b16", "f32": "b32", "f64": "b64"}
+"""type -> type of the register"""
+ONE = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
+SIGN = {"f16": 1 << 15, "bf16": 1 << 15, "f32": 1 << 31, "f64": 1 << 63}
+INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
+LEAST_NORMAL = {"f16": 0x0400, "bf16": 0x0080, "f32": 0x00800000, "f64": 0x0010000000000000}
+NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFFFF}
+
+
+def number(e: Emitter, t: str, pattern: int) -> Register:
+    """A constant of type t by its bits."""
+    return e.constant(ROW[t], pattern)
+
+
+def flushed(e: Emitter, t: str, x: Register) -> Register:
+    """x, or zero of its sign if it is subnormal."""
+    if t == "f32":
+        return e.emit("ftz.f32", x)
+    row = ROW[t]
+    zero = e.emit(f"and.{row}", x, number(e, t, SIGN[t]))
+    exponent = e.emit(f"and.{row}", x, number(e, t, INFINITY[t]))
+    return e.emit(f"selp.{row}", zero, x, e.emit(f"setp.eq.{row}", exponent, number(e, t, 0)))
+
+
+def is_nan(e: Emitter, t: str, x: Register) -> Register:
+    """A predicate."""
+    return e.emit(f"setp.neu.{t}", x, x)
+
+
+def saturated(e: Emitter, t: str, x: Register) -> Register:
+    """x within 0..1; a nan becomes +0 (`.sat`).  t is f32 or f64."""
+    return e.emit(f"min.{t}", e.emit(f"max.{t}", x, number(e, t, 0)), number(e, t, ONE[t]))
+
+
+def rectified(e: Emitter, t: str, x: Register) -> Register:
+    """x, or +0 where it is negative; a nan stays (`.relu`).  t is f32 or f64."""
+    return e.emit(f"selp.{ROW[t]}", x, e.emit(f"max.{t}", x, number(e, t, 0)), is_nan(e, t, x))
+
+
+# -- wide and narrow -------------------------------------------------------------------------------------------------
+def widened(e: Emitter, t: str, x: Register, to: str) -> Register:
+    """A number of type t as f32 or f64, exactly."""
+    if t == to:
+        return x
+    if t == "bf16":
+        x, t = e.emit("shl.b32", e.emit("cvt.b32.u16", x), e.constant("b32", 16)), "f32"
+    return x if t == to else e.emit(f"cvt.{to}.{t}", x)
+
+
+def narrowed(e: Emitter, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
+    """A number of type t (f32, f64) as `to`, which is no wider."""
+    if t == to:
+        return x
+    if to == "bf16":
+        if t == "f32":
+            return _brain_float(e, x, rounding, number(e, to, NAN[to]))
+        cut = e.emit("shr.u32", e.emit("cvt.f32.f64", x), e.constant("b32", 16))  # a nan keeps what it can
+        return _brain_float(e, odd_single(e, x), rounding, e.emit("cvt.b16.s32", cut))
+    nearest = e.emit(f"cvt.{to}.{t}", x)
+    return nearest if rounding == "rn" else directed(e, t, x, to, nearest, rounding)
+
+
+def odd_single(e: Emitter, x: Register) -> Register:
+    """An f64 as f32, rounded to odd (toward zero, and the last bit set if anything was lost); a second rounding to
+    bf16 then gives what one would."""
+    down = directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
+    inexact = e.emit("setp.ne.f64", e.emit("cvt.f64.f32", down), x)
+    return e.emit("or.b32", down, e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact))
+
+
+def directed(e: Emitter, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
+    """`nearest`, which is x of type t rounded to nearest in `to`, moved to its neighbour where rz, rm or rp say so.
+
+    The neighbour has the next bit pattern: one up is away from zero.
+    """
+    back, row, minus = widened(e, to, nearest, t), ROW[to], e.constant(ROW[to], -1)
+    if rounding == "rz":
+        beyond = e.emit(f"setp.gt.{t}", e.emit(f"abs.{t}", back), e.emit(f"abs.{t}", x))
+        return e.emit(f"selp.{row}", e.emit(f"add.{row}", nearest, minus), nearest, beyond)
+    beyond = e.emit(f"setp.{'gt' if rounding == 'rm' else 'lt'}.{t}", back, x)
+    negative = e.emit(f"setp.lt.s{row[1:]}", nearest, e.constant(row, 0))
+    steps = (1, -1) if rounding == "rm" else (-1, 1)
+    step = e.emit(f"selp.{row}", *(e.constant(row, s) for s in steps), negative)
+    return e.emit(f"selp.{row}", e.emit(f"add.{row}", nearest, step), nearest, beyond)
+
+
+def _brain_float(e: Emitter, x: Register, rounding: str, nan: Register) -> Register:
+    """An f32 as bf16, to nearest even or toward zero; `nan` is what a nan becomes."""
+    sixteen, upper = e.constant("b32", 16), x
+    if rounding == "rn":
+        odd = e.emit("bfe.u32", x, sixteen, e.constant("b32", 1))
+        upper = e.emit("add.b32", e.emit("add.b32", x, e.constant("b32", 0x7FFF)), odd)
+    short = e.emit("cvt.b16.s32", e.emit("shr.u32", upper, sixteen))
+    return e.emit("selp.b16", nan, short, is_nan(e, "f32", x))

@@ -1,0 +1,143 @@
+"""What the modifiers of an instruction say: types, rounding, the rest; and how a handler is chosen by them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.bytecode import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.syntax import Instruction, Operand
+
+    Lower = Callable[[Emitter, tuple[Operand, ...]], None]
+    """lowers an instruction of one form, given its operands"""
+
+BITS = {
+    **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "tf32": 32,
+    "pred": 1,
+    "u16x2": 32,
+    "s16x2": 32,
+    "f16x2": 32,
+    "bf16x2": 32,
+    "e4m3x2": 16,
+    "e5m2x2": 16,
+}
+"""type -> bits (PTX ISA 5.2)"""
+ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"})
+
+
+class UnhandledForm(Exception):
+    """An instruction that is known in other forms only."""
+
+
+class Form(NamedTuple):
+    """The modifiers of an instruction, sorted by what they mean."""
+
+    types: tuple[str, ...]
+    rounding: str
+    """`""` where none is given"""
+    flags: tuple[str, ...]
+    """all others, in their order"""
+
+    def only(self, *allowed: str) -> Form:
+        """This form, if it has no other flags."""
+        if not set(self.flags) <= set(allowed):
+            raise UnhandledForm
+        return self
+
+    @property
+    def type(self) -> str:
+        """The only type."""
+        if len(self.types) != 1:
+            raise UnhandledForm
+        return self.types[0]
+
+    def one_of(self, *flags: str) -> str:
+        """The one of `flags` that is there."""
+        found = [flag for flag in self.flags if flag in flags]
+        if len(found) != 1:
+            raise UnhandledForm
+        return found[0]
+
+
+@functools.cache
+def form_of(modifiers: tuple[str, ...]) -> Form:
+    """Sort modifiers."""
+    types = tuple(m for m in modifiers if m in BITS)
+    roundings = [m for m in modifiers if m in ROUNDINGS]
+    flags = tuple(m for m in modifiers if m not in BITS and m not in ROUNDINGS)
+    return Form(types, roundings[0] if roundings else "", flags)
+
+
+def chosen(choose: Callable[[Form], Lower]) -> Handler:
+    """A handler that lowers by what `choose` says of the form; a form that it does not know is not modelled."""
+
+    @functools.cache
+    def lowering(modifiers: tuple[str, ...]) -> Lower | None:
+        try:
+            return choose(form_of(modifiers))
+        except (UnhandledForm, KeyError):
+            return None
+
+    def handler(e: Emitter, instruction: Instruction) -> None:
+        lower = lowering(instruction.modifiers)
+        if lower is None:
+            e.unsupported()
+        else:
+            lower(e, instruction.operands)
+
+    return handler
+
+
+def plain(operation: str) -> Lower:
+    """An instruction that is one operation of the bytecode."""
+    types = OPERATIONS[operation].operands  # KeyError: no such form
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        registers = [e.read(source, type_) for source, type_ in zip(sources, types, strict=True)]
+        e.write(destination, operation, *registers)
+
+    return lower
+
+
+def computed(types: tuple[str, ...], formula: Callable[..., Register]) -> Lower:
+    """An instruction whose result is `formula(e, *registers)`, its sources read as `types`."""
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        registers = [e.read(source, type_) for source, type_ in zip(sources, types, strict=True)]
+        e.write_register(destination, formula(e, *registers))
+
+    return lower
+
+
+def halves(e: Emitter, pair: Register) -> tuple[Register, Register]:
+    """The low and the high 16 bits of a b32 register."""
+    return e.emit("cvt.b16.s32", pair), e.emit("cvt.b16.s32", e.emit("shr.u32", pair, e.constant("b32", 16)))
+
+
+def joined(e: Emitter, low: Register, high: Register) -> Register:
+    """Two b16 registers as one of 32 bits."""
+    upper = e.emit("shl.b32", e.emit("cvt.b32.u16", high), e.constant("b32", 16))
+    return e.emit("or.b32", e.emit("cvt.b32.u16", low), upper)
+
+
+def pairwise(formula: Callable[..., Register]) -> Callable[..., Register]:
+    """A formula on two halves at once, from one on 16 bits."""
+
+    def both(e: Emitter, *pairs: Register) -> Register:
+        split = [halves(e, pair) for pair in pairs]
+        return joined(e, formula(e, *(low for low, _ in split)), formula(e, *(high for _, high in split)))
+
+    return both

@@ -1,0 +1,486 @@
+"""Integer arithmetic, carries, bit operations and shifts (PTX ISA 9.7.1, 9.7.2, 9.7.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.syntax import Number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+INTEGERS = frozenset(f"{s}{n}" for s in "us" for n in (16, 32, 64))
+"""types of integer arithmetic"""
+PAIRS = {"u16x2": "u16", "s16x2": "s16"}
+
+
+def bits(e: Emitter, value: int, n: int = 32) -> Register:
+    """A constant of n bits."""
+    return e.constant(f"b{n}", value)
+
+
+def integer_type(form: Form) -> tuple[str, int]:
+    """(type, its bits) of a form of integer arithmetic."""
+    if form.type not in INTEGERS:
+        raise UnhandledForm
+    return form.type, BITS[form.type]
+
+
+# -- sums and products -----------------------------------------------------------------------------------------------
+def saturated_sum(what: str) -> Callable[..., Register]:
+    """add or sub of two s32, kept within MININT..MAXINT."""
+
+    def formula(e: Emitter, a: Register, b: Register) -> Register:
+        wide = e.emit(f"{what}.b64", e.emit("cvt.b64.s32", a), e.emit("cvt.b64.s32", b))
+        wide = e.emit("max.s64", wide, bits(e, -(1 << 31), 64))
+        return e.emit("cvt.b32.s64", e.emit("min.s64", wide, bits(e, (1 << 31) - 1, 64)))
+
+    return formula
+
+
+def sum_form(what: str) -> Callable[[Form], Lower]:
+    """add, sub"""
+
+    def choose(form: Form) -> Lower:
+        if form.type in PAIRS:
+            form.only()
+            return computed(("b32", "b32"), pairwise(lambda e, a, b: e.emit(f"{what}.b16", a, b)))
+        type_, n = integer_type(form.only("sat"))
+        if form.flags:
+            if type_ != "s32":
+                raise UnhandledForm
+            return computed(("b32", "b32"), saturated_sum(what))
+        return plain(f"{what}.b{n}")
+
+    return choose
+
+
+def product_form(form: Form) -> Lower:
+    type_, n = integer_type(form.only("lo", "hi", "wide"))
+    part = form.one_of("lo", "hi", "wide")
+    return plain({"lo": f"mul.b{n}", "hi": f"mulhi.{type_}", "wide": f"mulwide.{type_}"}[part])
+
+
+def product_sum_form(form: Form) -> Lower:
+    type_, n = integer_type(form.only("lo", "hi", "wide", "sat"))
+    part = form.one_of("lo", "hi", "wide")
+    if part != "hi":
+        if "sat" in form.flags:
+            raise UnhandledForm
+        return plain(f"mad.b{n}" if part == "lo" else f"madwide.{type_}")
+    row = f"b{n}"
+    if "sat" in form.flags:
+        if type_ != "s32":
+            raise UnhandledForm
+        add = saturated_sum("add")
+        return computed((row,) * 3, lambda e, a, b, c: add(e, e.emit("mulhi.s32", a, b), c))
+    return computed((row,) * 3, lambda e, a, b, c: e.emit(f"add.{row}", e.emit(f"mulhi.{type_}", a, b), c))
+
+
+def product_24(e: Emitter, type_: str, part: str, a: Register, b: Register) -> Register:
+    """The low 32 bits, or bits 16 to 47, of the product of two numbers of 24 bits."""
+    low, length = bits(e, 0), bits(e, 24)
+    x, y = (e.emit(f"bfe.{type_}", v, low, length) for v in (a, b))
+    if part == "lo":
+        return e.emit("mul.b32", x, y)
+    return e.emit("cvt.b32.s64", e.emit("shr.u64", e.emit(f"mulwide.{type_}", x, y), bits(e, 16, 64)))
+
+
+def product_24_form(form: Form) -> Lower:
+    type_, part = form.only("lo", "hi").type, form.one_of("lo", "hi")
+    if BITS[type_] != 32:
+        raise UnhandledForm
+    return computed(("b32", "b32"), lambda e, a, b: product_24(e, type_, part, a, b))
+
+
+def product_sum_24_form(form: Form) -> Lower:
+    type_, part = form.only("lo", "hi", "sat").type, form.one_of("lo", "hi")
+    saturates = "sat" in form.flags
+    if BITS[type_] != 32 or (saturates and (type_, part) != ("s32", "hi")):
+        raise UnhandledForm
+    add = saturated_sum("add") if saturates else lambda e, x, y: e.emit("add.b32", x, y)
+    return computed(("b32",) * 3, lambda e, a, b, c: add(e, product_24(e, type_, part, a, b), c))
+
+
+def difference_form(form: Form) -> Lower:
+    """sad: |a - b| + c"""
+    type_, n = integer_type(form.only())
+    row = f"b{n}"
+
+    def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
+        distance = e.emit(f"sub.{row}", e.emit(f"max.{type_}", a, b), e.emit(f"min.{type_}", a, b))
+        return e.emit(f"add.{row}", distance, c)
+
+    return computed((row,) * 3, formula)
+
+
+def typed_form(what: str) -> Callable[[Form], Lower]:
+    """div, rem"""
+
+    def choose(form: Form) -> Lower:
+        return plain(f"{what}.{integer_type(form.only())[0]}")
+
+    return choose
+
+
+def extreme_form(what: str) -> Callable[[Form], Lower]:
+    """min, max; `.relu` keeps the result from being negative"""
+
+    def choose(form: Form) -> Lower:
+        type_ = PAIRS.get(form.type, form.type)
+        if type_ not in INTEGERS:
+            raise UnhandledForm
+        relu = "relu" in form.only("relu").flags
+        n = BITS[type_]
+
+        def formula(e: Emitter, a: Register, b: Register) -> Register:
+            r = e.emit(f"{what}.{type_}", a, b)
+            return e.emit(f"max.{type_}", r, bits(e, 0, n)) if relu else r
+
+        if form.type in PAIRS:
+            return computed(("b32", "b32"), pairwise(formula))
+        return computed((f"b{n}",) * 2, formula) if relu else plain(f"{what}.{type_}")
+
+    return choose
+
+
+def absolute_form(form: Form) -> Lower:
+    _, n = integer_type(form.only())
+    return plain(f"abs.s{n}")
+
+
+def negation_form(form: Form) -> Lower:
+    _, n = integer_type(form.only())
+    return plain(f"neg.b{n}")
+
+
+# -- carries (9.7.2) -------------------------------------------------------------------------------------------------
+_CARRY = "CC.CF"
+
+
+def _carry(e: Emitter) -> Register:
+    """The register of the carry flag."""
+    register = e.names[0].get(_CARRY)
+    if not isinstance(register, int):
+        register = e.names[0][_CARRY] = e.graph.new("p")
+    return register
+
+
+def _carry_number(e: Emitter, n: int) -> Register:
+    return e.emit(f"selp.b{n}", bits(e, 1, n), bits(e, 0, n), _carry(e))
+
+
+def _sum_with_carry(e: Emitter, what: str, n: int, a: Register, b: Register, takes: bool) -> tuple[Register, Register]:
+    """(a + b + carry, whether it wrapped), or a - b - borrow."""
+    row, wrapped = f"b{n}", f"setp.{'lt' if what == 'add' else 'gt'}.u{n}"
+    result = e.emit(f"{what}.{row}", a, b)
+    over = e.emit(wrapped, result, a)
+    if takes:
+        first = result
+        result = e.emit(f"{what}.{row}", first, _carry_number(e, n))
+        over = e.emit("or.pred", over, e.emit(wrapped, result, first))
+    return result, over
+
+
+def _finish(e: Emitter, destination: Operand, result: Register, over: Register, gives: bool) -> None:
+    if gives:
+        e.effect_into("mov.pred", (over,), (_carry(e),))
+    e.write_register(destination, result)
+
+
+def _carried_type(form: Form) -> int:
+    n = BITS[form.type]
+    if form.type not in INTEGERS or n < 32:
+        raise UnhandledForm
+    return n
+
+
+def carried_sum_form(what: str, takes: bool) -> Callable[[Form], Lower]:
+    """add.cc, addc, sub.cc, subc"""
+
+    def choose(form: Form) -> Lower:
+        n, gives = _carried_type(form.only("cc")), "cc" in form.flags
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            destination, a, b = operands
+            x, y = e.read(a, f"b{n}"), e.read(b, f"b{n}")
+            _finish(e, destination, *_sum_with_carry(e, what, n, x, y, takes), gives)
+
+        return lower
+
+    return choose
+
+
+def carried_product_form(takes: bool) -> Callable[[Form], Lower]:
+    """mad.cc, madc: low or high half of the product, plus c, plus carry"""
+
+    def choose(form: Form) -> Lower:
+        n, gives, part = _carried_type(form.only("lo", "hi", "cc")), "cc" in form.flags, form.one_of("lo", "hi")
+        product = f"mul.b{n}" if part == "lo" else f"mulhi.{form.type}"
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            destination, *sources = operands
+            x, y, z = (e.read(source, f"b{n}") for source in sources)
+            _finish(e, destination, *_sum_with_carry(e, "add", n, e.emit(product, x, y), z, takes), gives)
+
+        return lower
+
+    return choose
+
+
+# -- bits ------------------------------------------------------------------------------------------------------------
+def counted_form(what: str) -> Callable[[Form], Lower]:
+    """popc, clz, brev of .b32 and .b64"""
+
+    def choose(form: Form) -> Lower:
+        if form.only().type not in ("b32", "b64"):
+            raise UnhandledForm
+        return plain(f"{what}.{form.type}")
+
+    return choose
+
+
+def find_form(form: Form) -> Lower:
+    """bfind: the place of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` from the top."""
+    type_, n = integer_type(form.only("shiftamt"))
+    if n < 32:
+        raise UnhandledForm
+
+    def formula(e: Emitter, a: Register) -> Register:
+        if type_[0] == "s":
+            a = e.emit(f"xor.b{n}", a, e.emit(f"shr.s{n}", a, bits(e, n - 1, n)))
+        zeros = e.emit(f"clz.b{n}", a)
+        if not form.flags:
+            return e.emit("sub.b32", bits(e, n - 1), zeros)
+        return e.emit("selp.b32", bits(e, -1), zeros, e.emit(f"setp.eq.b{n}", a, bits(e, 0, n)))
+
+    return computed((f"b{n}",), formula)
+
+
+def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
+    """The place of set bit number n from below, n from 0; ~0 if there are not so many."""
+    none = e.emit("setp.ge.u32", n, e.emit("popc.b32", a))
+    place = bits(e, 0)
+    for width in (16, 8, 4, 2, 1):
+        low = e.emit("bfe.u32", a, place, bits(e, width))
+        count = e.emit("popc.b32", low)
+        up = e.emit("setp.ge.u32", n, count)
+        n = e.emit("selp.b32", e.emit("sub.b32", n, count), n, up)
+        place = e.emit("selp.b32", e.emit("add.b32", place, bits(e, width)), place, up)
+    return e.emit("selp.b32", bits(e, -1), place, none)
+
+
+def nth_form(form: Form) -> Lower:
+    """fns: the set bit number |offset| (from 1) of a mask, upward or downward from a base."""
+    if form.only().type != "b32":
+        raise UnhandledForm
+
+    def formula(e: Emitter, mask: Register, base: Register, offset: Register) -> Register:
+        none, one = bits(e, -1), bits(e, 1)
+        upward = e.emit("and.b32", mask, e.emit("shl.b32", none, base))
+        flipped_base = e.emit("sub.b32", bits(e, 31), base)
+        downward = e.emit("and.b32", e.emit("brev.b32", mask), e.emit("shl.b32", none, flipped_base))
+        down = e.emit("setp.lt.s32", offset, bits(e, 0))
+        number = e.emit("sub.b32", e.emit("abs.s32", offset), one)
+        found = _nth_set_bit(e, e.emit("selp.b32", downward, upward, down), number)
+        missing = e.emit("setp.eq.b32", found, none)
+        flipped = e.emit("selp.b32", none, e.emit("sub.b32", bits(e, 31), found), missing)
+        found = e.emit("selp.b32", flipped, found, down)
+        bit = e.emit("and.b32", e.emit("shr.u32", mask, base), one)
+        here = e.emit("selp.b32", base, none, e.emit("setp.ne.b32", bit, bits(e, 0)))
+        return e.emit("selp.b32", here, found, e.emit("setp.eq.b32", offset, bits(e, 0)))
+
+    return computed(("b32",) * 3, formula)
+
+
+def extract_form(form: Form) -> Lower:
+    type_, n = integer_type(form.only())
+    if n < 32:
+        raise UnhandledForm
+    return plain(f"bfe.{type_}")
+
+
+def insert_form(form: Form) -> Lower:
+    """bfi"""
+    if form.only().type not in ("b32", "b64"):
+        raise UnhandledForm
+    return plain(f"bfi.{form.type}")
+
+
+def _wrap_or_clamp(e: Emitter, form: Form, n: Register) -> Register:
+    """An amount modulo 32, or at most 32."""
+    if form.one_of("wrap", "clamp") == "wrap":
+        return e.emit("and.b32", n, bits(e, 31))
+    return e.emit("min.u32", n, bits(e, 32))
+
+
+def mask_form(form: Form) -> Lower:
+    """bmsk: ones in `length` places from `position` on."""
+    if form.only("wrap", "clamp").type != "b32":
+        raise UnhandledForm
+
+    def formula(e: Emitter, position: Register, length: Register) -> Register:
+        position, length = _wrap_or_clamp(e, form, position), _wrap_or_clamp(e, form, length)
+        ones = e.emit("sub.b32", e.emit("shl.b32", bits(e, 1), length), bits(e, 1))
+        return e.emit("shl.b32", ones, position)
+
+    return computed(("b32", "b32"), formula)
+
+
+def extend_form(form: Form) -> Lower:
+    """szext: the low n bits, extended by sign or 0."""
+    type_ = form.only("wrap", "clamp").type
+    if type_ not in ("u32", "s32"):
+        raise UnhandledForm
+
+    def formula(e: Emitter, a: Register, n: Register) -> Register:
+        return e.emit(f"bfe.{type_}", a, bits(e, 0), _wrap_or_clamp(e, form, n))
+
+    return computed(("b32", "b32"), formula)
+
+
+def dot_product_form(parts: int) -> Callable[[Form], Lower]:
+    """dp4a: four products of bytes and c; dp2a: two of halves of a with the low or high bytes of b, and c."""
+
+    def choose(form: Form) -> Lower:
+        first, second = form.only(*(("lo", "hi") if parts == 2 else ())).types
+        offset = 16 if parts == 2 and form.one_of("lo", "hi") == "hi" else 0
+        if {first, second} - {"u32", "s32"}:
+            raise UnhandledForm
+
+        def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
+            size = 32 // parts
+            for k in range(parts):
+                x = e.emit(f"bfe.{first}", a, bits(e, size * k), bits(e, size))
+                y = e.emit(f"bfe.{second}", b, bits(e, offset + 8 * k), bits(e, 8))
+                c = e.emit("mad.b32", x, y, c)
+            return c
+
+        return computed(("b32",) * 3, formula)
+
+    return choose
+
+
+# -- bytes -----------------------------------------------------------------------------------------------------------
+_SELECTORS = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+"""prmt mode -> selector of the default mode, by the low two bits of c (PTX ISA, "prmt")"""
+
+
+def permute_form(form: Form) -> Lower:
+    if form.only(*_SELECTORS).type != "b32":
+        raise UnhandledForm
+    if not form.flags:
+        return plain("prmt.b32")
+    selectors = _SELECTORS[form.one_of(*_SELECTORS)]
+    table = sum(selector << 16 * k for k, selector in enumerate(selectors))
+
+    def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
+        place = e.emit("shl.b32", e.emit("and.b32", c, bits(e, 3)), bits(e, 4))
+        selector = e.emit("shr.u64", bits(e, table, 64), e.emit("cvt.b64.u32", place))
+        return e.emit("prmt.b32", a, b, e.emit("and.b32", e.emit("cvt.b32.s64", selector), bits(e, 0xFFFF)))
+
+    return computed(("b32",) * 3, formula)
+
+
+# -- shifts ----------------------------------------------------------------------------------------------------------
+def _shift_amount(e: Emitter, operand: Operand, n: int) -> Register:
+    """An amount, a .u32, as wide as what is shifted; beyond the width all amounts are alike."""
+    if isinstance(operand, Number):
+        return bits(e, min(operand.value & 0xFFFFFFFF, n), n)
+    amount = e.read(operand, "b32")
+    return amount if n == 32 else e.resized(e.emit("min.u32", amount, bits(e, n)) if n < 32 else amount, n)
+
+
+def shift_form(left: bool) -> Callable[[Form], Lower]:
+    """shl, shr"""
+
+    def choose(form: Form) -> Lower:
+        n = BITS[form.only().type]
+        kind = form.type[0]
+        if n not in (16, 32, 64) or kind not in "bus" or (left and kind != "b"):
+            raise UnhandledForm
+        operation = f"shl.b{n}" if left else f"shr.{'s' if kind == 's' else 'u'}{n}"
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            destination, a, amount = operands
+            e.write(destination, operation, e.read(a, f"b{n}"), _shift_amount(e, amount, n))
+
+        return lower
+
+    return choose
+
+
+def funnel_form(form: Form) -> Lower:
+    """shf: b:a shifted, of which l gives the high and r the low half."""
+    if form.only("l", "r", "wrap", "clamp").type != "b32":
+        raise UnhandledForm
+    left = form.one_of("l", "r") == "l"
+
+    def formula(e: Emitter, a: Register, b: Register, n: Register) -> Register:
+        n = _wrap_or_clamp(e, form, n)
+        rest = e.emit("sub.b32", bits(e, 32), n)
+        high, low = (n, rest) if left else (rest, n)
+        return e.emit("or.b32", e.emit("shl.b32", b, high), e.emit("shr.u32", a, low))
+
+    return computed(("b32",) * 3, formula)
+
+
+HANDLERS: dict[str, Handler] = {
+    name: chosen(choose)
+    for name, choose in {
+        "addc": carried_sum_form("add", takes=True),
+        "subc": carried_sum_form("sub", takes=True),
+        "madc": carried_product_form(takes=True),
+        "mul24": product_24_form,
+        "mad24": product_sum_24_form,
+        "sad": difference_form,
+        "rem": typed_form("rem"),
+        "popc": counted_form("popc"),
+        "clz": counted_form("clz"),
+        "brev": counted_form("brev"),
+        "bfind": find_form,
+        "fns": nth_form,
+        "bfe": extract_form,
+        "bfi": insert_form,
+        "bmsk": mask_form,
+        "szext": extend_form,
+        "dp4a": dot_product_form(4),
+        "dp2a": dot_product_form(2),
+        "prmt": permute_form,
+        "shl": shift_form(left=True),
+        "shr": shift_form(left=False),
+        "shf": funnel_form,
+    }.items()
+}
+"""opcodes of integers alone"""
+
+
+def _with_carry(usual: Callable[[Form], Lower], carried: Callable[[Form], Lower]) -> Callable[[Form], Lower]:
+    return lambda form: (carried if "cc" in form.flags else usual)(form)
+
+
+SHARED: dict[str, Callable[[Form], Lower]] = {
+    "add": _with_carry(sum_form("add"), carried_sum_form("add", takes=False)),
+    "sub": _with_carry(sum_form("sub"), carried_sum_form("sub", takes=False)),
+    "mul": product_form,
+    "mad": _with_carry(product_sum_form, carried_product_form(takes=False)),
+    "div": typed_form("div"),
+    "min": extreme_form("min"),
+    "max": extreme_form("max"),
+    "abs": absolute_form,
+    "neg": negation_form,
+}
+"""opcodes that floating-point numbers have, too"""

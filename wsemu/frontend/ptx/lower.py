@@ -1,0 +1,86 @@
+"""A kernel of a PTX file to a program."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble import assemble
+from wsemu.frontend.graph import Graph
+from wsemu.frontend.ptx.body import check_size, declare, walk
+from wsemu.frontend.ptx.emit import Emitter, Frame, Place
+from wsemu.frontend.ptx.ends import part_ends
+from wsemu.frontend.ptx.handlers import HANDLERS
+from wsemu.frontend.ptx.provenance import name_accesses
+from wsemu.frontend.ptx.ssa import assign_once
+from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.bytecode import Program
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.module import Entry, Kind, Module
+    from wsemu.frontend.ptx.syntax import Function
+
+_NAME = re.compile(r"[\w$]+", re.ASCII)
+
+
+def compile_entry(
+    module: Module, entry: Entry, kinds: Sequence[Kind], notes: list[str], *, fma: bool = True
+) -> Program:
+    """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
+
+    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3).
+    KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
+    """
+    return assemble(lower(module, entry, kinds), fma=fma, optimised=True)
+
+
+def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
+    """The graph of a kernel."""
+    function = module.file.functions[entry.name]
+    if module.file.address_size != 64:
+        raise module.source.error(0, "PTX with addresses of 32 bits is not modelled", "compile it with `-m64`")
+    if function.body is None:
+        raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
+    graph = Graph(entry.name)
+    e = Emitter(graph, module, HANDLERS)
+    e.names[0].update(_module_names(e, function))
+    names: dict[str, Register | Place] = {
+        variable.name: EntryParameter(variable, number, kind == "address")
+        for number, (variable, kind) in enumerate(zip(function.parameters, kinds, strict=True))
+    }
+    for variable in function.parameters:
+        check_size(e, variable)
+    e.names.append(names)
+    e.frames.append(Frame(function, None))
+    try:
+        walk(e, function.body)
+    except RecursionError as error:
+        raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
+    e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
+    graph.blocks[:] = [*e.layout, *e.aside]
+    part_ends(graph)
+    assign_once(graph)
+    name_accesses(graph, function, e.origins)
+    return graph
+
+
+def _module_names(e: Emitter, function: Function) -> dict[str, Register | Place]:
+    """The variables and functions of the file that the kernel, or what it calls, names."""
+    file = e.module.file
+    used: set[str] = set()
+    pending = [function]
+    while pending:
+        part = pending.pop()
+        found = set(_NAME.findall(file.text, part.at, part.end)) - used
+        used |= found
+        pending += [file.functions[name] for name in found if name in file.functions]
+    names: dict[str, Register | Place] = {
+        name: UnknownPlace(f"the address of the function `{name}`") for name in file.functions if name in used
+    }
+    for name, variable in file.variables.items():
+        if name in used:
+            declare(e, variable, names)
+    return names

@@ -1,0 +1,313 @@
+"""Loads, stores, atomics and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
+
+Cache operators change nothing here.  A relaxed, acquire or release access is strong: it is ordered against other strong
+accesses of its location, which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A
+volatile access is a plain one: it orders nothing, and two of them race.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.frontend.graph import Register
+from wsemu.frontend.ptx.emit import Emitter
+from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink, Vector
+from wsemu.frontend.ptx.variables import OFFSET, WINDOW, CallParameter, EntryParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPACES = {
+    "param": "param", "param::entry": "param", "param::func": "param", "shared": "shared", "shared::cta": "shared",
+    "global": "global", "const": "const", "local": "local",
+}  # fmt: skip
+"""state spaces of an access; one that names none has a generic address"""
+FENCES = {"cta": "fence.cta", "cluster": "fence.gpu", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
+"""scope -> fence"""
+_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
+_LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
+_ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
+
+
+def element_name(type_: str) -> str:
+    """The name that NumPy has for a PTX type, for reports."""
+    if type_ in ("f16x2", "bf16x2", "bf16"):
+        return f"uint{8 * TYPE_BYTES[type_]}"
+    return _ELEMENTS[type_[0]] + str(8 * TYPE_BYTES[type_])
+
+
+def space_of(instruction: Instruction) -> str:
+    """The state space of an access: shared, global, local, const, param or "" for a generic address."""
+    return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
+
+
+def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
+    """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
+    if type(operand) is not Address:
+        raise e.error(operand.at, "an address belongs here", "write it in brackets: `[%rd1+16]`")
+    base = operand.base
+    if isinstance(base, Number):
+        start = WINDOW if space == "shared" else 0
+        return e.constant("b64", start + base.value + operand.offset), 0, None
+    found = e.lookup(base)
+    if not isinstance(found, int):
+        register, offset, name = found.direct(e)
+        return register, offset + operand.offset, name or None
+    bits = e.bits(found)
+    if space != "shared" and bits != 64:
+        if space != "local":
+            raise e.error(base.at, f"`{base.text}` has {bits} bits: no address of this space", "use a register of 64")
+        return e.resized(found, 64), (LOCAL << SEGMENT_SHIFT) + operand.offset, None
+    if space == "shared":
+        if bits < 32:
+            raise e.error(base.at, f"`{base.text}` has {bits} bits: no address", "use a register of 32 or 64")
+        return (found if bits == 64 else e.widened(found)), WINDOW + operand.offset, None
+    return found, operand.offset, None
+
+
+# -- loads and stores ------------------------------------------------------------------------------------------------
+def load(e: Emitter, instruction: Instruction) -> None:
+    """`ld`, `ldu`: to one register or a vector of them."""
+    type_, length, space = _shape(e, instruction)
+    destination, source = _two(e, instruction)
+    if not type_:
+        return
+    targets = _elements(e, destination, length)
+    if space == "param" and _load_parameter(e, instruction, type_, targets, source):
+        return
+    address, offset, array = address_of(e, source, "" if space == "param" else space)
+    bits = 8 * TYPE_BYTES[type_]
+    strong = _STRONG.intersection(instruction.modifiers)
+    if strong and length == 1 and bits in (32, 64):
+        (value,) = e.effect(
+            f"atom.or.b{bits}",
+            (address, e.constant(f"b{bits}", 0)),
+            (f"b{bits}",),
+            offset,
+            array=array,
+            element=element_name(type_),
+        )
+        e.write_register(destination, value, _sign(type_))
+    else:
+        registers = tuple([e.target(target, f"b{bits}") for target in targets])
+        operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
+        e.effect_into(operation, (address,), registers, offset, array=array, element=element_name(type_))
+        for target, register in zip(targets, registers, strict=True):
+            e.write_register(target, register, _sign(type_))
+    if "acquire" in strong:
+        e.effect(_fence(instruction))
+
+
+def store(e: Emitter, instruction: Instruction) -> None:
+    """`st`: from one register or a vector of them."""
+    type_, length, space = _shape(e, instruction)
+    destination, source = _two(e, instruction)
+    if not type_:
+        return
+    width = f"b{8 * TYPE_BYTES[type_]}"
+    values = tuple([e.read(item, _as(width, item, type_)) for item in _elements(e, source, length)])
+    if space == "param" and _store_parameter(e, type_, values, destination):
+        return
+    address, offset, array = address_of(e, destination, "" if space == "param" else space)
+    strong = _STRONG.intersection(instruction.modifiers)
+    if "release" in strong:
+        e.effect(_fence(instruction))
+    if strong and length == 1 and width in ("b32", "b64"):
+        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, array=array, element=element_name(type_))
+        return
+    operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
+    e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))
+
+
+def _as(width: str, operand: Operand, type_: str) -> str:
+    """How a stored operand is read: a decimal literal needs to know that it is a floating-point one."""
+    return type_ if type(operand) is Number and type_ in ("f32", "f64") else width
+
+
+def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
+    """(type, elements, state space); no type for what is not modelled, which ends the run here."""
+    modifiers = instruction.modifiers
+    type_ = modifiers[-1] if modifiers else ""
+    if type_ not in TYPE_BYTES:
+        raise e.error(instruction.at, f"`{_full(instruction)}` names no type", "end it with a type such as .f32")
+    length = next((_LENGTHS[m] for m in modifiers if m in _LENGTHS), 1)
+    if TYPE_BYTES[type_] * length > 16 or TYPE_BYTES[type_] > 8 or "shared::cluster" in modifiers:
+        e.unsupported()
+        type_ = ""
+    return type_, length, space_of(instruction)
+
+
+def _full(instruction: Instruction) -> str:
+    return ".".join((instruction.opcode, *instruction.modifiers))
+
+
+def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
+    """The two operands; a cache policy after them means nothing here."""
+    if len(instruction.operands) < 2:
+        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", "give a register and an address")
+    return instruction.operands[0], instruction.operands[1]
+
+
+def _elements(e: Emitter, operand: Operand, length: int) -> tuple[Operand, ...]:
+    """The operands of a vector, or the one operand."""
+    if type(operand) is Vector:
+        if len(operand.items) != length:
+            raise e.error(
+                operand.at, f"{len(operand.items)} elements where {length} belong", f"give {length}, or change the .v"
+            )
+        return operand.items
+    if length > 1:
+        raise e.error(operand.at, f"a vector of {length} belongs here", "write `{a, b}`")
+    return (operand,)
+
+
+def _sign(type_: str) -> str:
+    return "s" if type_[0] == "s" else "u"
+
+
+def _fence(instruction: Instruction) -> str:
+    """The fence of the instruction's scope; the whole system without one."""
+    return next((FENCES[m] for m in instruction.modifiers if m in FENCES), "fence.sys")
+
+
+# -- parameters ------------------------------------------------------------------------------------------------------
+def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParameter, int] | None:
+    """The parameter that an address names, and the offset in it; None for a register."""
+    if type(operand) is Address and type(operand.base) is Name:
+        found = e.lookup(operand.base)
+        if isinstance(found, (EntryParameter, CallParameter)):
+            return found, operand.offset
+    return None
+
+
+def _load_parameter(
+    e: Emitter, instruction: Instruction, type_: str, targets: tuple[Operand, ...], source: Operand
+) -> bool:
+    """Whether the load named a parameter; one through a register is a load from memory."""
+    named = _parameter(e, source)
+    if named is None:
+        return False
+    parameter, offset = named
+    size = TYPE_BYTES[type_]
+    for k, target in enumerate(targets):
+        value = parameter.load(e, f"b{8 * size}", offset + k * size)
+        if value is None:
+            e.unsupported(f"`{_full(instruction)}` of a part of `{parameter.variable.name}`")
+            return True
+        e.write_register(target, value, _sign(type_))
+    return True
+
+
+def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], destination: Operand) -> bool:
+    named = _parameter(e, destination)
+    if named is None:
+        return False
+    parameter, offset = named
+    if isinstance(parameter, EntryParameter):
+        raise e.error(destination.at, f"`{parameter.variable.name}` is read-only", "store to memory")
+    size = TYPE_BYTES[type_]
+    for k, value in enumerate(values):
+        into = parameter.store(e, f"b{8 * size}", offset + k * size)
+        e.effect_into(f"mov.b{8 * size}", (value,), (into,))
+    return True
+
+
+# -- atomics ---------------------------------------------------------------------------------------------------------
+_BITWISE = frozenset({"and", "or", "xor", "exch", "cas"})
+
+
+def _atomic_operation(instruction: Instruction) -> str:
+    """The atomic of the bytecode, or "" where there is none."""
+    what = next((m for m in instruction.modifiers if m in _BITWISE or m in ("add", "inc", "dec", "min", "max")), "")
+    type_ = instruction.modifiers[-1] if instruction.modifiers else ""
+    if "shared::cluster" in instruction.modifiers or _LENGTHS.keys() & set(instruction.modifiers):
+        return ""
+    if what in _BITWISE or (what == "add" and type_[:1] != "f"):
+        type_ = f"b{type_[1:]}"
+    name = f"atom.{what}.{type_}"
+    return name if name in ATOMICS else ""
+
+
+def atomic(e: Emitter, instruction: Instruction) -> None:
+    """`atom` and, without a result, `red`."""
+    operation = _atomic_operation(instruction)
+    if not operation:
+        e.unsupported()
+        return
+    has_result = instruction.opcode == "atom"
+    operands = instruction.operands
+    type_ = OPERATIONS[operation].result
+    count = len(OPERATIONS[operation].operands) - 1
+    if len(operands) < has_result + 1 + count:
+        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", f"give {has_result + 1 + count}")
+    destination = operands[0] if has_result else Sink(instruction.at)
+    address, offset, array = address_of(e, operands[has_result], space_of(instruction))
+    values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
+    order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
+    if order in ("release", "acq_rel"):
+        e.effect(_fence(instruction))
+    result = e.target(destination, type_)
+    element = element_name(instruction.modifiers[-1])
+    e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
+    e.write_register(destination, result)
+    if order in ("acquire", "acq_rel"):
+        e.effect(_fence(instruction))
+
+
+# -- addresses -------------------------------------------------------------------------------------------------------
+def convert_address(e: Emitter, instruction: Instruction) -> None:
+    """`cvta`: only addresses in shared memory have two forms here."""
+    space = space_of(instruction)
+    destination, source = _two(e, instruction)
+    value = e.read(source, "b64")
+    if space != "shared":
+        e.write_register(destination, value)
+    elif "to" in instruction.modifiers:
+        e.write(destination, "and.b64", value, e.constant("b64", OFFSET))
+    else:
+        e.write(destination, "or.b64", value, e.constant("b64", WINDOW))
+
+
+_SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
+    "shared": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", SHARED)),
+    "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
+    "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
+    "const": lambda e, _: e.constant("p", 0),
+    "param": lambda e, _: e.constant("p", 0),
+}
+"""whether a segment lies in a space"""
+
+
+def is_space(e: Emitter, instruction: Instruction) -> None:
+    """`isspacep`: constants count as global memory here."""
+    space = "shared" if "shared::cluster" in instruction.modifiers else space_of(instruction)
+    if space not in _SEGMENTS:
+        e.unsupported()
+        return
+    destination, source = _two(e, instruction)
+    number = e.emit("shr.u64", e.read(source, "b64"), e.constant("b64", SEGMENT_SHIFT))
+    e.write_register(destination, _SEGMENTS[space](e, number))
+
+
+def ignored(e: Emitter, instruction: Instruction) -> None:
+    """A hint."""
+
+
+def policy(e: Emitter, instruction: Instruction) -> None:
+    """`createpolicy`: the policy means nothing here."""
+    e.write_register(instruction.operands[0], e.constant("b64", 0))
+
+
+HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
+    "ld": load,
+    "ldu": load,
+    "st": store,
+    "atom": atomic,
+    "red": atomic,
+    "cvta": convert_address,
+    "isspacep": is_space,
+    "createpolicy": policy,
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg"), ignored),
+}

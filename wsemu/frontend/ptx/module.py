@@ -1,0 +1,101 @@
+"""A PTX file and the kernels in it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from wsemu.frontend.ptx.parser import parse_file
+from wsemu.frontend.ptx.source import Source
+
+if TYPE_CHECKING:
+    from wsemu.frontend.ptx.syntax import File, Function, Variable
+
+Kind = Literal["address", "value"]
+"""what a parameter is bound to: an array, whose address it is, or bytes"""
+TYPE_BYTES = {
+    **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
+    "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,
+    "texref": 8, "samplerref": 8, "surfref": 8,
+}  # fmt: skip
+"""type of a variable -> bytes of an element (5.2)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel."""
+
+    name: str
+    type: str
+    """as in PTX: u64, f32, ...; b8 for an array of bytes, which is a structure by value"""
+    bytes: int
+    alignment: int
+    """in bytes"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kernel of a PTX file."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    maxntid: tuple[int, ...]
+    """the most threads of a CTA by dimension, where PTX says so"""
+    reqntid: tuple[int, ...]
+    """the threads of a CTA by dimension, where PTX asks for a number"""
+    line: int
+    end_line: int
+    """its text in the PTX, from 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A PTX file: its kernels by name."""
+
+    file: File
+    source: Source
+    entries: dict[str, Entry]
+    paths: dict[int, str | None] = field(default_factory=dict)
+    """number of a source file -> where it lies, None if it is not there"""
+
+
+def parse(text: str, file: str) -> Module:
+    """The kernels of PTX text; `file` is its path, for messages and to look for sources.
+
+    KernelError names line and column of what is wrong.
+    """
+    tree = parse_file(text, file)
+    source = Source(text, file)
+    folder = os.path.dirname(file)
+    paths = {number: _found(name, folder) for number, name in tree.sources.items()}
+    entries = {function.name: _entry(function, source) for function in tree.functions.values() if function.is_entry}
+    return Module(tree, source, entries, paths)
+
+
+def _found(name: str, folder: str) -> str | None:
+    """Where a source file lies: as it is named, or from the folder of the PTX file."""
+    return next((path for path in (name, os.path.join(folder, name)) if os.path.isfile(path)), None)
+
+
+def _entry(function: Function, source: Source) -> Entry:
+    parameters = tuple(
+        Parameter(v.name, v.type, size_of(v), v.alignment or TYPE_BYTES.get(v.type, 8)) for v in function.parameters
+    )
+    directives = function.directives
+    return Entry(
+        function.name,
+        parameters,
+        directives.get("maxntid", ()),
+        directives.get("reqntid", ()),
+        source.position(function.at)[0],
+        source.position(function.end)[0],
+    )
+
+
+def size_of(variable: Variable) -> int:
+    """Bytes of a variable; an extent that is left open counts what its initializer has."""
+    count = variable.vector
+    for extent in variable.shape:
+        count *= extent or len(variable.initial)
+    return count * TYPE_BYTES.get(variable.type, 8)

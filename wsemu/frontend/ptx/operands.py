@@ -1,0 +1,68 @@
+"""Operands of PTX instructions (chapter 6)."""
+
+from __future__ import annotations
+
+from wsemu.frontend.ptx.cursor import Cursor
+from wsemu.frontend.ptx.syntax import Address, Both, Name, Not, Number, Operand, Sink, Vector
+from wsemu.frontend.ptx.tokens import NAME, NUMBER
+
+_CLOSING = {"(": ")", "{": "}"}
+
+
+class Operands(Cursor):
+    """Reads operands."""
+
+    def operand(self) -> Operand:
+        i = self.i
+        kind, text, at = self.kinds[i], self.texts[i], self.starts[i]
+        operand: Operand
+        if kind == NAME:
+            self.i = i + 1
+            operand = Sink(at) if text == "_" else Name(text, at)
+            following = self.texts[i + 1]
+            if following in ("+", "-") and isinstance(operand, Name):
+                return Address(operand, self.offset(), at)
+        elif text == "[":
+            return self._address()
+        elif text in _CLOSING:
+            self.i = i + 1
+            items: list[Operand] = []
+            self.listed(lambda: items.append(self.operand()), _CLOSING[text])
+            return Vector(tuple(items), at)
+        elif text == "!" and self.kinds[i + 1] == NAME:
+            self.i = i + 2
+            return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
+        elif kind == NUMBER or text in ("-", "~", "+"):
+            number = self.number()
+            if self.texts[self.i] in ("+", "-") and not number.is_float_bits:
+                number = Number(number.value + self.offset(), 0, at)
+            return number
+        else:
+            raise self.unexpected("an operand")
+        if self.texts[self.i] == "|":
+            self.i += 1
+            return Both(operand, self.operand(), at)
+        return operand
+
+    def _address(self) -> Operand:
+        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list."""
+        i = self.i
+        at = self.starts[i]
+        self.i = i + 1
+        base: Name | Number
+        if self.kinds[i + 1] == NAME:
+            base = Name(self.texts[i + 1], self.starts[i + 1])
+            self.i = i + 2
+        else:
+            base = self.number("a register, a variable or a number")
+        address = Address(base, self.offset() if self.texts[self.i] != "]" else 0, at)
+        if self.texts[self.i] == ",":
+            items: list[Operand] = [address]
+            while self.accept(","):
+                items.append(self.operand())
+            self.take("]")
+            return Vector(tuple(items), at)
+        if self.texts[self.i] != "]":
+            self.fail("`]`")
+        self.i += 1
+        return address

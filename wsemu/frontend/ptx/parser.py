@@ -1,0 +1,381 @@
+"""PTX text to a tree, by recursive descent; grammar as in the PTX ISA, chapters 4, 5, 6 and 11.
+
+Whatever has no meaning for a run is passed over: `.section`, `.pragma`, unknown directives.  What an instruction's name
+and operands mean is not looked at here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.operands import Operands
+from wsemu.frontend.ptx.source import Source
+from wsemu.frontend.ptx.syntax import (
+    Block,
+    File,
+    Function,
+    Instruction,
+    Label,
+    Location,
+    Name,
+    Number,
+    Operand,
+    Statement,
+    Symbol,
+    Targets,
+    Variable,
+)
+from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
+
+if TYPE_CHECKING:
+    pass
+
+SPACES = {".reg": "reg", ".param": "param", ".shared": "shared", ".global": "global", ".const": "const"}
+SPACES |= {".local": "local", ".sreg": "sreg", ".tex": "tex"}
+LINKAGE = frozenset({".extern", ".visible", ".weak", ".common"})
+VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+TYPES = frozenset(
+    ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
+    ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
+)
+MOST_ELEMENTS = 1 << 24
+"""of an array with an initializer"""
+
+
+def parse_file(text: str, path: str) -> File:
+    """The tree of a PTX file; KernelError says what is wrong, with its place."""
+    parser = _Parser(Source(text, path))
+    try:
+        return parser.file()
+    except RecursionError as error:
+        at = parser.starts[parser.i]
+        raise parser.source.error(
+            at, "braces or signs are nested too deeply", "is this what a compiler wrote?", at + 1
+        ) from error
+
+
+class _Parser(Operands):
+    """Reads declarations and statements."""
+
+    # -- the file -----------------------------------------------------------------------------------------------------
+    def file(self) -> File:
+        """Header, then variables and functions."""
+        version, target, size = self._header()
+        file = File(self.source.path, self.source.text, version, target, size)
+        while self.kinds[self.i] != END:
+            self._top(file)
+        return file
+
+    def _header(self) -> tuple[str, str, int]:
+        if self.texts[self.i] != ".version":
+            self.fail("`.version`", "PTX starts with `.version`, `.target` and `.address_size`")
+        self.i += 1
+        version = self.word(NUMBER, "a version such as 8.4")
+        self.take(".target")
+        target = self.word(NAME, "an architecture such as sm_90")
+        while self.accept(","):
+            self.word(NAME, "a target")
+        size = 32
+        if self.accept(".address_size"):
+            size = self.integer("32 or 64")
+        return version, target, size
+
+    def _top(self, file: File) -> None:
+        """One declaration, or what is passed over."""
+        start = self.i
+        text = self.texts[start]
+        linkage = ""
+        while self.texts[self.i] in LINKAGE:
+            linkage = self.texts[self.i][1:]
+            self.i += 1
+        text = self.texts[self.i]
+        if text in (".entry", ".func"):
+            function = self._function(linkage)
+            known = file.functions.get(function.name)
+            if known is not None and known.body is not None and function.body is not None:
+                raise self.source.error(
+                    function.at, f"`{function.name}` is defined twice", "remove one of the definitions"
+                )
+            if known is None or known.body is None:
+                file.functions[function.name] = function
+        elif text in SPACES:
+            for variable in self._variables(linkage):
+                known_variable = file.variables.get(variable.name)
+                if known_variable is None or known_variable.linkage == "extern":
+                    file.variables[variable.name] = variable
+        elif text == ".file" and not linkage:
+            self.i += 1
+            number = self.integer("the number of a file")
+            file.sources[number] = self.word(STRING, "a file name in quotes")[1:-1]
+            while self.accept(","):
+                self.integer("a time stamp or size")
+        elif self.kinds[self.i] == DIRECTIVE and self.i == start:
+            self._skip()
+        else:
+            self.fail("a function or variable", "outside functions there are only declarations")
+
+    def _skip(self) -> None:
+        """Pass over a directive that means nothing here: to its `;`, its `}` or the end of its line."""
+        line = self.source.position(self.starts[self.i])[0]
+        section = self.texts[self.i] == ".section"
+        while self.kinds[self.i] != END:
+            if self.texts[self.i] == "{":
+                self._skip_braces()
+                return
+            if self.accept(";"):
+                return
+            self.i += 1
+            if not section and self.source.position(self.starts[self.i])[0] > line and self.texts[self.i] != "{":
+                return
+
+    def _skip_braces(self) -> None:
+        start = self.i
+        depth = 0
+        while self.kinds[self.i] != END:
+            depth += (self.texts[self.i] == "{") - (self.texts[self.i] == "}")
+            self.i += 1
+            if depth == 0:
+                return
+        self.i, end = start, self.i
+        raise self.source.error(
+            self.starts[start], "this `{` is never closed", "is the file cut off?", self.starts[end]
+        )
+
+    # -- variables ----------------------------------------------------------------------------------------------------
+    def _variables(self, linkage: str = "") -> list[Variable]:
+        """`.shared .align 4 .b8 a[64], b[64];`"""
+        made = self._declared(linkage)
+        if not self.accept(";"):
+            self.fail("`;`")
+        return made
+
+    def _declared(self, linkage: str = "", *, single: bool = False) -> list[Variable]:
+        """Variables of one space and type, without the `;`."""
+        space = SPACES[self.texts[self.i]]
+        self.i += 1
+        alignment, vector, type_ = 0, 1, ""
+        while self.kinds[self.i] == DIRECTIVE:
+            text = self.texts[self.i]
+            self.i += 1
+            if text == ".align":
+                alignment = self.size("an alignment in bytes")
+            elif text in VECTORS:
+                vector = VECTORS[text]
+            elif text in TYPES:
+                type_ = text[1:]
+            elif text == ".attribute":
+                self.take("(")
+                while not self.accept(")"):
+                    if self.kinds[self.i] == END:
+                        self.fail("`)`")
+                    self.i += 1
+            elif text not in (".ptr", ".global", ".shared", ".const", ".local", ".param", ".noftz"):
+                self.i -= 1
+                self.fail("a type", "a type is .b8 to .b64, .u8 to .u64, .s8 to .s64, .f16, .f32, .f64 or .pred")
+        if not type_:
+            self.fail("a type such as .b32")
+        made = [self._variable(space, type_, vector, alignment, linkage)]
+        while not single and self.accept(","):
+            made.append(self._variable(space, type_, vector, alignment, linkage))
+        return made
+
+    def _variable(self, space: str, type_: str, vector: int, alignment: int, linkage: str) -> Variable:
+        at = self.starts[self.i]
+        name = self.word(NAME, "a name")
+        count = 0
+        if self.accept("<"):
+            count = self.size("how many registers")
+            self.take(">")
+        shape: list[int] = []
+        while self.accept("["):
+            shape.append(0 if self.texts[self.i] == "]" else self.size("an extent or `]`"))
+            self.take("]")
+        initial: list[Number | Symbol] = []
+        if self.accept("="):
+            self._initial(initial, tuple(shape))
+        return Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
+
+    def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...], *, inner: bool = False) -> None:
+        """An initializer; inner lists that are short are filled up with zeros."""
+        if not self.accept("{"):
+            into.append(self._initial_value())
+            return
+        before, at = len(into), self.starts[self.i]
+        self.listed(lambda: self._initial(into, shape[1:], inner=True), "}")
+        if math.prod(shape) > MOST_ELEMENTS:
+            raise self.source.error(at, f"more than {MOST_ELEMENTS:,} elements", "initialize a smaller array")
+        if inner:
+            into.extend([Number(0, 0, at)] * (math.prod(shape) - (len(into) - before)))
+
+    def _initial_value(self) -> Number | Symbol:
+        at = self.starts[self.i]
+        if self.kinds[self.i] == NAME:
+            name = self.texts[self.i]
+            self.i += 1
+            if name == "generic" and self.accept("("):
+                name = self.word(NAME, "a name")
+                self.take(")")
+            return Symbol(name, self.offset(), at)
+        number = self.number("a number, a name or `{`")
+        if number.is_float_bits:
+            return number
+        return Number(number.value + self.offset(), 0, at)
+
+    # -- functions ----------------------------------------------------------------------------------------------------
+    def _function(self, linkage: str) -> Function:
+        is_entry = self.texts[self.i] == ".entry"
+        self.i += 1
+        results: list[Variable] = []
+        directives: dict[str, tuple[int, ...]] = {}
+        if not is_entry and self.texts[self.i] == "(":
+            results = self._parameters()
+        if self.accept(".noreturn"):
+            directives["noreturn"] = ()
+        at = self.starts[self.i]
+        name = self.word(NAME, "the name of a function")
+        parameters = self._parameters() if self.texts[self.i] == "(" else []
+        while self.kinds[self.i] == DIRECTIVE:
+            self._performance(directives)
+        body = None
+        if self.texts[self.i] == "{":
+            body = self.block()
+        elif not self.accept(";"):
+            self.fail("`{` or `;`")
+        return Function(
+            name,
+            is_entry,
+            tuple(results),
+            tuple(parameters),
+            body,
+            directives,
+            linkage,
+            at,
+            self.starts[self.i - 1] + 1,
+        )
+
+    def _performance(self, directives: dict[str, tuple[int, ...]]) -> None:
+        """`.maxntid 256, 1, 1`, `.pragma "...";` and the like (11.4)."""
+        name = self.texts[self.i][1:]
+        self.i += 1
+        values = []
+        while self.kinds[self.i] in (NUMBER, STRING):
+            if self.kinds[self.i] == NUMBER:
+                values.append(self.integer("a number"))
+            else:
+                self.i += 1
+            if not self.accept(","):
+                break
+        if name == "pragma":
+            self.accept(";")
+        directives[name] = tuple(values)
+
+    def _parameters(self) -> list[Variable]:
+        """`(.param .u64 a, .param .align 8 .b8 b[24])`"""
+        self.take("(")
+        made: list[Variable] = []
+
+        def one() -> None:
+            if self.texts[self.i] not in (".param", ".reg"):
+                self.fail("`.param`")
+            made.extend(self._declared(single=True))
+
+        self.listed(one, ")")
+        return made
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+    def block(self) -> Block:
+        """`{ ... }`"""
+        opened = self.i
+        at = self.starts[opened]
+        self.take("{")
+        statements: list[Statement] = []
+        append = statements.append
+        kinds, texts = self.kinds, self.texts
+        while True:
+            kind, text = kinds[self.i], texts[self.i]
+            if kind == NAME:
+                append(self._labelled() if texts[self.i + 1] == ":" else self._instruction(None, False))
+            elif text == "}":
+                self.i += 1
+                return Block(tuple(statements), at)
+            elif text == "@":
+                append(self._guarded())
+            elif text in SPACES:
+                statements.extend(self._variables())
+            elif text == ".loc":
+                append(self._location())
+            elif text == "{":
+                append(self.block())
+            elif kind == DIRECTIVE:
+                self._skip()
+            elif kind == END:
+                raise self.source.error(at, "this `{` is never closed", "is the file cut off?", at + 1)
+            elif text == ";":
+                self.i += 1
+            else:
+                self.fail("an instruction")
+
+    def _labelled(self) -> Statement:
+        at = self.starts[self.i]
+        name = self.texts[self.i]
+        self.i += 2
+        if self.texts[self.i] == ".branchtargets":
+            self.i += 1
+            labels = [self.word(NAME, "a label")]
+            while self.accept(","):
+                labels.append(self.word(NAME, "a label"))
+            self.take(";")
+            return Targets(name, tuple(labels), at)
+        if self.texts[self.i] in (".callprototype", ".calltargets"):
+            while not self.accept(";"):
+                if self.kinds[self.i] == END:
+                    self.fail("`;`")
+                self.i += 1
+            return Targets(name, (), at)
+        return Label(name, at)
+
+    def _location(self) -> Location:
+        """`.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`"""
+        at = self.starts[self.i]
+        self.i += 1
+        file, line, column = (self.integer(what) for what in ("the number of a file", "a line", "a column"))
+        inlined_at = None
+        while self.accept(","):
+            what = self.word(NAME, "`function_name` or `inlined_at`")
+            if what == "function_name":
+                self.word(NAME, "a label")
+                self.offset()
+            elif what == "inlined_at":
+                inlined_at = (self.integer("the number of a file"), self.integer("a line"), self.integer("a column"))
+            else:
+                self.i -= 1
+                self.fail("`function_name` or `inlined_at`")
+        return Location(file, line, column, inlined_at, at)
+
+    def _guarded(self) -> Instruction:
+        at = self.starts[self.i]
+        self.i += 1
+        negated = self.accept("!")
+        guard = Name(self.word(NAME, "a predicate register"), self.starts[self.i - 1])
+        if self.kinds[self.i] != NAME:
+            self.fail("an instruction")
+        return self._instruction(guard, negated, at)
+
+    def _instruction(self, guard: Name | None, negated: bool, at: int = -1) -> Instruction:
+        i = self.i
+        opcode, *modifiers = self.texts[i].split(".")
+        start = self.starts[i]
+        self.i = i + 1
+        texts = self.texts
+        if texts[self.i] == ";":
+            operands: list[Operand] = []
+        else:
+            operands = [self.operand()]
+            while texts[self.i] == ",":
+                self.i += 1
+                operands.append(self.operand())
+            if texts[self.i] != ";":
+                self.fail("`;`")
+        self.i += 1
+        return Instruction(opcode, tuple(modifiers), tuple(operands), guard, negated, start if at < 0 else at)

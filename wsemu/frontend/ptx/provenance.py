@@ -1,0 +1,105 @@
+"""Which array an access goes to, by name: addresses are followed from where they were computed.
+
+PTX does not say which variable `[%rd7+8]` is in.  An address that was computed from the address of one variable, and
+from numbers, is in that variable; where two meet nothing is said.  These names are for reports, and for guesses that
+are checked when the kernel runs.  The accesses also tell the elements of variables, which compilers declare as bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.bytecode import OPERATIONS, SharedArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wsemu.frontend.graph import Graph, Register
+    from wsemu.frontend.ptx.syntax import Function
+
+_CARRIES = frozenset(
+    name
+    for name, operation in OPERATIONS.items()
+    if operation.kind == "alu" and operation.result in ("b32", "b64") and not name.startswith(("cvt.r", "mul", "div"))
+)
+"""operations whose result may be an address"""
+_ACCESSES = frozenset(name for name, o in OPERATIONS.items() if o.kind in ("load", "store", "atomic"))
+
+
+def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
+    """Fill in `array` of every access to memory that is known, and the elements of variables.
+
+    `origins` are registers that hold the address of a variable.
+    """
+    known = dict(origins)
+    known.update((register, array.name) for register, array in graph.constant_arrays.items())
+    for register, parameter in graph.parameters.items():
+        if parameter.part == "address":
+            known[register] = function.parameters[parameter.argument].name
+    names = list(dict.fromkeys(known.values()))
+    bits = {name: 1 << n for n, name in enumerate(names)}
+    held = _followed(graph, {register: bits[name] for register, name in known.items()})
+    elements: dict[str, set[str]] = {}
+    for block in graph.blocks:
+        for instruction in block.instructions:
+            if instruction.operation not in _ACCESSES:
+                continue
+            if instruction.array is None:
+                arrays = held.get(instruction.operands[0], 0)
+                if arrays and not arrays & (arrays - 1):
+                    instruction.array = names[arrays.bit_length() - 1]
+            if instruction.array is not None and instruction.element is not None:
+                elements.setdefault(instruction.array, set()).add(instruction.element)
+    _retype(graph, elements)
+
+
+def _followed(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
+    """Register -> set of the variables that what it holds may be the address of, whatever the way."""
+    steps = [
+        (instruction.results[0], instruction.operands)
+        for block in graph.blocks
+        for instruction in block.instructions
+        if instruction.operation in _CARRIES
+    ]
+    changed = True
+    while changed:
+        changed = False
+        for result, operands in steps:
+            arrays = before = held.get(result, 0)
+            for operand in operands:
+                arrays |= held.get(operand, 0)
+            if arrays != before:
+                held[result] = arrays
+                changed = True
+    return held
+
+
+def _retype(graph: Graph, elements: Mapping[str, set[str]]) -> None:
+    """Arrays of bytes get the elements that all accesses to them have."""
+    graph.shared[:] = [_with_elements(array, elements) for array in graph.shared]
+    graph.locals[:] = [_with_elements(array, elements) for array in graph.locals]
+    for register, constant in graph.constant_arrays.items():
+        element = _element(elements.get(constant.name), constant.array.nbytes, constant.array.dtype)
+        if element is not None:
+            graph.constant_arrays[register] = constant._replace(array=constant.array.view(element))
+
+
+def _with_elements(array: SharedArray, elements: Mapping[str, set[str]]) -> SharedArray:
+    size = math.prod(array.shape) * array.dtype.itemsize
+    element = _element(elements.get(array.name), size, array.dtype)
+    return array if element is None else array._replace(shape=(size // element.itemsize,), dtype=element)
+
+
+def _element(found: set[str] | None, size: int, declared: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The dtype of the elements of `size` bytes, None to leave it as it is: a name such as float32 says more than
+    int32, and that more than uint32, which stands for untyped accesses too."""
+    if not found or declared != np.uint8:
+        return None
+    dtypes = sorted({np.dtype(name) for name in found}, key=lambda dtype: "fiu".index(dtype.kind))
+    widths = {dtype.itemsize for dtype in dtypes}
+    if len(widths) > 1 or size % dtypes[0].itemsize:
+        return None
+    return dtypes[0]

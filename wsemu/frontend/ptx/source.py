@@ -1,0 +1,47 @@
+"""The text of a PTX file: offsets to lines, and errors that name them."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+
+from wsemu.bytecode import Span
+from wsemu.errors import KernelError
+
+
+class Source:
+    """A PTX file's text and path."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.path = path
+        self._starts: list[int] | None = None
+
+    def position(self, at: int) -> tuple[int, int]:
+        """(line from 1, column from 0) of an offset."""
+        starts = self._starts
+        if starts is None:
+            starts = self._starts = [0]
+            at_newline = self.text.find("\n")
+            while at_newline >= 0:
+                starts.append(at_newline + 1)
+                at_newline = self.text.find("\n", at_newline + 1)
+        line = bisect_right(starts, at)
+        return line, at - starts[line - 1]
+
+    def span(self, at: int, end: int = 0) -> Span:
+        """From an offset to another one, or to the end of its line."""
+        line, column = self.position(at)
+        if not end:
+            end = self.text.find("\n", at)
+            end = len(self.text) if end < 0 else end
+        last, end_column = self.position(end)
+        return Span(self.path, line, column, last, end_column)
+
+    def place(self, at: int) -> str:
+        """`kernel.ptx:12`, for messages."""
+        return f"{os.path.basename(self.path)}:{self.position(at)[0]}"
+
+    def error(self, at: int, message: str, remedy: str = "", end: int = 0) -> KernelError:
+        """An error at an offset, with its place in the text."""
+        return KernelError(message, self.span(at, end), remedy)

@@ -1,0 +1,102 @@
+"""Special registers (PTX ISA, chapter 10): name -> how to come by the value.
+
+A launch is one without clusters: each CTA is a cluster of its own.  What differs from run to run (clocks, the number
+of the multiprocessor, performance counters) has no value that a verdict could hold for, and is not modelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter
+
+    Special = Callable[[Emitter], Register]
+
+_WARPS_OF_MULTIPROCESSOR = 64
+"""%nwarpid from sm_80 on, but for the small ones (CUDA C++ Programming Guide, "Compute Capabilities")"""
+
+
+def _named(name: str) -> Special:
+    return lambda e: e.special(name)
+
+
+def _constant(type_: str, value: int) -> Special:
+    return lambda e: e.constant(type_, value)
+
+
+def _own_bit(e: Emitter) -> Register:
+    return e.emit("shl.b32", e.constant("b32", 1), e.special("laneid"))
+
+
+def _below(e: Emitter) -> Register:
+    """Ones in the lanes before this one."""
+    return e.emit("sub.b32", _own_bit(e), e.constant("b32", 1))
+
+
+def _from_here(e: Emitter) -> Register:
+    return e.emit("shl.b32", e.constant("b32", -1), e.special("laneid"))
+
+
+def _up_to_here(e: Emitter) -> Register:
+    return e.emit("or.b32", _below(e), _own_bit(e))
+
+
+def _warp(e: Emitter) -> Register:
+    """The number of the warp in its CTA: threads are counted by x, then y, then z."""
+    row = e.emit("mad.b32", e.special("ntid.y"), e.special("tid.z"), e.special("tid.y"))
+    thread = e.emit("mad.b32", e.special("ntid.x"), row, e.special("tid.x"))
+    return e.emit("shr.u32", thread, e.constant("b32", 5))
+
+
+def _dynamic_bytes(e: Emitter) -> Register:
+    return e.emit("cvt.b32.s64", e.special("dynamic_bytes"))
+
+
+def _not_modelled(name: str, type_: str) -> Special:
+    """The run ends where the register is read."""
+
+    def special(e: Emitter) -> Register:
+        e.unsupported(f"`{name}`")
+        return e.constant(type_, 0)
+
+    return special
+
+
+SPECIALS: dict[str, Special] = {
+    "%laneid": _named("laneid"),
+    "WARP_SZ": _constant("b32", 32),
+    "%lanemask_eq": _own_bit,
+    "%lanemask_lt": _below,
+    "%lanemask_le": _up_to_here,
+    "%lanemask_ge": _from_here,
+    "%lanemask_gt": lambda e: e.emit("not.b32", _up_to_here(e)),
+    "%warpid": _warp,
+    "%nwarpid": _constant("b32", _WARPS_OF_MULTIPROCESSOR),
+    "%dynamic_smem_size": _dynamic_bytes,
+    "%is_explicit_cluster": _constant("p", 0),
+    "%cluster_ctarank": _constant("b32", 0),
+    "%cluster_nctarank": _constant("b32", 1),
+}
+for _axis in "xyz":
+    for _name in ("tid", "ntid", "ctaid", "nctaid"):
+        SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
+    SPECIALS[f"%clusterid.{_axis}"] = _named(f"ctaid.{_axis}")
+    SPECIALS[f"%nclusterid.{_axis}"] = _named(f"nctaid.{_axis}")
+    SPECIALS[f"%cluster_ctaid.{_axis}"] = _constant("b32", 0)
+    SPECIALS[f"%cluster_nctaid.{_axis}"] = _constant("b32", 1)
+_VARYING = {
+    "b32": (
+        *("%clock", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"),
+        *("%total_smem_size", "%aggr_smem_size"),
+        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
+        *(f"%envreg{n}" for n in range(32)),
+        *(f"%pm{n}" for n in range(8)),
+    ),
+    "b64": ("%clock64", "%globaltimer", "%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),
+}
+for _type, _names in _VARYING.items():
+    SPECIALS.update({name: _not_modelled(name, _type) for name in _names})

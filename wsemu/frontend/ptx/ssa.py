@@ -1,0 +1,155 @@
+"""Registers of PTX to values that are assigned once, with phis where ways meet.
+
+PTX assigns registers as often as it likes.  What follows (copies, contraction, rows) knows more of a value that is
+assigned once, before each of its uses.  Phis stand on the iterated dominance frontier of a register's assignments,
+where it is needed.
+
+Registers written under a guard keep their old value in the lanes without it, and stay as they are.  What may be read
+before it is written is 0.
+(Cytron et al., "Efficiently computing static single assignment form and the control dependence graph", TOPLAS 1991.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.flow import Liveness, immediate_post_dominators, predecessors, reachable
+from wsemu.frontend.graph import Instruction, Phi
+from wsemu.frontend.simplify import assignments, fixed_registers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.graph import Block, Graph, Register
+
+Values = dict["Register", "Register"]
+"""register of PTX -> its value at a place"""
+
+
+def assign_once(graph: Graph) -> None:
+    """Rewrite the blocks of a graph; unreachable ones are dropped.  Nothing may lead to the first block."""
+    blocks = {block.index: block for block in graph.blocks}
+    kept = reachable(blocks)
+    graph.blocks[:] = [block for block in graph.blocks if block.index in kept]
+    blocks = {block.index: block for block in graph.blocks}
+    again = {register for register, count in assignments(graph.blocks).items() if count > 1}
+    liveness = Liveness(graph.blocks, fixed_registers(graph), again)
+    undefined = liveness.before(0)
+    guarded = {
+        register
+        for block in graph.blocks
+        for instruction in block.instructions
+        if instruction.guard
+        for register in instruction.results
+    }
+    candidates = (again | set(undefined)) - guarded
+    if candidates:
+        _Renaming(graph, blocks, liveness, candidates).run()
+    graph.blocks[0].instructions[:0] = [
+        Instruction(_move(graph.types[register]), (register,), (_zero(graph, register),))
+        for register in undefined
+        if register in guarded
+    ]
+
+
+def _move(type_: str) -> str:
+    return "mov.pred" if type_ == "p" else f"mov.{type_}"
+
+
+def _zero(graph: Graph, register: Register) -> Register:
+    type_ = graph.types[register]
+    return graph.constant(type_, False if type_ == "p" else 0)
+
+
+class _Renaming:
+    """Values for the registers in `candidates`."""
+
+    def __init__(self, graph: Graph, blocks: dict[int, Block], liveness: Liveness, candidates: set[Register]) -> None:
+        self.graph = graph
+        self.blocks = blocks
+        self.candidates = candidates
+        self.before = predecessors(blocks)
+        self.needed = liveness.before_all(candidates)
+        self.dominator = immediate_post_dominators(self.before)  # of the graph the other way round: from the entry on
+        self.after: dict[int, Values] = {}
+        """block -> values at its end"""
+
+    def run(self) -> None:
+        """Place phis, rename block by block, each after the one that dominates it; then fill in the phis."""
+        phis = self._phis()
+        for index in self._order():
+            block = self.blocks[index]
+            made = phis.get(index, {})
+            if index == 0:
+                values = {register: _zero(self.graph, register) for register in self.needed[index]}
+            else:
+                source = self.after[self.dominator[index]]
+                values = {
+                    register: made[register].result if register in made else source[register]
+                    for register in self.needed[index]
+                }
+            block.phis = list(made.values())
+            self._rename(block, values)
+            self.after[index] = values
+        for index, made in phis.items():
+            for way in self.before[index]:
+                source = self.after[way]
+                for register, phi in made.items():
+                    phi.incoming[way] = source[register]
+
+    def _phis(self) -> dict[int, dict[Register, Phi]]:
+        """Block -> register -> the phi that it needs there."""
+        frontier = self._frontiers()
+        needed = {index: set(self.needed[index]) for meetings in frontier.values() for index in meetings}
+        assigned: dict[Register, set[int]] = {register: {0} for register in self.needed[0]}
+        for index, block in self.blocks.items():
+            for instruction in block.instructions:
+                for register in instruction.results:
+                    if register in self.candidates:
+                        assigned.setdefault(register, set()).add(index)
+        found: dict[int, dict[Register, Phi]] = {}
+        for register, places in assigned.items():
+            pending = list(places)
+            while pending:
+                for index in frontier.get(pending.pop(), ()):
+                    made = found.setdefault(index, {})
+                    if register in needed[index] and register not in made:
+                        made[register] = Phi(self.graph.new(self.graph.types[register]), {})
+                        pending.append(index)
+        return found
+
+    def _frontiers(self) -> dict[int, list[int]]:
+        """Block -> the blocks that it leads to but does not dominate, where ways meet."""
+        found: dict[int, dict[int, None]] = {}
+        for index, ways in self.before.items():
+            for way in ways if len(ways) > 1 else ():
+                while way != self.dominator[index]:
+                    found.setdefault(way, {})[index] = None
+                    way = self.dominator[way]
+        return {index: list(meetings) for index, meetings in found.items()}
+
+    def _order(self) -> Iterator[int]:
+        """Blocks, each after the one that dominates it."""
+        below: dict[int, list[int]] = {}
+        for index, dominator in self.dominator.items():
+            below.setdefault(dominator, []).append(index)
+        stack = [0]
+        while stack:
+            index = stack.pop()
+            yield index
+            stack.extend(below.get(index, ()))
+
+    def _rename(self, block: Block, values: Values) -> None:
+        """Read and assign values instead of registers; `values` becomes those at the end of the block."""
+        candidates, get, types = self.candidates, values.get, self.graph.types
+        for instruction in block.instructions:
+            if values:
+                instruction.operands = tuple([get(register, register) for register in instruction.operands])
+                if instruction.guard:
+                    instruction.guard = get(instruction.guard, instruction.guard)
+            for n, register in enumerate(instruction.results):
+                if register in candidates:
+                    value = values[register] = self.graph.new(types[register])
+                    results = instruction.results
+                    instruction.results = (*results[:n], value, *results[n + 1 :])
+        block.predicate = get(block.predicate, block.predicate)

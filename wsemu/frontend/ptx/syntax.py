@@ -1,0 +1,188 @@
+"""PTX as a tree: what `parse` makes of a file.  Data only; `at` is always an offset in the text.
+
+Names are kept as they are written: registers with their `%`, labels and symbols without quotes.  Chapter numbers are
+those of the PTX ISA 9.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+# -- operands (chapter 6) --------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A register, special register, label, variable or function."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal.  `is_float_bits` is 32 or 64 for the bits of a floating-point number, 0 for an integer."""
+
+    value: int
+    is_float_bits: Literal[0, 32, 64]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]`, in bytes; without brackets (`mov.u64 %rd1, table+8`) it is a value."""
+
+    base: Name | Number
+    offset: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{%f1, %f2}`, also the lists in parentheses of a call."""
+
+    items: tuple[Operand, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """`%r1|%p1`: two results."""
+
+    first: Operand
+    second: Operand
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`!%p1`."""
+
+    name: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`_`: a result that nobody needs."""
+
+    at: int
+
+
+Operand = Name | Number | Address | Vector | Both | Not | Sink
+
+
+# -- statements (chapters 4 and 9) -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """`@!%p1 add.rn.f32 %f1, %f2, 0f3F800000;` has the opcode `add` and the modifiers `rn`, `f32`."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Name | None
+    negated: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """`.loc`: the source of the instructions that follow.  `inlined_at` is the call that they were inlined through."""
+
+    file: int
+    line: int
+    column: int
+    inlined_at: tuple[int, int, int] | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The address of a variable or function in an initializer, plus some bytes."""
+
+    name: str
+    offset: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A register, parameter or piece of memory, or `count` registers `name0`, `name1`, ...
+
+    `shape` has the extents of an array, 0 for one that is left open; `vector` is 2 or 4 for `.v2`, `.v4`.
+    """
+
+    space: str
+    """reg, param, shared, global, const, local"""
+    type: str
+    name: str
+    at: int
+    vector: int = 1
+    shape: tuple[int, ...] = ()
+    alignment: int = 0
+    """in bytes; 0 where none is given"""
+    count: int = 0
+    """of a range of registers `%r<count>`; 0 for a single name"""
+    initial: tuple[Number | Symbol, ...] = ()
+    """elements in row-major order, as many as are given"""
+    linkage: str = ""
+    """extern, visible, weak, common or nothing"""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """`name: .branchtargets a, b;`"""
+
+    name: str
+    labels: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`{ ... }`: names declared in it are known in it only."""
+
+    statements: tuple[Statement, ...]
+    at: int
+
+
+Statement = Instruction | Label | Location | Variable | Targets | Block
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`.entry` or `.func`; `body` is None for a declaration."""
+
+    name: str
+    is_entry: bool
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    body: Block | None
+    directives: dict[str, tuple[int, ...]]
+    """performance directives, such as maxntid"""
+    linkage: str
+    at: int
+    end: int
+    """where its text ends"""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """The tree of a PTX file."""
+
+    path: str
+    """of the PTX itself, for messages"""
+    text: str
+    version: str
+    target: str
+    address_size: int
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
+    """`.file` number -> path as given"""

@@ -1,0 +1,266 @@
+"""Variables of PTX: where they lie, and what their names stand for (chapters 5.1 and 7).
+
+An address in shared memory is the offset in the CTA's window, as PTX has it, since compilers keep it in 32 bits.
+Addresses of the other spaces are those of the bytecode, which are generic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.bytecode import SEGMENT_SHIFT, SHARED, ConstantArray, SharedArray
+from wsemu.bytecode import Parameter as RegisterParameter
+from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.syntax import Symbol
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Graph, Register
+    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.syntax import Variable
+
+LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": 1 << 19, "param": 1 << 15}
+"""space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
+WINDOW = SHARED << SEGMENT_SHIFT
+OFFSET = (1 << SEGMENT_SHIFT) - 1
+"""the bits of an address that are an offset"""
+
+
+@dataclass(slots=True)
+class SharedPlace:
+    """A static variable of shared memory."""
+
+    variable: Variable
+    offset: int
+
+    def address(self, e: Emitter) -> Register:
+        """The offset in the window, computed from the base so that the analysis of atomics can tell arrays apart."""
+        full = e.emit("add.b64", e.special("shared"), e.constant("b64", self.offset))
+        e.origins[full] = self.variable.name
+        return e.emit("and.b64", full, e.constant("b64", OFFSET))
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        return e.special("shared"), self.offset, self.variable.name
+
+
+@dataclass(slots=True)
+class DynamicPlace:
+    """Shared memory whose size the launch gives: all such variables begin at one place (7.1.7)."""
+
+    variable: Variable
+
+    def address(self, e: Emitter) -> Register:
+        """The offset in the window."""
+        e.graph.uses_dynamic_shared = True
+        offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET))
+        e.origins[offset] = self.variable.name
+        return offset
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        e.graph.uses_dynamic_shared = True
+        return e.special("dynamic"), 0, self.variable.name
+
+
+@dataclass(slots=True)
+class LocalPlace:
+    """A variable of a thread's local memory."""
+
+    variable: Variable
+    offset: int
+
+    def address(self, e: Emitter) -> Register:
+        """The thread's own copy."""
+        address = e.emit("add.b64", e.special("local"), e.constant("b64", self.offset))
+        e.origins[address] = self.variable.name
+        return address
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        return e.special("local"), self.offset, self.variable.name
+
+
+@dataclass(slots=True)
+class ModulePlace:
+    """A variable of global or constant memory: a segment of its own."""
+
+    variable: Variable
+    register: Register
+
+    def address(self, e: Emitter) -> Register:
+        """The first byte."""
+        return self.register
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        return self.register, 0, self.variable.name
+
+
+@dataclass(slots=True)
+class UnknownPlace:
+    """What has no memory here: a variable defined elsewhere, a texture, a function as a value."""
+
+    what: str
+
+    def address(self, e: Emitter) -> Register:
+        """No address; the run ends where it would be used."""
+        e.unsupported(self.what)
+        return e.constant("b64", 0)
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """No address."""
+        return self.address(e), 0, ""
+
+
+@dataclass(slots=True)
+class EntryParameter:
+    """A parameter of the kernel: rows of the argument's bytes, or its address."""
+
+    variable: Variable
+    number: int
+    is_address: bool
+    _rows: dict[tuple[str, int], Register] = field(default_factory=dict)
+    _copy: LocalPlace | None = None
+
+    def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
+        """The row of `type_` (b8 to b64) at a byte offset; None where there is none."""
+        found = self._rows.get((type_, offset))
+        if found is None:
+            size = size_of(self.variable)
+            if offset < 0 or offset + TYPE_BYTES[type_] > size or (self.is_address and type_ != "b64"):
+                return None
+            found = self._rows[type_, offset] = e.graph.new(type_)
+            part = "address" if self.is_address else "bytes"
+            e.graph.parameters[found] = RegisterParameter(0, type_, self.number, (), part, offset)
+        return found
+
+    def address(self, e: Emitter) -> Register:
+        """A copy in local memory, as ptxas makes it where it cannot address parameters."""
+        return _copied(self, e)
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """A copy in local memory."""
+        return _copied(self, e), 0, self.variable.name
+
+
+@dataclass(slots=True)
+class CallParameter:
+    """A parameter or result of a function that is inlined: a register for each piece that is stored."""
+
+    variable: Variable
+    pieces: dict[tuple[int, int], Register] = field(default_factory=dict)
+    """(offset, bytes) -> register"""
+
+    def store(self, e: Emitter, type_: str, offset: int) -> Register:
+        """The register for a piece."""
+        key = (offset, TYPE_BYTES[type_])
+        if key not in self.pieces:
+            self.pieces[key] = e.graph.new(type_)
+        return self.pieces[key]
+
+    def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
+        """The bytes at an offset, put together from the pieces there; what nobody stored is 0."""
+        size = TYPE_BYTES[type_]
+        exact = self.pieces.get((offset, size))
+        if exact is not None:
+            return exact
+        if offset < 0 or offset + size > size_of(self.variable):
+            return None
+        whole = e.constant(type_, 0)
+        for (at, length), register in self.pieces.items():
+            if at + length <= offset or at >= offset + size:
+                continue
+            if at < offset:
+                wide = e.emit(f"shr.u{8 * length}", register, e.constant(f"b{8 * length}", 8 * (offset - at)))
+                part = e.resized(wide, 8 * size)
+            else:
+                part = e.resized(register, 8 * size)
+                part = e.emit(f"shl.{type_}", part, e.constant(type_, 8 * (at - offset)))
+            whole = e.emit(f"or.{type_}", whole, part)
+        return whole
+
+    def address(self, e: Emitter) -> Register:
+        """A copy in local memory."""
+        return _copied(self, e)
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """A copy in local memory."""
+        return _copied(self, e), 0, self.variable.name
+
+
+def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
+    """The address of a copy of a parameter in local memory, made here."""
+    size = size_of(parameter.variable)
+    address = local(e.graph, parameter.variable).address(e)
+    offset = 0
+    while offset < size:
+        width = next(n for n in (8, 4, 2, 1) if offset % n == 0 and offset + n <= size)
+        value = parameter.load(e, f"b{8 * width}", offset)
+        if value is not None:
+            e.effect(f"st.b{8 * width}", (address, value), immediate=offset)
+        offset += width
+    return address
+
+
+# -- allocation ------------------------------------------------------------------------------------------------------
+def alignment(variable: Variable) -> int:
+    """Bytes that the address is a multiple of."""
+    return max(variable.alignment, TYPE_BYTES.get(variable.type, 8) * variable.vector, 1)
+
+
+def shared(graph: Graph, variable: Variable) -> SharedPlace:
+    """Room in the CTA's shared memory."""
+    offset = -(-graph.shared_bytes // alignment(variable)) * alignment(variable)
+    graph.shared_bytes = offset + size_of(variable)
+    graph.shared.append(_array(variable, offset))
+    return SharedPlace(variable, offset)
+
+
+def local(graph: Graph, variable: Variable) -> LocalPlace:
+    """Room in each thread's local memory."""
+    offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
+    graph.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
+    graph.locals.append(_array(variable, offset))
+    return LocalPlace(variable, offset)
+
+
+def module(graph: Graph, variable: Variable) -> ModulePlace:
+    """A segment for a variable of global or constant memory, with its first contents."""
+    register = graph.new("b64")
+    graph.constant_arrays[register] = ConstantArray(
+        0, variable.name, contents(variable), writable=variable.space == "global"
+    )
+    return ModulePlace(variable, register)
+
+
+_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
+
+
+def dtype_of(type_: str) -> np.dtype[np.generic]:
+    """The elements of a variable, as NumPy names them."""
+    size = TYPE_BYTES.get(type_, 8)
+    return np.dtype(f"{_KINDS.get(type_[0], 'u') if size <= 8 and 'x' not in type_ else 'u'}{min(size, 8)}")
+
+
+def _array(variable: Variable, offset: int) -> SharedArray:
+    element = dtype_of(variable.type)
+    shape = tuple(variable.shape) or (1,)
+    if variable.vector > 1:
+        shape = (*shape, variable.vector)
+    return SharedArray(variable.name, offset, shape, element, 0)
+
+
+def contents(variable: Variable) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    """The first contents of a variable: its initializer, then zeros."""
+    size = TYPE_BYTES.get(variable.type, 8)
+    data = bytearray(size_of(variable))
+    for n, item in enumerate(variable.initial):
+        if not isinstance(item, Symbol):
+            data[n * size : (n + 1) * size] = bits_of(
+                item, 8 * size, is_float=variable.type in ("f32", "f64")
+            ).to_bytes(size, "little")
+    return np.frombuffer(data, np.uint8).view(dtype_of(variable.type))

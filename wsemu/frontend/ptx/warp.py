@@ -1,0 +1,175 @@
+"""Operations between the lanes of a warp (PTX ISA 9.7.9.6, 9.7.13): shfl, vote, match, redux, activemask, elect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.forms import UnhandledForm, chosen
+from wsemu.frontend.ptx.syntax import Both, Number
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+
+def _members(e: Emitter, form: Form, operands: list[Operand]) -> Register:
+    """The member mask, the last operand; forms without `.sync` are among the lanes that run them."""
+    if "sync" in form.flags:
+        return e.read(operands.pop(), "b32")
+    (mask,) = e.effect("activemask", results=("b32",))
+    return mask
+
+
+def _two(destination: Operand) -> tuple[Operand, Operand | None]:
+    if isinstance(destination, Both):
+        return destination.first, destination.second
+    return destination, None
+
+
+def _write(e: Emitter, pairs: list[tuple[Operand | None, Register]]) -> None:
+    for destination, register in pairs:
+        if destination is not None:
+            e.write_register(destination, register)
+
+
+# -- shuffle ---------------------------------------------------------------------------------------------------------
+_MODES = ("idx", "up", "down", "bfly")
+
+
+def shuffle_form(form: Form) -> Lower:
+    """shfl{.sync}.mode.b32 d|p, a, b, c{, members}"""
+    mode = form.only("sync", *_MODES).one_of(*_MODES)
+    if form.type != "b32":
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        members = _members(e, form, sources)
+        a, b, c = sources
+        value, lane = e.read(a, "b32"), e.read(b, "b32")
+        first, second = _two(destination)
+        results = ("b32",) if second is None else ("b32", "p")
+        if isinstance(c, Number):
+            made = e.effect(f"shfl.{mode}.b32", (value, lane, members), results, c.value & 0x1F1F)
+        else:
+            source, inside = _source_lane(e, mode, lane, e.read(c, "b32"))
+            made = (*e.effect("shfl.idx.b32", (value, source, members), ("b32",), 31), inside)
+        _write(e, list(zip((first, second), made, strict=False)))
+
+    return lower
+
+
+def _source_lane(e: Emitter, mode: str, b: Register, c: Register) -> tuple[Register, Register]:
+    """(lane to read, whether the one asked for is in range) for a clamp and segment mask in a register: PTX ISA,
+    "shfl.sync"."""
+
+    def number(value: int) -> Register:
+        return e.constant("b32", value)
+
+    lane, five = e.special("laneid"), number(31)
+    b, clamp = e.emit("and.b32", b, five), e.emit("and.b32", c, five)
+    segment = e.emit("bfe.u32", c, number(8), number(5))
+    within = e.emit("not.b32", segment)
+    first = e.emit("and.b32", lane, segment)
+    last = e.emit("or.b32", first, e.emit("and.b32", clamp, within))
+    if mode == "idx":
+        selected = e.emit("or.b32", first, e.emit("and.b32", b, within))
+    else:
+        selected = e.emit({"up": "sub.b32", "down": "add.b32", "bfly": "xor.b32"}[mode], lane, b)
+    inside = e.emit(f"setp.{'ge' if mode == 'up' else 'le'}.s32", selected, last)
+    return e.emit("selp.b32", selected, lane, inside), inside
+
+
+# -- vote, match, redux ----------------------------------------------------------------------------------------------
+def vote_form(form: Form) -> Lower:
+    """vote{.sync}.{all,any,uni}.pred and .ballot.b32"""
+    mode = form.only("sync", "all", "any", "uni", "ballot").one_of("all", "any", "uni", "ballot")
+    result = "b32" if mode == "ballot" else "p"
+    if form.type != ("b32" if mode == "ballot" else "pred"):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        members = _members(e, form, sources)
+        (predicate,) = sources
+        made = e.effect(f"vote.{mode}", (e.read(predicate, "p"), members), (result,))
+        e.write_register(destination, made[0])
+
+    return lower
+
+
+def match_form(form: Form) -> Lower:
+    """match.any.sync d, a, members and match.all.sync d|p, a, members"""
+    mode = form.only("sync", "any", "all").one_of("any", "all")
+    type_ = form.type
+    if type_ not in ("b32", "b64"):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, a, members = operands
+        first, second = _two(destination)
+        results = ("b32",) if second is None else ("b32", "p")
+        made = e.effect(f"match.{mode}.{type_}", (e.read(a, type_), e.read(members, "b32")), results)
+        _write(e, list(zip((first, second), made, strict=False)))
+
+    return lower
+
+
+def reduction_form(form: Form) -> Lower:
+    """redux.sync.{add,min,max}.{u32,s32} and .{and,or,xor}.b32"""
+    whats = ("add", "min", "max", "and", "or", "xor")
+    what = form.only("sync", *whats).one_of(*whats)
+    if form.type not in (("b32",) if what in ("and", "or", "xor") else ("u32", "s32")):
+        raise UnhandledForm
+    operation = f"redux.{what}.{form.type if what in ('min', 'max') else 'b32'}"
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, a, members = operands
+        (result,) = e.effect(operation, (e.read(a, "b32"), e.read(members, "b32")), ("b32",))
+        e.write_register(destination, result)
+
+    return lower
+
+
+def active_form(form: Form) -> Lower:
+    if form.only().type != "b32":
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        (destination,) = operands
+        (mask,) = e.effect("activemask", results=("b32",))
+        e.write_register(destination, mask)
+
+    return lower
+
+
+def elect_form(form: Form) -> Lower:
+    """elect.sync d|p, members: the lowest lane of those that take part."""
+    form.only("sync")
+    if form.types:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, members = operands
+        first, second = _two(destination)
+        (there,) = e.effect("vote.ballot", (e.constant("p", 1), e.read(members, "b32")), ("b32",))
+        leader = e.emit("sub.b32", e.emit("ffs.b32", there), e.constant("b32", 1))
+        chosen_here = e.emit("setp.eq.b32", leader, e.special("laneid"))
+        _write(e, [(first, leader), (second, chosen_here)])
+
+    return lower
+
+
+HANDLERS: dict[str, Handler] = {
+    name: chosen(choose)
+    for name, choose in {
+        "shfl": shuffle_form,
+        "vote": vote_form,
+        "match": match_form,
+        "redux": reduction_form,
+        "activemask": active_form,
+        "elect": elect_form,
+    }.items()
+}
