@@ -227,7 +227,8 @@ def test_invert() -> None:
     ("value", "to", "expected"),
     [
         (3.99, int32, 3), (-3.99, int32, -3), (3e9, int32, 2**31 - 1), (-3e9, int32, -(2**31)), (-1.0, uint32, 0),
-        (math.nan, int64, -(1 << 63)), (math.inf, int64, MAX64), (300.0, int8, 44), (300.0, uint8, 44), (70000.0, uint8, 255),
+        (math.nan, int64, -(1 << 63)), (math.inf, int64, MAX64), (300.0, int8, 44), (300.0, uint8, 44),
+        (70000.0, uint8, 255),
         (-1.0, uint8, 0), (-70000.0, int8, 0), (1e19, uint64, 10**19), (math.nan, boolean, True),
         (-0.0, boolean, False),
     ],

@@ -95,7 +95,7 @@ def test_shuffles_with_each_segment(engine: str, mode: str) -> None:
 
 
 def test_shuffle_of_the_lanes_that_are_there(engine: str) -> None:
-    body = "setp.lt.u32 %p, %t, 16;\n@%p shfl.bfly.b32 %x, %a, 1, 31;\n@!%p shfl.up.b32 _|%q, %a, 20, 0;"
+    body = "setp.lt.u32 %p, %t, 16;\n@%p shfl.bfly.b32 %x, %a, 1, 31;\n@!%p shfl.up.b32 _|%q, %a, 4, 0x1000;"
     got = results(engine, body + "\n@!%p selp.u32 %y, 1, 0, %q;")
     assert got == [(VALUES[lane ^ 1], 0) if lane < 16 else (0, int(lane >= 20)) for lane in LANES]
 
