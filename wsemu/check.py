@@ -152,6 +152,8 @@ def check(
         "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
     }
     chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
+    if workers is not None:
+        _integer(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
     return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
 
@@ -207,6 +209,26 @@ def examine(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Report:
     """Run a launch and report; `more` looks for what only this launch should do."""
+    try:
+        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more)
+    except MemoryError:
+        size = sum(getattr(value, "nbytes", 0) for value in arguments)
+        raise UsageError(
+            f"`{kernel.__name__}` with {size:,} bytes of arrays takes more memory than there is: use smaller arrays "
+            "or a smaller grid"
+        ) from None
+
+
+def _examine(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None,
+    uninitialized: tuple[str, ...],
+    more: Callable[[Places], list[Finding]] | None,
+) -> Report:
+    """The same, where memory suffices."""
     from wsemu.binding import address_rows
     from wsemu.fingerprint import inputs
     from wsemu.verdict import judge
@@ -270,7 +292,7 @@ def bind_launch(
     """A launch ready to run, and what the front end has to say of it."""
     from wsemu.binding import bind
 
-    if chosen.budget < 1:
+    if _integer(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     source = None
     if isinstance(kernel, CodeKernel):
@@ -282,6 +304,13 @@ def bind_launch(
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+
+
+def _integer(value: object, parameter: str) -> int:
+    """A parameter of the caller as an int; UsageError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{parameter} is {value!r}, of type {type(value).__name__}: give an int")
+    return value
 
 
 def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:

@@ -7,19 +7,47 @@ compile, 3 incomplete, 4 an error of wsemu itself, 130 interrupted.
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from wsemu import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with their options is said without the control characters of a word that is given."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _cleaned():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _cleaned():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _cleaned() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):
+            from wsemu.report.diagnostic import clean
+
+            error.message = clean(error.message)  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -331,8 +359,36 @@ def doctor() -> None:
 
 
 def main() -> None:
-    """The `wsemu` command."""
-    app(prog_name="wsemu")
+    """The `wsemu` command: whatever goes wrong ends with a message and an exit code."""
+    if sys.stdout is None or sys.stderr is None:  # closed from the start
+        nowhere = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    try:
+        app(prog_name="wsemu")
+    except Exception as error:
+        code = _unexpected(error)
+        _drop_output()
+        sys.exit(code)
+
+
+def _unexpected(error: Exception) -> int:
+    """Say what went wrong, also where a program has changed Python itself."""
+    try:
+        from wsemu import commands
+
+        return commands.unexpected(error)
+    except Exception:
+        os.write(2, b"internal error: nothing works any more: did the program change Python itself?\n")
+        return 4
+
+
+def _drop_output() -> None:
+    """Let go of output that cannot be written: Python would try again at its end."""
+    try:
+        sys.stdout.flush()
+    except Exception:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":

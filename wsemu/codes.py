@@ -62,11 +62,16 @@ SCHEDULES = ("deadlock", "race", "recycling", "barrier-misuse")
 """the checkers whose silence proves something for every schedule"""
 
 
+def _hyphenated(name: object) -> str:
+    """A name as it is written here; of what is no string, nothing that is known."""
+    return name.replace("_", "-") if isinstance(name, str) else ""
+
+
 def checkers_named(names: Iterable[str]) -> frozenset[str]:
     """The checkers that these names or finding codes mean; UsageError for another name."""
     chosen = set()
     for name in names:
-        checker = CHECKER_OF.get(name, name.replace("_", "-"))
+        checker = CHECKER_OF.get(name, _hyphenated(name))
         if checker not in CHECKERS:
             raise UsageError(f"no checker {name!r}: one of {', '.join(CHECKERS)}, or a finding code")
         chosen.add(checker)
@@ -77,7 +82,7 @@ def finding_codes(names: Iterable[str]) -> frozenset[str]:
     """The finding codes that these codes or checkers mean; UsageError for another name."""
     chosen: set[str] = set()
     for name in names:
-        code = name.replace("_", "-")
+        code = _hyphenated(name)
         if code not in CODES and code not in CHECKERS:
             raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
         chosen.update((code,) if code in CODES else CHECKERS[code])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wsemu.report.diagnostic import Style
     from wsemu.settings import Settings
 
-FAILED, USAGE = 1, 2
+FAILED, USAGE, INTERNAL = 1, 2, 4
 
 
 def check(
@@ -108,3 +108,22 @@ def doctor() -> int:
         printer.text(f"{item.name:13} {mark}{item.text}", styles[item.state])
         bad |= item.state == "bad"
     return FAILED if bad else 0
+
+
+def unexpected(error: Exception) -> int:
+    """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the exit
+    code."""
+    import os
+    import sys
+    import traceback
+
+    printer = Printer(sys.stderr)
+    if isinstance(error, OSError):  # output that cannot be written, a working folder that is gone
+        where = f"`{error.filename}`" if error.filename else "the output"
+        printer.text(f"error: {where}: {error.strerror or error}", "error")
+        return USAGE
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    message = "".join(traceback.format_exception_only(error)).strip()
+    printer.text(f"internal error: {message} ({os.path.basename(frame.filename)}:{frame.lineno})", "error")
+    printer.text("this is an error of wsemu: please report it with the command and its files")
+    return INTERNAL

@@ -9,8 +9,18 @@ if TYPE_CHECKING:
     from wsemu.finding import Report
 
 
+def printable(text: str) -> str:
+    """`text` without characters that could move a terminal's cursor; its lines stay lines."""
+    if text.isprintable():  # the usual case
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 class WsemuError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.  As text it is fit for a terminal, whatever the names in it are."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(WsemuError, ValueError):
@@ -32,7 +42,7 @@ class KernelError(WsemuError):
 
     def __str__(self) -> str:
         where = f"{self.span.file}:{self.span.line}:{self.span.column + 1}: " if self.span else ""
-        return where + self.message + (f" (help: {self.remedy})" if self.remedy else "")
+        return printable(where + self.message + (f" (help: {self.remedy})" if self.remedy else ""))
 
 
 class UnsupportedError(KernelError):

@@ -292,12 +292,14 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
 def command(test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool) -> int:
     """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), tell what came of it, and return
     the exit code."""
+    from wsemu.fuzz_worker import exists
     from wsemu.report import fuzz as report
     from wsemu.report.terminal import Printer
 
     printer = Printer()
     try:
         campaign = Campaign.of(test, **options)
+        exists(campaign.file)
         with report.Bar(printer, campaign.examples) as bar:
             progress = run(campaign, jobs or os.cpu_count() or 1, file, bar, fresh=fresh)
     except UsageError as error:

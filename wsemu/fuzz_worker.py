@@ -35,10 +35,15 @@ KNOWN = {"wsemu"}
 
 
 # -- the test --------------------------------------------------------------------------------------------------------
-def load(file: Path, name: str) -> Any:
-    """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
+def exists(file: Path) -> None:
+    """UsageError unless there is the file of a test."""
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
+
+
+def load(file: Path, name: str) -> Any:
+    """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
+    exists(file)
     try:
         module = _imported(file)
     except WsemuError as error:

@@ -54,7 +54,7 @@ LIMITS: dict[str, Limits] = {
 
 def limits(arch: str) -> Limits:
     """The limits of `arch`; UsageError for one that the table lacks."""
-    found = LIMITS.get(arch)
+    found = LIMITS.get(str(arch))  # whatever a caller gives
     if found is None:
         raise UsageError(f"unknown arch {arch!r}: use one of {', '.join(LIMITS)}")
     return found

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
 _THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
 """modules of host functions, which hand on what the program gave them"""
+_MOST_FRAMES = 6
+"""of the program's own that are shown of an exception"""
 _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
@@ -42,6 +44,10 @@ COMPILED = (".cu", ".cuh", ".cubin", ".fatbin")
 def is_ptx(file: Path) -> bool:
     """Whether a file is PTX, by its name: it is launched, not run."""
     return file.suffix.lower() == ".ptx"
+
+
+class Enough(BaseException):
+    """What the program was run for is done, it need not go on.  No Exception, which it might catch."""
 
 
 @dataclass(slots=True)
@@ -74,7 +80,7 @@ class _Run:
     """suppressions that accept nothing in a launch, and what is to be said of them"""
 
     def observe(self, report: Report) -> None:
-        sys.stdout.flush()
+        _flush()
         self.verdicts.append(report.verdict)
         self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
@@ -103,7 +109,7 @@ class _Run:
         self.refused.append(error)
         if not isinstance(error, UnsupportedError):
             return False
-        sys.stdout.flush()
+        _flush()
         self.missing += 1
         self.verdicts.append("incomplete")
         self.kernels.add(kernel.__name__)
@@ -150,6 +156,12 @@ class _Run:
         extent = f"{_plural(len(self.kernels), 'kernel')}, {_plural(len(self.verdicts), 'launch', 'es')}"
         more = f"; {_plural(self.warnings, 'warning')}, shown by `wsemu check`" if self.quiet and self.warnings else ""
         self.printer.text(f"{extent}: {', '.join(parts)}{more}", "strong")
+
+
+def _flush() -> None:
+    """Write what the program has printed, unless it took its output away."""
+    with contextlib.suppress(AttributeError, ValueError):
+        sys.stdout.flush()
 
 
 def _plural(count: int, noun: str, ending: str = "s") -> str:
@@ -206,12 +218,16 @@ def run(
         code = INTERRUPTED
     except SystemExit as exit_:
         code = _stopped(exit_, launches)
-    except BrokenPipeError:
+    except Enough:
         raise
+    except BrokenPipeError as error:
+        if error.errno is not None:  # of the pipe that all is told to; else raised by the program
+            raise
+        code = _raised(error, launches, file)
     except WsemuError as error:
         ending = error
         code = _refused(error, launches, file)
-    except Exception as error:
+    except BaseException as error:  # what a program raises need be no Exception
         code = _raised(error, launches, file)
     finally:
         observers.remove(launches.observe)
@@ -284,8 +300,16 @@ def _stopped(exit_: SystemExit, launches: _Run) -> int:
     if isinstance(exit_.code, int):
         launches.printer.text(f"the program ended with exit code {exit_.code}{_after(launches)}", "error")
     else:
-        launches.printer.text(f"the program stopped{_after(launches)}: {exit_.code}", "error")
+        launches.printer.text(f"the program stopped{_after(launches)}: {_as_text(exit_.code)}", "error")
     return _code_of_failure(launches)
+
+
+def _as_text(value: object) -> str:
+    """A value of the program as text, which may be no text at all."""
+    try:
+        return str(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}, whose text raises an exception"
 
 
 def _code_of_failure(launches: _Run) -> int:
@@ -310,7 +334,7 @@ def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
 
 
-def _raised(error: Exception, launches: _Run, file: Path) -> int:
+def _raised(error: BaseException, launches: _Run, file: Path) -> int:
     """The program raised, or wsemu did: the innermost frame of either says which."""
     printer = launches.printer
     frames = _frames(error, os.path.realpath(file))
@@ -323,11 +347,20 @@ def _raised(error: Exception, launches: _Run, file: Path) -> int:
         return INTERNAL
     printer.text(f"the program raised an exception{_after(launches)}:", "error")
     shown = [frame for frame in frames if not _is_within(frame)]
-    printer.text("".join(traceback.format_list(shown)) + message)
+    printer.text(_way(shown) + message)
     return _code_of_failure(launches)
 
 
-def _frames(error: Exception, program: str) -> list[traceback.FrameSummary]:
+def _way(frames: list[traceback.FrameSummary]) -> str:
+    """The lines of the program that led to an exception: the first and the last ones."""
+    if len(frames) <= _MOST_FRAMES:
+        return "".join(traceback.format_list(frames))
+    left_out = f"  ... {len(frames) - _MOST_FRAMES:,} calls more\n"
+    last = traceback.format_list(frames[1 - _MOST_FRAMES :])
+    return "".join([*traceback.format_list(frames[:1]), left_out, *last])
+
+
+def _frames(error: BaseException, program: str) -> list[traceback.FrameSummary]:
     """The frames from the program's first on: what ran the program is left out."""
     frames = list(traceback.extract_tb(error.__traceback__))
     files = [os.path.realpath(frame.filename) for frame in frames]
@@ -342,8 +375,9 @@ def _is_within(frame: traceback.FrameSummary) -> bool:
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
-    return _is_within(frame) and os.path.basename(frame.filename) not in _THIN
+    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it, or asked a kernel for
+    an attribute that it has not."""
+    return _is_within(frame) and os.path.basename(frame.filename) not in _THIN and frame.name != "__getattr__"
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from wsemu import settings
-from wsemu.bytecode import LANES
+from wsemu.bytecode import LANES, NAMES, OPERATIONS
 from wsemu.finding import Step
 from wsemu.reference import BudgetError, Cta
 from wsemu.reference_barriers import StopError
@@ -38,6 +38,8 @@ BUDGET = 2_000_000
 """warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""
 _PATIENCE = 10_000
 """instructions more than in the finding's own order, after which the other order is given up: a warp waits in a loop"""
+
+_AT_BARRIERS = ("arrive", "sync")
 
 
 class FaultError(ReplayError):
@@ -147,9 +149,19 @@ def _check(bound: Bound, steps: Sequence[Step]) -> None:
         raise ReplayError("the witness has no steps: nothing to replay")
     for number, step in enumerate(steps, 1):
         inside = all(index < extent for index, extent in zip(step.cta, bound.configuration.grid, strict=True))
-        known = step.instruction < len(bound.program.code) and step.warp < bound.configuration.warps
+        known = step.warp < bound.configuration.warps and step.does == _does(bound, step.instruction)
+        known &= step.barrier is None or step.does in _AT_BARRIERS
         if not inside or not known or min(step.cta) < 0:
             raise ReplayError(f"step {number} of the witness is none of this launch: check the program anew")
+
+
+def _does(bound: Bound, instruction: int) -> str:
+    """What a step at an instruction does; empty for one that the program does not have."""
+    if instruction >= len(bound.program.code):
+        return ""
+    name = NAMES[int(bound.program.code[instruction, 0])]
+    kind = OPERATIONS[name].kind
+    return kind if kind != "barrier" else "arrive" if name == "bar.arrive" else "sync"
 
 
 def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, more: Sequence[Step] = ()) -> _Run:
@@ -214,7 +226,7 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
         element, made = _compared([pair, pair[::-1]], run.machine)
         return Replay(steps=run.steps, orders=made, element=element)
     marked = [n for n, step in enumerate(steps) if step.mark]
-    if len(marked) != 2:
+    if len(marked) != 2 or any(steps[n].does in _AT_BARRIERS for n in marked):
         raise ReplayError("the witness of a race marks no two accesses: check the program anew")
     run = _follow(bound, steps[: marked[0]], budget, earlier, steps[marked[0] :])
     first, second = (steps[n] for n in marked)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from wsemu.finding import Report
 
 
-class _EnoughError(BaseException):
-    """The launch was replayed: the program need not go on.  No Exception, which it might catch."""
-
-
 class _Quiet(Printer):
     """Says what goes wrong with the program, and nothing of its launches."""
 
@@ -51,13 +47,13 @@ class _Replaying:
             self.replay = follow(bound, self.witness.code, self.witness.steps, self.budget)
         except UsageError as error:
             self.error = error
-            raise _EnoughError from None
+            raise program.Enough from None
 
     def observe(self, report: Report) -> None:
         if self.replay is not None:
             same = (f for f in report.errors if (f.code, f.steps) == (self.witness.code, self.witness.steps))
             self.finding = next(same, None)
-            raise _EnoughError
+            raise program.Enough
 
 
 def run(path: Path, file: Path | None, budget: int | None) -> int:
@@ -91,7 +87,7 @@ def _run(replaying: _Replaying, file: Path, chosen: settings.Settings, printer: 
     observers.append(replaying.observe)
     try:
         return program.run(file, replaying.witness.arguments, chosen, quiet=True, printer=printer)
-    except _EnoughError:
+    except program.Enough:
         return 0
     finally:
         starting.remove(replaying.start)

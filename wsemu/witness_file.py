@@ -13,9 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from wsemu import __version__
+from wsemu.codes import CODES
 from wsemu.errors import UsageError
 from wsemu.finding import Extent, Finding, Report, Step
 from wsemu.fingerprint import Inputs, changes, inputs
@@ -34,6 +35,12 @@ _LARGEST = 32 << 20
 _MOST_CHANGES = 3
 """that are told"""
 _Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+
+
+def _known(code: str) -> str:
+    if code not in CODES:
+        raise ValueError(f"no finding code {code!a}")
+    return code
 
 
 class WitnessError(UsageError):
@@ -62,7 +69,7 @@ class Witness(BaseModel):
     """bytes"""
     arch: str
     inputs: Inputs
-    code: str
+    code: Annotated[str, AfterValidator(_known)]
     message: str
     """of the finding"""
     steps: Annotated[list[Step], Field(min_length=1)]

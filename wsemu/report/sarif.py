@@ -127,10 +127,15 @@ def _result(report: Report, finding: Finding) -> Json:
     return result
 
 
+def _text(text: str) -> str:
+    """The text of a message: `[name](place)` is a link there, and none comes from us."""
+    return cleaned(text).replace("](", "] (")
+
+
 def _message(finding: Finding) -> str:
     lines = [finding.message, *(f"note: {note}" for note in finding.notes)]
     lines += [f"help: {finding.help}"] if finding.help else []
-    return cleaned("\n".join(lines))
+    return _text("\n".join(lines))
 
 
 def _fingerprint(report: Report, finding: Finding) -> str:
@@ -148,7 +153,7 @@ def _location(site: Site, kernel: str = "") -> Json:
     if kernel:
         location["logicalLocations"] = [{"name": cleaned(kernel), "kind": "function"}]
     if site.text:
-        location["message"] = {"text": cleaned(site.text)}
+        location["message"] = {"text": _text(site.text)}
     return location
 
 
@@ -194,7 +199,7 @@ def _step(finding: Finding, step: Step) -> Json:
     file = next((site.file for site in finding.sites if site.line == step.line), finding.sites[0].file)
     return {
         "physicalLocation": _physical(file, {"startLine": step.line}),
-        "message": {"text": cleaned(_did(step))},
+        "message": {"text": _text(_did(step))},
     }
 
 
@@ -217,7 +222,7 @@ def _acts(finding: Finding) -> list[tuple[Index | None, int, Json]]:
 
 
 def _notification(message: Message) -> Json:
-    notification: Json = {"level": message.level, "message": {"text": message.text or "-"}}
+    notification: Json = {"level": message.level, "message": {"text": _text(message.text) or "-"}}
     if message.file:
         notification["locations"] = [{"physicalLocation": _physical(message.file, {"startLine": message.line})}]
     return notification
@@ -225,4 +230,4 @@ def _notification(message: Message) -> Json:
 
 def _undecided(report: Report) -> Json:
     why = "; ".join(report.notes) or ", ".join(report.reasons)
-    return {"level": "warning", "message": {"text": cleaned(f"`{report.kernel}` is not decided: {why}")}}
+    return {"level": "warning", "message": {"text": _text(f"`{report.kernel}` is not decided: {why}")}}

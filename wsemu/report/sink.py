@@ -71,5 +71,6 @@ def _alone() -> Iterator[IO[str]]:
         try:
             yield stream
         finally:
-            sys.stdout.flush()
+            with contextlib.suppress(AttributeError, ValueError):  # the program may have taken it away
+                sys.stdout.flush()
             os.dup2(stream.fileno(), number)

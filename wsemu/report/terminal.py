@@ -93,6 +93,8 @@ class Printer:
         Console(file=self.stream, width=self.width).print(Markdown(text))
 
     def lines(self, lines: Iterable[diagnostic.Line]) -> None:
+        if self.stream.closed:  # by the program
+            self.stream, self.colour = sys.stderr, False
         if self.colour:
             self._print_coloured(lines)
         else:
