@@ -61,7 +61,7 @@ def said(
         file.write_text(PROGRAM.format(reason=re.sub(r"[\r\n]", " ", name), name=name, more=more), newline="")
         entry = f'code = "deadlock"\nfile = "*"\nreason = {json.dumps(name)}\n'
         (tmp_path / "pyproject.toml").write_text(f"[[tool.wsemu.suppress]]\n{entry}")
-        code = commands.check(file, [], {"format": format_}, quiet=False)
+        code = commands.check(file, [], {"format": format_}, {}, quiet=False)
         out = capsys.readouterr().out
         assert code == 1
         assert out
@@ -153,7 +153,7 @@ class Page(HTMLParser):
 
 def page_of(file: Path, tmp_path: Path) -> Page:
     output = tmp_path / "made.html"
-    trace_program.run(file, [], {}, trace_program.Wanted(output=output))
+    trace_program.run(file, [], {}, trace_program.Wanted(output=output), {})
     text = output.read_text(encoding="utf-8")
     assert tame(text)
     page = Page()
