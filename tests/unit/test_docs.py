@@ -105,10 +105,17 @@ def excerpt(shown: str, said: str) -> str:
     """The output, less the paragraphs that are left out of what is shown."""
     if LEFT_OUT not in shown:
         return said
-    wanted = {part.partition("\n")[0] for part in re.split(rf"{re.escape(LEFT_OUT)}\n|\n\n", shown)}
+    paragraphs = said.rstrip("\n").split("\n\n")
+    titles = [paragraph.partition("\n")[0] for paragraph in paragraphs]
+    wanted = set()
+    for part in re.split(rf"{re.escape(LEFT_OUT)}\n|\n\n", shown):
+        title = part.partition("\n")[0]
+        code = title.partition(":")[0]
+        renamed = next((other for other in titles if other.startswith(f"{code}:")), title) if code else title
+        wanted.add(title if title in titles else renamed)
     made, gap = [], False
-    for paragraph in said.rstrip("\n").split("\n\n"):
-        keep = paragraph.partition("\n")[0] in wanted
+    for paragraph, title in zip(paragraphs, titles, strict=True):
+        keep = title in wanted
         if keep:
             made.append(f"{LEFT_OUT}\n{paragraph}" if gap else paragraph)
         gap = not keep
