@@ -30,7 +30,7 @@ def test_copy(wsemu):
     wsemu.check(copy_tile, 1, 64, (src, dst)).assert_clean(bank_ways=1)
     assert (dst == src[::-1]).all()
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(transfer=strided_transfers())
 def test_any_stride(transfer):
     check_transfer(transfer).assert_clean()
