@@ -78,7 +78,7 @@ class Raw(str):
 _VALUES: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**40, 2**63, 2**64, -(2**63), 10**30, 1.5, float("nan"), float("inf"), "",
     "x", "race",
-    "\x1b[2J<b>", "a\nb", "%0A::error::x", "../../../etc/passwd", "/", "sm_1", "*", "[", "\u202e",
+    "\x1b[2J<b>", "a\nb", "%0A::error::x", "../../../etc/passwd", "/", "sm_1", "*", "[", "\u202e", "a\0b",
     "[x](http://example.org)",
     [], {}, [[]], [None], [1, "a"], {"": 0}, {"a": {"b": []}}, Raw("1" * 400), Raw("1" * 6000), Raw("1e99999"),
     Raw("0x1F"),

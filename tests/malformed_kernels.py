@@ -46,6 +46,7 @@ CONSTANTS = (
 ).split()
 _BINARY = "+ - * / // % ** << >> & | ^ @".split()
 _COMPARE = [*"< <= == != > >= is in".split(), "not in", "is not"]
+_TIDY = "i j k n f acc lane cuda.threadIdx.x cuda.blockIdx.x 0 1 2 7 31 32 64 -1 1.5 2**31 3.0 True".split()
 _NUMBERS = "0 1 2 31 32 33".split()
 _LAUNCHES = "1,32 1,64 2,96 1,1 4,33".split()
 _ODD_LAUNCHES = (
@@ -73,20 +74,27 @@ _ODD = [
 
 
 class Writer:
-    """Statements and expressions drawn from a grammar: mostly what the dialect has, with the types left to chance."""
+    """Statements and expressions drawn from a grammar: mostly what the dialect has, with the types left to chance.
 
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    A `tidy` one has names that are assigned and functions of numbers, so that more of its kernels compile and run.
+    """
+
+    def __init__(self, chance: random.Random, tidy: bool = False) -> None:
+        self.chance, self.tidy = chance, tidy
 
     def expression(self, depth: int = 3) -> str:
         """An expression, no deeper than `depth`."""
         if depth <= 0 or self.chance.random() < 0.2:
             return self.leaf()
+        if self.tidy:
+            return self._tidy(depth - 1)
         if self.chance.random() < 0.7:
             return self._usual(depth - 1)
         return self._odd(depth - 1)
 
     def leaf(self) -> str:
+        if self.tidy:
+            return self.chance.choice(_TIDY)
         kinds = (_NAMES, _NAMES, _INDICES, CONSTANTS, _NUMBERS, _NUMBERS)
         return self.chance.choice(self.chance.choice(kinds))
 
@@ -104,6 +112,23 @@ class Writer:
                 f"({one} {self.chance.choice(['and', 'or'])} {other})",
                 f"({one} if {other} else {self.expression(depth)})",
                 f"({one}, {other})",
+            ]
+        )
+
+    def _tidy(self, depth: int) -> str:
+        one, other = self.expression(depth), self.expression(depth)
+        return self.chance.choice(
+            [
+                f"({one} {self.chance.choice(_BINARY[:-1])} {other})",
+                f"({one} {self.chance.choice('+ - *'.split())} {other})",
+                f"({one} {self.chance.choice(_COMPARE[:6])} {other})",
+                f"{self.chance.choice(['x', 'y', 'tile', 'TABLE'])}[int({one})]",
+                f"{self.chance.choice('x tile'.split())}[{self.chance.choice('i j k lane 0 31'.split())}]",
+                f"{self.chance.choice('min max pow cuda.select math.fmod'.split())}({one}, {other})",
+                f"{self.chance.choice('int float abs bool math.sqrt np.float32 np.uint8'.split())}({one})",
+                f"({one} if {other} else {self.expression(depth)})",
+                f"cuda.{self.chance.choice(['shfl_sync', 'shfl_xor_sync'])}(-1, {one}, int({other}))",
+                f"cuda.atomic.add({self.chance.choice(['y', 'tile'])}, int({one}), {other})",
             ]
         )
 
@@ -130,6 +155,9 @@ class Writer:
         return ", ".join(given)
 
     def target(self, depth: int = 1) -> str:
+        if self.tidy:
+            index = self.chance.choice("i j k lane 0 31".split())
+            return self.chance.choice(["acc", "acc", "lane", f"y[{index}]", f"tile[{index}]"])
         name = self.chance.choice(_TARGETS)
         return self.chance.choice([name, name, f"{name}[{self.expression(depth)}]", f"y[{self.expression(depth)}]"])
 
@@ -142,7 +170,7 @@ class Writer:
         """A statement as lines."""
         if depth > 0 and self.chance.random() < 0.3:
             return self._compound(depth - 1)
-        if self.chance.random() < 0.15:
+        if self.chance.random() < (0.03 if self.tidy else 0.15):
             return [self._rare()]
         value = self.expression()
         simple = [
@@ -150,7 +178,9 @@ class Writer:
             f"{self.target()} = {value}",
             f"{self.target()} {self.chance.choice(_BINARY)}= {value}",
             f"y[cuda.threadIdx.x] = {value}",
-            f"tile = cuda.shared.array({self.leaf()}, {self.chance.choice(['np.float32', self.leaf()])})",
+            "tile[lane] = x[lane]"
+            if self.tidy
+            else f"tile = cuda.shared.array({self.leaf()}, {self.chance.choice(['np.float32', self.leaf()])})",
             f"ptx.bar_{self.chance.choice(['sync', 'arrive'])}({self.leaf()}, {self.leaf()})",
             "cuda.syncthreads()",
             f"{self.target()}, {self.target()} = {value}, {self.leaf()}",
@@ -160,6 +190,8 @@ class Writer:
 
     def _compound(self, depth: int) -> list[str]:
         name, value, body = self.chance.choice(_TARGETS), self.expression(2), self.block(depth)
+        if self.tidy:
+            return [self.chance.choice([f"if {value}:", f"while {value}:", f"for j in range(int({value})):"]), *body]
         head = self.chance.choice(
             [
                 f"if {value}:", f"if {value}:", f"while {value}:", f"for {name} in range({self.arguments(1)}):",
@@ -190,25 +222,20 @@ class Writer:
 
 def of_grammar(chance: random.Random) -> str:
     """A program whose kernel and device function are drawn from the grammar."""
-    writer = Writer(chance)
-    helper = [
-        "@cuda.jit(device=True)",
-        "def helper(a, b=1):",
-        *writer.block(1, 2),
-        f"    return {writer.expression(2)}",
-    ]
-    start = ["    i = cuda.grid(1)", "    acc = 0", "    tile = cuda.shared.array(64, np.float32)"]
-    kernel = [
-        "@cuda.jit",
-        "def kernel(x, y, n, f):",
-        *(start if chance.random() < 0.7 else []),
-        *writer.block(3, chance.choice([1, 1, 2, 3, 6])),
-    ]
+    tidy = chance.random() < 0.5
+    writer = Writer(chance, tidy)
+    inner = ["    return a + b"] if tidy else [*writer.block(1, 2), f"    return {writer.expression(2)}"]
+    start = ["    i = j = k = lane = cuda.threadIdx.x", "    acc = 0.0", "    tile = cuda.shared.array(64, np.float32)"]
+    body = [*(start if tidy or chance.random() < 0.7 else []), *writer.block(3, chance.choice([1, 1, 2, 3, 6]))]
+    helper = ["@cuda.jit(device=True)", "def helper(a, b=1):", *inner]
+    kernel = ["@cuda.jit", "def kernel(x, y, n, f):", *body]
     call = f"kernel[{chance.choice(_LAUNCHES)}]({chance.choice(_ARRAYS)}, {chance.choice(_ARRAYS)}, 5, 1.5)"
     return _HEAD + "\n".join([*helper, "", *kernel, "", call, ""])
 
 
 _KERNELS = [
+    "    x[0] = y[1] = 1\n",
+    "    cuda.atomic.add(x, 0, y[n])\n",
     "    i = cuda.grid(1)\n    if i < n:\n        y[i] = x[i] * f\n",
     (
         "    tile = cuda.shared.array(64, np.float32)\n    i = cuda.threadIdx.x % 64\n    tile[i] = x[i]\n"
@@ -226,14 +253,14 @@ _KERNELS = [
 def of_launches(chance: random.Random) -> str:
     """A kernel that is right, launched with shapes and arguments that are not."""
     signature = chance.choice(
-        ["", "", "", "('void(float32[:], float32[:], int32, float32)')", "('nonsense')", "(bad=1)"]
+        ["", "", "", "", "", "", "", "('void(float32[:], float32[:], int32, float32)')", "('nonsense')", "(bad=1)"]
     )
     lines = [f"@cuda.jit{signature}\ndef kernel(x, y, n, f):\n{chance.choice(_KERNELS)}"]
-    for _ in range(chance.randint(1, 3)):
-        given = [chance.choice(_ODD if chance.random() < 0.4 else _ARRAYS) for _ in "xy"]
-        given += [chance.choice(_ODD if chance.random() < 0.3 else ["5", "0", "-1"]), "1.5"]
+    for _ in range(chance.randint(1, 2)):
+        given = [chance.choice(_ODD if chance.random() < 0.25 else _ARRAYS) for _ in "xy"]
+        given += [chance.choice(_ODD if chance.random() < 0.2 else ["5", "0", "-1"]), "1.5"]
         given = given[: chance.choice([4, 4, 4, 4, 4, 3, 0])] + ["1"] * (chance.random() < 0.05)
-        shape = chance.choice(_ODD_LAUNCHES if chance.random() < 0.4 else _LAUNCHES)
+        shape = chance.choice(_ODD_LAUNCHES if chance.random() < 0.25 else _LAUNCHES)
         lines.append(f"x = y = 1\nkernel[{shape}]({', '.join(given)})\n")
     return _HEAD + "\n".join(lines)
 

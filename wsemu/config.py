@@ -101,6 +101,13 @@ class Configuration(_Table):
     """folder into which the schedule of each error is saved"""
     suppress: list[Suppress] = []
 
+    @field_validator("save_witness")
+    @classmethod
+    def _folder(cls, name: str) -> str:
+        if "\0" in name:
+            raise ValueError("no folder has the character 0 in its name")
+        return name
+
     @field_validator("arch")
     @classmethod
     def _has_limits(cls, arch: str) -> str:

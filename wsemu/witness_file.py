@@ -131,11 +131,12 @@ def load(path: str | os.PathLike[str]) -> Witness:
     """Read a witness file; WitnessError says what is wrong with it."""
     name = os.fspath(path)
     try:
-        if os.path.getsize(name) > _LARGEST:
-            raise WitnessError(f"`{name}` has more than {_LARGEST >> 20} MiB: no witness file")
-        data = Path(name).read_bytes()
+        with open(name, "rb") as stream:
+            data = stream.read(_LARGEST + 1)  # a device may have no end
     except OSError as error:
         raise WitnessError(f"`{name}` cannot be read: {error.strerror}") from None
+    if len(data) > _LARGEST:
+        raise WitnessError(f"`{name}` has more than {_LARGEST >> 20} MiB: no witness file")
     version = re.match(rb'\s*\{\s*"format"\s*:\s*"wsemu-witness"\s*,\s*"version"\s*:\s*(\d{1,9})\b', data)
     if version and int(version[1]) != VERSION:
         raise WitnessError(f"`{name}` has version {int(version[1])}, this wsemu reads {VERSION}: make it anew")
@@ -144,7 +145,8 @@ def load(path: str | os.PathLike[str]) -> Witness:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise WitnessError(f"`{name}` is no witness file: {place + ': ' * bool(place)}{first['msg']}") from None
+        said = first["msg"].removeprefix("Value error, ")
+        raise WitnessError(f"`{name}` is no witness file: {place + ': ' * bool(place)}{said}") from None
     except (ValueError, RecursionError) as error:
         raise WitnessError(f"`{name}` is no witness file: {error}") from None
 
@@ -210,6 +212,8 @@ def program_of(witness: Witness, path: Path) -> Path:
     """The program that a witness file names; WitnessError unless it lies in the working folder or beside the file."""
     if not witness.program:
         raise WitnessError(f"`{path}` names no program: replay it from Python, `wsemu.replay(path, kernel, arguments)`")
+    if "\0" in witness.program:
+        raise WitnessError(f"the program of `{path}`, `{witness.program}`, is no name of a file: give `--program FILE`")
     folder = os.path.realpath(path.parent)
     program = os.path.realpath(os.path.join(folder, witness.program))
     if not any(program.startswith(os.path.join(root, "")) for root in (folder, os.path.realpath(os.getcwd()))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,14 @@ def test_a_launch_that_is_refused_says_why(grid, block, args, words):
         ({"arch": "sm_1"}, "unknown arch 'sm_1'"),
         ({"engine": "gpu"}, "no engine 'gpu'"),
         ({"budget": 0}, "budget of 0"),
+        ({"budget": "x"}, "budget is 'x', of type str: give an int"),
+        ({"budget": True}, "budget is True"),
+        ({"workers": 1.5}, "workers is 1.5, of type float"),
+        ({"arch": 90}, "unknown arch 90"),
+        ({"arch": []}, r"unknown arch \[\]"),
+        ({"checkers": [3]}, "no checker 3"),
+        ({"fail_on": [None]}, "no finding code None"),
+        ({"uninitialized": [4]}, "uninitialized names 4"),
         ({"dynamic_shared": 1 << 20}, "at most 232,448 on sm_90"),
         ({"dynamic_shared": -1}, "give 0 or more"),
     ],
@@ -98,6 +108,17 @@ def test_a_launch_that_is_refused_says_why(grid, block, args, words):
 def test_an_option_that_is_refused_says_why(options, word):
     with pytest.raises(UsageError, match=word):
         wsemu.check(fill, 1, 32, (np.zeros(32), 1), **options)
+
+
+def test_too_little_memory_is_told(monkeypatch):
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(sys.modules["wsemu.check"], "_run", exhausted)
+    with pytest.raises(
+        UsageError, match="`fill` with 256 bytes of arrays takes more memory than there is: use smaller"
+    ):
+        wsemu.check(fill, 1, 32, (np.zeros(32), 1))
 
 
 def test_what_is_no_kernel_is_refused():

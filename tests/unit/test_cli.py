@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from wsemu import commands
 from wsemu.native import COMPILING
+from wsemu.program import run
+from wsemu.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -182,6 +186,77 @@ def test_a_program_that_stops(program):
     done = program("sys.exit('n must be even')")
     assert done.returncode == 2
     assert "the program stopped before it launched a kernel: n must be even" in done.stdout
+
+
+ODD = {
+    "raise BaseException('odd')": "BaseException: odd",
+    "class Mine(BaseException): pass\nraise Mine('odd')": "Mine: odd",
+    "raise GeneratorExit": "GeneratorExit",
+    "raise BrokenPipeError('odd')": "BrokenPipeError: odd",
+    "class Bad(Exception):\n    def __str__(self): return 3\nraise Bad": "Bad",
+    "good.nothing": "AttributeError: kernel `good` has no attribute `nothing`",
+}
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_whatever_a_program_raises_is_its_own(tmp_path, capsys, body):
+    file = tmp_path / "program.py"
+    file.write_text(f"{HEADER}good[2, 32](x)\n{body}\n")
+    assert run(file, [], Settings()) == 1
+    out = capsys.readouterr().out
+    assert "the program raised an exception:\n" in out
+    assert f'program.py", line {(HEADER + body).count(chr(10)) + 2}, in <module>' in out
+    assert ODD[body] in out.splitlines()[-1]
+
+
+def test_a_program_that_stops_with_what_has_no_text(tmp_path, capsys):
+    file = tmp_path / "program.py"
+    file.write_text("class Bad:\n    def __str__(self): raise ValueError\nraise SystemExit(Bad())\n")
+    assert run(file, [], Settings()) == 2
+    assert "an object of type Bad, whose text raises an exception" in capsys.readouterr().out
+
+
+def test_of_a_deep_recursion_a_few_calls_are_shown(tmp_path, capsys):
+    file = tmp_path / "program.py"
+    file.write_text("def one(n): return two(n)\ndef two(n): return one(n)\none(0)\n")
+    assert run(file, [], Settings()) == 2
+    out = capsys.readouterr().out
+    assert re.search(r"line 3, in <module>\n    one\(0\)\n(    .*\n)?  \.\.\. \d+ calls more\n", out)
+    assert len(out.splitlines()) < 25
+
+
+@pytest.mark.parametrize("taken", ["sys.stdout.close()", "sys.stdout = None"])
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_a_program_that_takes_its_output_away(program, taken, format_):
+    done = program(f"{taken}\ngood[2, 32](x)\n", options=("--format", format_))
+    assert done.returncode == 0
+    assert "verified" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell and the devices of a Unix")
+@pytest.mark.parametrize(("where", "code", "words"), [
+    ("> /dev/full", 2, "error: the output: No space left on device\n"), (">&-", 0, ""), (">&- 2>&-", 0, ""),
+])  # fmt: skip
+def test_output_that_cannot_be_written(tmp_path, where, code, words):
+    (tmp_path / "program.py").write_text(f"{HEADER}good[2, 32](x)\n")
+    command = f"'{sys.executable}' -m wsemu.cli check program.py {where}"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, words)
+
+
+def test_an_error_outside_of_a_program_is_told(capsys):
+    with pytest.raises(ValueError, match="odd") as raised:
+        raise ValueError("odd \x1b[2J")
+    assert commands.unexpected(raised.value) == 4
+    assert re.match(r"internal error: ValueError: odd .\[2J \(test_cli\.py:\d+\)\n", capsys.readouterr().err)
+    assert commands.unexpected(FileNotFoundError(2, "No such file or directory", "gone")) == 2
+    assert capsys.readouterr().err == "error: `gone`: No such file or directory\n"
+
+
+def test_wrong_options_are_told_without_control_characters(tmp_path):
+    done = wsemu("doctor", "\u202e\x1b[2J", cwd=tmp_path)
+    assert done.returncode == 2
+    assert all(c.isprintable() or c == "\n" for c in done.stdout + done.stderr)
 
 
 def test_a_syntax_error_in_the_program(program):

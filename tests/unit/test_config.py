@@ -163,6 +163,7 @@ WRONG = {
     "[tool.wsemu]\narch = 'sm_1'": "`arch`: unknown arch 'sm_1': use one of sm_13, ",
     "[tool.wsemu]\nengine = 'gpu'": "`engine` is \"gpu\": give one of 'vm' or 'reference'",
     "[tool.wsemu]\nformat = 1979-05-27": "`format` is a date: give one of 'text', ",
+    '[tool.wsemu]\nsave-witness = "a\\u0000b"': "`save-witness`: no folder has the character 0 in its name",
     "[tool.wsemu]\nonly = ['race']\nskip = ['race']": "nothing left to look for",
     "[tool]\nwsemu = 3": "pyproject.toml: `tool.wsemu` is an integer: write the table `[tool.wsemu]`",
     "[tool.wsemu]\nsuppress = 1": "`suppress` is 1: give a list",

@@ -15,10 +15,12 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx, settings
-from wsemu.check import Bound, observers, starting
+from wsemu.bytecode import NAMES
+from wsemu.check import Bound, bind_launch, observers, starting
 from wsemu.cli import main
 from wsemu.errors import UsageError
-from wsemu.finding import Finding, Report
+from wsemu.finding import Finding, Report, Step
+from wsemu.kernel import configure
 from wsemu.replay import Replay, follow
 from wsemu.replay_machine import ReplayError
 from wsemu.witness import numbered
@@ -459,15 +461,48 @@ def test_a_thousand_damaged_files_are_refused_or_replayed(
 
 
 def _bound() -> Bound:
-    from wsemu.check import bind_launch
-    from wsemu.kernel import configure
-
     return bind_launch(shift, configure(1, 64), arguments(), settings.Settings())[0]
+
+
+@cuda.jit
+def meet(y):
+    ptx.bar_sync(1, 64)
+    y[cuda.threadIdx.x] = 1
+
+
+@pytest.mark.parametrize("code", ["race", "intra-warp-race"])
+def test_barrier_operations_are_no_race(code: str) -> None:
+    bound = bind_launch(meet, configure(1, 64), (np.zeros(64),), settings.Settings())[0]
+    at = next(n for n, row in enumerate(bound.program.code) if NAMES[int(row[0])] == "bar.sync")
+    place: dict[str, Any] = {"cta": (0, 0, 0), "instruction": at, "nth": 1, "line": 1, "barrier": 1, "generation": 0}
+    steps = [Step(warp=warp, does="sync", mark=f"({warp + 1})", **place) for warp in (0, 1)]
+    with pytest.raises(ReplayError, match="marks no two accesses"):
+        follow(bound, code, steps)
+
+
+def test_a_witness_of_an_unknown_code_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bad.wsemu.json"
+    file.write_text(witness().model_dump_json().replace('"code":"race"', '"code":"rase"'))
+    with pytest.raises(WitnessError, match=r"is no witness file: code: no finding code 'rase'"):
+        load(file)
+
+
+def test_a_program_whose_name_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WitnessError, match="is no name of a file"):
+        program_of(witness().model_copy(update={"program": "a\0b"}), tmp_path / "bad.wsemu.json")
+
+
+def test_what_has_no_end_is_no_witness() -> None:
+    if Path("/dev/zero").exists():
+        with pytest.raises(WitnessError, match="has more than 32 MiB"):
+            load("/dev/zero")
 
 
 def test_steps_of_another_launch_are_refused() -> None:
     bound, steps = _bound(), witness().steps
-    for change in ({"warp": 31}, {"instruction": 10_000}, {"cta": (7, 0, 0)}):
+    for change in (
+        {"warp": 31}, {"instruction": 10_000}, {"cta": (7, 0, 0)}, {"does": "sync"}, {"barrier": 99}, {"does": "x"},
+    ):  # fmt: skip
         with pytest.raises(ReplayError, match="is none of this launch"):
             follow(bound, "race", [step.model_copy(update=change) for step in steps])
     with pytest.raises(ReplayError, match="no steps"):
