@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.backends import numba_cuda
 
 if TYPE_CHECKING:
@@ -79,3 +81,34 @@ def compile_kernel(kernel: Kernel, arguments: tuple[Any, ...], *, lto: bool = Tr
         text = library.get_asm_str()
     found = {str(name): str(type_) for name, type_ in made._type_annotation.typemap.items()}
     return Compiled(text, found, library)
+
+
+def passed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
+
+    Numba-CUDA makes several parameters of an array: memory and parent, which are 0 on the GPU, the number of elements,
+    the bytes of one, the address, and the extents and strides of the axes (its `_Kernel._prepare_args`).
+    """
+    numba_cuda.prepare(arguments)
+    return tuple(part for value in arguments for part in _parts(value, numba_cuda.type_of(value)))
+
+
+def _parts(value: Any, type_: Any) -> Iterator[Any]:
+    """The parameters of one argument, or of a part of it."""
+    from numba import types
+
+    from wsemu.backends.pattern_types import PatternType
+
+    if isinstance(type_, PatternType):
+        for name, kind in type_.values:
+            yield from _parts(getattr(value, name), kind)
+    elif isinstance(type_, types.Array):
+        yield from (0, 0, value.size, value.itemsize, value, *value.shape, *value.strides)
+    elif isinstance(type_, types.BaseTuple):
+        for item, kind in zip(value, type_, strict=True):
+            yield from _parts(item, kind)
+    elif isinstance(type_, types.Complex):
+        part = np.float32 if type_.bitwidth == 64 else np.float64
+        yield from (part(value.real), part(value.imag))
+    else:
+        yield np.dtype(str(type_)).type(value)
