@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wsemu import settings
 from wsemu.bytecode import Program
 from wsemu.codes import checkers_named, finding_codes
-from wsemu.errors import CheckFailed, UsageError, WsemuError
+from wsemu.errors import CheckFailed, UsageError, WsemuError, briefly
 from wsemu.kernel import LaunchConfiguration, configure
 from wsemu.limits import limits
 from wsemu.places import BoundArray, Places
@@ -106,6 +106,7 @@ def _match_arguments(function: Any, arguments: Sequence[Any]) -> tuple[str, ...]
     return names
 
 
+@briefly
 def check(
     kernel: Any,
     grid: Any,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from wsemu import settings
-from wsemu.errors import UsageError
+from wsemu.errors import UsageError, briefly
 from wsemu.limits import WARP, limits
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Kernel:
         self.options = options or {}
         self.declared = declared
 
+    @briefly
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
         return functools.partial(self._launch, self.configuration(parameters))
@@ -200,6 +201,7 @@ class Kernel:
 
         return GpuKernel(self)
 
+    @briefly
     def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
         if named:
             raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")

@@ -22,6 +22,7 @@ from wsemu.bytecode import (
     access_shape,
 )
 from wsemu.finding import Site, Step
+from wsemu.own import PATTERNS
 from wsemu.source_view import Loop, SourceView, view
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 HARNESS = os.path.realpath(Path(__file__).with_name("transfer.py"))
 """the kernel in which `check_transfer` runs a pattern: nothing to show"""
-PATTERNS = os.path.realpath(Path(__file__).with_name("patterns")) + os.sep
-"""the folder of the transfer patterns"""
 _ROLES = {
     "wait_for_dma_start": "DMA",
     "finish_async_dma": "DMA",

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
 from wsemu import takeover
+from wsemu.bytecode import Span
 from wsemu.check import around, observers, passed_over, refused
 from wsemu.errors import CheckFailed, KernelError, UnsupportedError, WsemuError
 from wsemu.limits import limits
-from wsemu.report.diagnostic import display_path
+from wsemu.own import is_own
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
 _THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
 """modules of host functions, which hand on what the program gave them"""
-_HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 @dataclass(slots=True)
@@ -278,14 +278,19 @@ def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error)
-    if not isinstance(error, KernelError):
-        frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_within(f)), None)
-        if frame is not None:
-            launches.printer.text(f"  --> {display_path(frame.filename)}:{frame.lineno}")
+    launches.printer.error(error if isinstance(error, KernelError) else _placed(error, file))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
+
+
+def _placed(error: WsemuError, file: Path) -> WsemuError:
+    """The error with the innermost place of the user's that led to it."""
+    frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_hidden(f)), None)
+    if frame is None or frame.lineno is None:
+        return error
+    end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
+    return KernelError(str(error), Span(frame.filename, frame.lineno, frame.colno or 0, *end))
 
 
 def _raised(error: Exception, launches: _Run, file: Path) -> int:
@@ -300,7 +305,7 @@ def _raised(error: Exception, launches: _Run, file: Path) -> int:
         printer.text("this is an error of wsemu, not of your program: please report it with the program")
         return INTERNAL
     printer.text(f"the program raised an exception{_after(launches)}:", "error")
-    shown = [frame for frame in frames if not _is_within(frame)]
+    shown = [frame for frame in frames if not is_own(frame.filename)]
     printer.text("".join(traceback.format_list(shown)) + message)
     return _code_of_failure(launches)
 
@@ -312,14 +317,14 @@ def _frames(error: Exception, program: str) -> list[traceback.FrameSummary]:
     return frames[files.index(program) :] if program in files else []
 
 
-def _is_within(frame: traceback.FrameSummary) -> bool:
-    """Whether the frame lies in wsemu."""
-    return os.path.realpath(frame.filename).startswith(_HERE + os.sep)
+def _is_hidden(frame: traceback.FrameSummary) -> bool:
+    """Whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
+    return is_own(frame.filename) or not os.path.isfile(frame.filename)
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
     """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
-    return _is_within(frame) and os.path.basename(frame.filename) not in _THIN
+    return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:

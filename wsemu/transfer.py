@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from wsemu import cuda, ptx, settings
 from wsemu.bytecode import NAMES, OPERATIONS, access_shape
-from wsemu.errors import UsageError
+from wsemu.errors import UsageError, briefly
 from wsemu.kernel import Kernel, configure, jit
 from wsemu.limits import limits
 from wsemu.places import HARNESS
@@ -310,6 +310,7 @@ def fill(job: Job, plane: int | None = None) -> Run:
     return Run(job, src, np.full(job.sizes[1], BLANK, np.uint8))
 
 
+@briefly
 def check_transfer(
     pattern: Any,
     *,

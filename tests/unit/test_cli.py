@@ -135,6 +135,14 @@ def test_a_wrong_launch_has_a_message_and_exit_code_2(program, body, message):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("wrong", ["good[1, 2048]", "CudaDMASequential(1, 33, 64, 64, 256)"])
+def test_wrong_usage_is_shown_where_the_program_has_it(program, wrong):
+    result = program(f"from wsemu.patterns import CudaDMASequential\nused = {wrong}\n")
+    assert result.returncode == 2
+    assert " --> program.py:" in result.stdout
+    assert f"| used = {wrong}\n" in result.stdout
+
+
 def test_a_kernel_that_does_not_compile_is_shown_with_its_place(program):
     done = program("@cuda.jit\ndef wrong(x):\n    x[0] = unknown_name\n\nwrong[1, 32](x)")
     assert done.returncode == 2
