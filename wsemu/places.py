@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.bytecode import (
+    FIELDS,
     FIRST_ARRAY,
     LOCAL,
     NAMES,
@@ -38,6 +39,8 @@ _ROLES = {
     "finish_async_dma": "DMA",
     "start_async_dma": "compute",
     "wait_for_dma_finish": "compute",
+    "start": "compute",
+    "finish": "DMA",
 }
 """what a warp is for that executes this method of a transfer pattern"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
@@ -111,16 +114,39 @@ class Places:
 
     def role(self, pcs: Iterable[int]) -> str:
         """What a warp that executed these instructions is for, as far as its calls of transfer patterns tell."""
-        found = {role for pc in pcs for role in self._roles(pc)}
+        found = {_ROLES[name] for pc in pcs for name in self._calls(pc)}
         return found.pop() if len(found) == 1 else ""
 
-    def _roles(self, pc: int) -> Iterable[str]:
+    def call(self, pc: int) -> str:
+        """The call of a transfer pattern that an operation is what it waits or arrives with: `wait_for_dma_start`,
+        also inside of `execute_dma`; or nothing."""
+        return next(reversed(list(self._calls(pc))), "")
+
+    def calls(self) -> dict[str, list[int]]:
+        """The calls of transfer patterns that were executed, each with its barrier operations."""
+        found: dict[str, list[int]] = {}
+        for pc in np.flatnonzero(self.outcome.executions).tolist():
+            if self.verb(pc) == "barrier" and (name := self.call(pc)):
+                found.setdefault(name, []).append(pc)
+        return found
+
+    def syncs(self, file: str) -> list[int]:
+        """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
+        count = FIELDS.index("b")
+        found = {
+            self.span(pc): pc
+            for pc in np.flatnonzero(self.outcome.executions).tolist()
+            if self.verb(pc) == "barrier" and not self.program.code[pc, count]
+        }
+        return [pc for span, pc in found.items() if span.file == file]
+
+    def _calls(self, pc: int) -> Iterable[str]:
         for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
             span = self.program.spans[number]
             if span.file.startswith(PATTERNS):
                 name = view(span.file).function(span)
                 if name in _ROLES:
-                    yield _ROLES[name]
+                    yield name
 
     def callers(self, pc: int) -> list[Site]:
         """The calls through which an instruction was inlined, outermost first, beyond its own place."""
@@ -146,6 +172,15 @@ class Places:
         """`line 24`, with the file where that is not the file of the instruction `other`."""
         span, beside = self.span(pc), self.span(other)
         return f"line {span.line}" if span.file == beside.file else f"{os.path.basename(span.file)}:{span.line}"
+
+    def named(self, pc: int, other: int) -> str:
+        """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it
+        belongs to, or its own words."""
+        if self.near(pc, other) != f"line {self.line(other)}":
+            return self.near(pc, other)
+        name = self.call(pc)
+        text = f"{name}()" if name else self.source(pc).text(self.span(pc))
+        return f"`{text}`" if 0 < len(text) <= _LONGEST else f"line {self.line(pc)}"
 
     def after(self, pc: int, other: int) -> str:
         """`after line 24`: behind the statement in which an instruction was written."""

@@ -126,6 +126,11 @@ class SourceView:
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         return self._text(base), [self._text(part) for part in parts]
 
+    def text(self, span: Span) -> str:
+        """The expression at a span as it stands there, or ``."""
+        node = self.node(span)
+        return self._text(node) if isinstance(node, ast.expr) else ""
+
     def _text(self, node: ast.expr) -> str:
         if node.lineno != node.end_lineno:
             return ast.unparse(node)
@@ -151,6 +156,20 @@ class SourceView:
         """Whether two places are in one loop."""
         around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
         return any(node in around for node in self.ancestors(other))
+
+    def parts(self, between: Span, first: Span, second: Span) -> bool:
+        """Whether every way from `first` to the next run of `second` leads through the place `between`."""
+        around, one, two = (
+            [node for node in self.ancestors(span) if isinstance(node, (*_CONDITIONAL, ast.For))]
+            for span in (between, first, second)
+        )
+        if not {*around} <= {*one, *two} or self.apart(between, first) or self.apart(between, second):
+            return False
+        here, start, end = ((span.line, span.column) for span in (between, first, second))
+        if start < end:
+            return start < here < end
+        loop = next((node for node in one if node in two and isinstance(node, (ast.For, ast.While))), None)
+        return loop in around and not end <= here <= start
 
     def loops(self, span: Span) -> list[Loop] | None:
         """The loops around a place, outermost first; None where it need not run once in each iteration."""

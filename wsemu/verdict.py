@@ -71,6 +71,7 @@ def judge(
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
+    findings = _in_order(findings)
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
@@ -134,6 +135,12 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
         for raw in wanted
     ]
+
+
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
+    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
+    return [next(races) if finding.code == "race" else finding for finding in findings]
 
 
 def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
