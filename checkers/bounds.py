@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.bytecode import SEGMENT_SHIFT
 from wsemu.finding import Finding
 from wsemu.places import Places, lanes_text
 
@@ -70,6 +71,8 @@ def _wrapped(raw: RawFinding, places: Places) -> Finding:
 def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
     """An index beyond the extent of its axis; which axis follows from the shape, and else stays open."""
     value, shape = raw.detail["index"], _shape(raw, places)
+    if len(_indices(raw, places)[1]) not in (0, len(shape)) or all(-n <= value < n for n in shape):
+        shape = ()  # of a part of the array
     axis = _axis(raw, places, shape)
     text = f"index {value}"
     if len(shape) == 1:
@@ -93,7 +96,7 @@ def _axis(raw: RawFinding, places: Places, shape: tuple[int, ...]) -> int | None
 def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, ...]) -> str:
     """What keeps the index inside: a guard in the words of the source."""
     base, parts = _indices(raw, places)
-    if not shape or len(parts) != len(shape):
+    if not parts or (not shape and base == places.program.array_of[raw.pc]):
         return "check the index against the array's shape"
     if axis is not None and _literal(parts[axis]):
         return f"use an index below {shape[axis]}, or make the array larger"
@@ -120,7 +123,23 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     if len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
         help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
+    within = places.within(raw.detail["address"], raw.pc)
+    if within is not None and abs(within[0]) < 1 << (SEGMENT_SHIFT - 1):
+        at, whole = within
+        message += f", at byte {at:,} of {whole:,}"
+        help_ = help_ if parts else _byte_guard(raw, places, at, whole)
     return _finding(raw, places, message, _left_out(raw, places), help_)
+
+
+def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
+    """What keeps an access inside that says where it begins in bytes, or one of a transfer pattern."""
+    name, size = places.array_name(raw.pc), raw.detail["size"]
+    array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
+    if not offset:
+        return f"check the address against the array's end, or what of {name} the transfer is given"
+    if f"`{array}`" != name or len(offset) > _LONGEST:
+        return f"check the offset, in bytes, against the {whole:,} bytes of {name}"
+    return f"guard the access: `if {offset} >= 0:`" if at < 0 else f"guard the access: `if {offset} <= {whole - size}:`"
 
 
 def _indices(raw: RawFinding, places: Places) -> tuple[str, list[str]]:

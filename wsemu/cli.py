@@ -152,9 +152,7 @@ def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
     """Those of a program's arguments that are options of the command, up to a `--`."""
     names = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return [
-        name for name in (argument.partition("=")[0] for argument in own) if name.startswith("--") and name in names
-    ]
+    return [name for name in (argument.partition("=")[0] for argument in own) if name.startswith("-") and name in names]
 
 
 app.command("check", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
@@ -166,6 +164,7 @@ app.command("run", context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_ch
     epilog="Exit codes: 0 the GPU agrees, 1 it differs or an error was found, 2 wrong usage or no GPU, 3 incomplete.",
 )
 def crosscheck(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
@@ -178,8 +177,9 @@ def crosscheck(
     ] = False,
 ) -> None:
     """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
-    from wsemu import program
+    from wsemu import commands, program
 
+    commands.warn(_options_among(arguments or [], context))
     options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
     raise typer.Exit(program.crosscheck(file, arguments or [], options))
 
@@ -200,6 +200,7 @@ def replay(
 
 @app.command(context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def trace(
+    context: typer.Context,
     file: File,
     arguments: Arguments = None,
     output: Annotated[
@@ -219,8 +220,9 @@ def trace(
     engine: EngineOption = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
-    from wsemu import trace_program
+    from wsemu import commands, trace_program
 
+    commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = trace_program.Wanted(launch, cta, first, output)

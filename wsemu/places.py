@@ -228,9 +228,27 @@ class Places:
             return "shared" if segment == SHARED else "local"
         return "global"
 
+    def within(self, address: int, pc: int) -> tuple[int, int] | None:
+        """The distance of an address from the start of the array that an access names, and the array's size, in bytes;
+        None where there is no such array, or it is local or dynamic."""
+        name = self.program.array_of[pc]
+        for array in self.arrays:
+            if array.name == name:
+                steps = zip(array.shape, array.strides, strict=True)
+                size = sum((extent - 1) * max(stride, 0) for extent, stride in steps) + array.dtype.itemsize
+                return address - (array.segment << SEGMENT_SHIFT) - array.offset, size
+        for shared in self.program.shared:
+            if shared.name == name:
+                size = int(np.prod(shared.shape, dtype=np.int64)) * shared.dtype.itemsize
+                return address - (SHARED << SEGMENT_SHIFT) - shared.offset, size
+        return None
+
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
+        meant = self.within(address, pc)
+        if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
+            return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:
             return self._global_element(segment, offset, pc)
         declared = self.program.shared if segment == SHARED else self.program.locals

@@ -15,7 +15,7 @@ from wsemu import settings as _settings
 from wsemu import takeover
 from wsemu.bytecode import Span
 from wsemu.check import around, observers, passed_over, refused
-from wsemu.errors import CheckFailed, KernelError, UnsupportedError, WsemuError
+from wsemu.errors import CheckFailed, KernelError, UnsupportedError, UsageError, WsemuError
 from wsemu.limits import limits
 from wsemu.own import is_own
 from wsemu.report.terminal import Printer
@@ -221,19 +221,25 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
+    from wsemu import config
     from wsemu.crosscheck import Recorder, compare
 
-    recorder = Recorder()
+    recorder, printer = Recorder(), Printer()
+    try:
+        chosen, settings = config.configured(file, {})
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
     around.append(recorder)
     try:
-        code = run(file, arguments, _settings.Settings())
+        code = run(file, arguments, settings, printer=printer, limit=chosen.limit)
     finally:
         around.remove(recorder)
-    printer = Printer()
     if code == USAGE or not recorder.emulated:
         return code
     try:
-        reports = compare(recorder.emulated, **options)
+        with _settings.using(settings):
+            reports = compare(recorder.emulated, **options)
     except WsemuError as error:
         printer.error(error)
         return USAGE

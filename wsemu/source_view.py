@@ -126,6 +126,14 @@ class SourceView:
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         return self._text(base), [self._text(part) for part in parts]
 
+    def byte_offset(self, span: Span) -> tuple[str, str]:
+        """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
+        node = self.node(span)
+        if not isinstance(node, ast.Call) or len(node.args) < 2:
+            return "", ""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return (self._text(node.args[0]), self._text(node.args[1])) if name in ("ld_bytes", "st_bytes") else ("", "")
+
     def text(self, span: Span) -> str:
         """The expression at a span as it stands there, or ``."""
         node = self.node(span)

@@ -143,6 +143,18 @@ def test_wrong_usage_is_shown_where_the_program_has_it(program, wrong):
     assert f"| used = {wrong}\n" in result.stdout
 
 
+def test_crosscheck_has_the_settings_of_the_project(program, tmp_path):
+    program("stuck[1, 64](x)")  # writes the file
+    table = tmp_path / "pyproject.toml"
+    table.write_text("[tool.wsemu]\nskip = ['deadlock']\n")
+    assert "its checker is off" in wsemu("crosscheck", "program.py", cwd=tmp_path).stdout
+    table.write_text("[tool.wsemu]\narch = 'sm_1'\n")
+    refused = wsemu("crosscheck", "program.py", "--seconds", "1", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "unknown arch 'sm_1'" in refused.stdout
+    assert "warning: `--seconds` after FILE goes to the program: give it before FILE\n" in refused.stdout
+
+
 def test_a_kernel_that_does_not_compile_is_shown_with_its_place(program):
     done = program("@cuda.jit\ndef wrong(x):\n    x[0] = unknown_name\n\nwrong[1, 32](x)")
     assert done.returncode == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda
+from wsemu import cuda, ptx
 from wsemu.patterns import Buffers, CudaDMASequential
 
 DMA = CudaDMASequential(1, 32, 32, 32, 128)
@@ -234,3 +234,30 @@ def test_two_branches_are_put_behind_each_other() -> None:
 def test_one_of_several_ctas_is_named() -> None:
     assert "32 lanes of CTA (0, 0, 0), same words" in of("race", two_branches, 2).notes[0]
     assert of("barrier-recycling", empty_unheard, 2).message.startswith("barrier 2 of CTA (0, 0, 0): arrive of")
+
+
+# -- places in arrays -------------------------------------------------------------------------------------------------
+def bytes_beyond(x, y):
+    words = ptx.ld_bytes(x, cuda.threadIdx.x * 16 + 512, 16)
+    ptx.st_bytes(y, cuda.threadIdx.x * 16 - 64, words)
+
+
+def part_of_an_array(x, y):
+    part = x[8:]
+    y[cuda.threadIdx.x] = part[cuda.threadIdx.x + 192]
+
+
+def test_bytes_outside_an_array_are_told_with_their_offset(run) -> None:
+    x = np.zeros(256, np.float32)
+    first, second = run(cuda.jit(bytes_beyond), 64, x, np.zeros_like(x)).errors
+    assert first.message == "load of 16 bytes outside `x`, at byte 1,024 of 1,024"
+    assert first.help == "guard the access: `if cuda.threadIdx.x * 16 + 512 <= 1008:`"
+    assert second.message == "store of 16 bytes outside `y`, at byte -64 of 1,024"
+    assert second.help == "guard the access: `if cuda.threadIdx.x * 16 - 64 >= 0:`"
+    assert second.steps[0].what == "byte -64 of y"  # not of x, which lies before it
+
+
+def test_an_index_into_a_part_of_an_array_is_held_against_that_part() -> None:
+    found = of("out-of-bounds", part_of_an_array)
+    assert found.sites[0].text.endswith(": index 248")
+    assert found.help == "guard the access: `if cuda.threadIdx.x + 192 < part.shape[0]:`"
