@@ -122,6 +122,11 @@ class Places:
         also inside of `execute_dma`; or nothing."""
         return next(reversed(list(self._calls(pc))), "")
 
+    def patterns(self, pc: int) -> set[str]:
+        """The modules of transfer patterns, such as `halo`, through which an instruction was reached."""
+        spans = (self.program.spans[n] for n in (*self.program.stack_of[pc], self.program.span_of[pc]))
+        return {Path(span.file).stem for span in spans if span.file.startswith(PATTERNS)}
+
     def calls(self) -> dict[str, list[int]]:
         """The calls of transfer patterns that were executed, each with its barrier operations."""
         found: dict[str, list[int]] = {}

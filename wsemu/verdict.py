@@ -78,7 +78,7 @@ def judge(
     reasons = [*stopped, *apart, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
     words += ["atomics"] if doubts or steered else []
-    said = [*notes, *reasons, *loose]
+    said = [*notes, *reasons, *loose, *_by_luck(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -261,6 +261,21 @@ def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) ->
         holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"
         changes["holds_in"] = holds
     return finding.model_copy(update=changes) if changes else finding
+
+
+def _by_luck(places: Places) -> list[str]:
+    """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
+    declared = {array.name: array for array in places.program.shared}
+    widest: dict[str, int] = {}
+    for pc in places.outcome.accesses:
+        name = places.program.array_of[pc]
+        if name in declared and places.size(pc) > declared[name].alignment:
+            widest[name] = max(places.size(pc), widest.get(name, 0))
+    return [
+        f"`{name}` is accessed {size} bytes at a time, and its declaration asks for {declared[name].alignment}: on a "
+        f"GPU it may lie elsewhere, declare it with `alignment={size}`"
+        for name, size in widest.items()
+    ]
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:

@@ -9,9 +9,10 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
-from wsemu.patterns import Buffers, CudaDMASequential
+from wsemu.patterns import Buffers, CudaDMAHalo, CudaDMASequential
 
 DMA = CudaDMASequential(1, 32, 32, 32, 128)
+HALO = CudaDMAHalo(1, 32, 32, 32, 4, 16, 8, 2, 4 * 32)
 TWO = Buffers.manual_double(DMA)
 TILES = 4
 
@@ -261,3 +262,44 @@ def test_an_index_into_a_part_of_an_array_is_held_against_that_part() -> None:
     found = of("out-of-bounds", part_of_an_array)
     assert found.sites[0].text.endswith(": index 248")
     assert found.help == "guard the access: `if cuda.threadIdx.x + 192 < part.shape[0]:`"
+
+
+def vectors_in_a_tile(x, y):
+    tile = cuda.shared.array(256, np.float32)
+    ptx.st_bytes(tile, cuda.threadIdx.x * 16, ptx.ld_bytes(x, cuda.threadIdx.x * 16, 16))
+    cuda.syncthreads()
+    y[cuda.threadIdx.x] = tile[cuda.threadIdx.x]
+
+
+def vectors_in_an_aligned_tile(x, y):
+    tile = cuda.shared.array(256, np.float32, 16)
+    ptx.st_bytes(tile, cuda.threadIdx.x * 16, ptx.ld_bytes(x, cuda.threadIdx.x * 16, 16))
+    cuda.syncthreads()
+    y[cuda.threadIdx.x] = tile[cuda.threadIdx.x]
+
+
+@pytest.mark.parametrize(("kernel", "told"), [(vectors_in_a_tile, 1), (vectors_in_an_aligned_tile, 0)])
+def test_alignment_by_luck_is_noted(run, kernel: Any, told: int) -> None:
+    x = np.zeros(256, np.float32)
+    report = run(cuda.jit(kernel), 64, x, np.zeros_like(x))
+    report.assert_clean()
+    assert [note.partition(": on")[0] for note in report.notes] == [
+        "`tile` is accessed 16 bytes at a time, and its declaration asks for 4"
+    ] * told
+
+
+def border(x):
+    tile = cuda.shared.array((12, 20), np.float32)
+    if cuda.threadIdx.x < 32:
+        HALO.start_async_dma()
+        HALO.wait_for_dma_finish()
+        x[0, 0, cuda.threadIdx.x] = tile[0, 2]
+    else:
+        HALO.execute_dma(x[1, 2:, 2:], tile[2:, 2:])
+
+
+def test_the_border_of_a_tile_is_not_to_be_sorted() -> None:
+    (found,) = wsemu.check(
+        cuda.jit(border), 1, 64, (np.zeros((2, 32, 32), np.float32),), checkers=["coalescing"]
+    ).findings
+    assert "rows with their border, by one `CudaDMAStrided`" in str(found.help)
