@@ -103,7 +103,7 @@ def explain(places: Places) -> list[Finding]:
         message=title,
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_help(places, cycle, starved),
+        help=_elsewhere(places, starved, states, groups) or _help(places, cycle, starved),
         steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
@@ -241,6 +241,25 @@ def _call(places: Places, group: Group) -> str:
     """`start_async_dma()` of` where a group waits in a transfer pattern for that."""
     other = {"DMA": "compute", "compute": "DMA"}.get(places.role([group.pc]))
     return f"`{CALLS[other][0]}()` of " if other else ""
+
+
+def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, BarrierState], groups: list[Group]) -> str:
+    """The help where the threads that a barrier lacks have come to another one, on which nobody waits."""
+    if not starved:
+        return ""
+    state, waited = states[starved[0].barrier], {group.barrier for group in groups}
+    lacking = _count(places, state) - state.arrived
+    for other in states.values():
+        if (
+            other.barrier not in waited
+            and other.arrived >= lacking
+            and not {*other.participants} & {*state.participants}
+        ):
+            return (
+                f"{warps_text(other.participants)} came to barrier {other.barrier}, on which nobody waits: give both "
+                f"sides the same id, if barrier {state.barrier} was meant"
+            )
+    return ""
 
 
 def _help(places: Places, cycle: list[Group], starved: Sequence[Group]) -> str:

@@ -173,8 +173,14 @@ def _overwritten(found: Conflict, witness: Witness | None) -> bool:
 
 def _meant(found: Conflict, witness: Witness | None) -> Conflict:
     """The two in the order in which they are meant, where that is not how they came."""
-    turned = _overwritten(found, witness) or _passed(found) or found.swapped().onward
+    turned = _overwritten(found, witness) or _passed(found) or found.swapped().onward or _too_early(found)
     return found.swapped() if turned and found.same_cta else found
+
+
+def _too_early(found: Conflict) -> bool:
+    """(1) loads what nothing has written yet: (2) is to store it."""
+    unwritten = {raw.pc for raw in found.places.outcome.findings if raw.code == "uninitialized-read"}
+    return found.hazard == "write-after-read" and not found.in_loop and found.first.access.pc in unwritten
 
 
 def _passed(found: Conflict) -> bool:

@@ -99,7 +99,7 @@ def _match_arguments(function: Any, arguments: Sequence[Any]) -> tuple[str, ...]
     name = function.__name__
     if len(arguments) < len(names):
         raise UsageError(
-            f"`{name}` got {len(arguments)} arguments of {len(names)}: missing `{'`, `'.join(names[len(arguments) :])}`"
+            f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
         )
     if len(arguments) > len(names):
         raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")

@@ -158,7 +158,7 @@ class Kernel:
         if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
             count = len(parameters) if isinstance(parameters, tuple) else 1
             raise UsageError(
-                f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
+                f"`{name}[...]` has {count} launch parameter{'s' * (count != 1)}: write `{name}[grid, block]`, "
                 f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
             )
         return configure(*parameters)

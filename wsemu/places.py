@@ -23,7 +23,7 @@ from wsemu.bytecode import (
     access_shape,
 )
 from wsemu.finding import Site, Step
-from wsemu.own import PATTERNS
+from wsemu.own import PATTERNS, is_own
 from wsemu.source_view import Loop, SourceView, view
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Places:
         spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
         if shown in spans:
             spans = spans[: spans.index(shown)]
-        return [Site.at(span, "called from here", primary=False) for span in spans if span.file != HARNESS]
+        return [Site.at(span, "called from here", primary=False) for span in spans if not is_own(span.file)]
 
     def line(self, pc: int) -> int:
         return self.span(pc).line

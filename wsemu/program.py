@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wsemu.witness_file import Saver
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
-_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
+_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py", "errors.py")
 """modules of host functions, which hand on what the program gave them"""
 
 
@@ -330,7 +330,8 @@ def _is_hidden(frame: traceback.FrameSummary) -> bool:
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
     """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
-    return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN
+    asked = frame.name == "__getattr__"  # for a name that a module or an object does not have
+    return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:

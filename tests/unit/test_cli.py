@@ -216,6 +216,15 @@ def test_a_device_function_that_raises_on_the_host_is_the_programs(program):
     assert "ZeroDivisionError" in done.stdout
 
 
+@pytest.mark.parametrize("wrong", ["wsemu.check_transfer(3, no_such=1)", "wsemu.no_such", "cuda.no_such"])
+def test_a_wrong_name_is_no_error_of_wsemu(program, wrong):
+    done = program(f"import wsemu\n{wrong}\n")
+    assert done.returncode == 2
+    assert "the program raised an exception before it launched a kernel:" in done.stdout
+    assert "no_such" in done.stdout
+    assert "internal error" not in done.stdout
+
+
 def test_an_error_of_wsemu_itself_asks_for_a_report(program):
     done = program("import wsemu.check\nsys.modules['wsemu.check']._examine = lambda *_: 1 // 0\n"
                    "import wsemu.kernel\nwsemu.kernel.configure = None\ngood[2, 32](x)\n")  # fmt: skip

@@ -303,3 +303,42 @@ def test_the_border_of_a_tile_is_not_to_be_sorted() -> None:
         cuda.jit(border), 1, 64, (np.zeros((2, 32, 32), np.float32),), checkers=["coalescing"]
     ).findings
     assert "rows with their border, by one `CudaDMAStrided`" in str(found.help)
+
+
+def full_unheard(x, y):
+    tile = cuda.shared.array(32, np.float32)
+    if cuda.threadIdx.x < 32:
+        y[cuda.threadIdx.x] = tile[31 - cuda.threadIdx.x]
+    else:
+        tile[cuda.threadIdx.x - 32] = x[cuda.threadIdx.x]
+        ptx.bar_arrive(1, 64)
+
+
+def other_id(x, y):
+    if cuda.threadIdx.x < 32:
+        ptx.bar_sync(2, 64)
+    else:
+        ptx.bar_arrive(1, 64)
+
+
+def test_what_is_read_before_anything_is_there_waits_for_it() -> None:
+    found = of("race", full_unheard)
+    assert found.message.startswith("read-after-write")
+    assert found.help == (
+        f"warp 1: arrive on a full-buffer barrier after line {line(full_unheard, 5)}; warp 0: sync on it before line "
+        f"{line(full_unheard, 3)}"
+    )
+
+
+def test_two_sides_with_different_ids() -> None:
+    assert of("deadlock", other_id).help == (
+        "warp 1 came to barrier 1, on which nobody waits: give both sides the same id, if barrier 2 was meant"
+    )
+
+
+def test_a_namespace_is_called_as_it_is_written() -> None:
+    def whole(x, y):
+        x[cuda.threadIdx] = y[0]
+
+    with pytest.raises(wsemu.KernelError, match=r"`cuda\.threadIdx`"):
+        findings(whole)
