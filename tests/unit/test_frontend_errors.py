@@ -74,8 +74,8 @@ K ;; return 3 ;; 3 ;; a kernel returns a value
 K ;; return x ;; x ;; a kernel returns a value
 K ;; if n > 3: v = 1\nelse: v = (1, 2)\nx[0] = v ;; v ;; `v` is int64 on one path and a tuple of 2 on another
 U ;; class A: pass ;; class A: pass ;; a class in a kernel
-K ;; x[0] = cuda.threadIdx ;; cuda.threadIdx ;; `<kernel namespace cuda.threadIdx>` cannot be stored into an array
-K ;; x[0] = cuda.threadIdx + 1 ;; cuda.threadIdx + 1 ;; `+` is not defined for `<kernel namespace cuda.threadIdx>` and int64
+K ;; x[0] = cuda.threadIdx ;; cuda.threadIdx ;; `cuda.threadIdx` cannot be stored into an array
+K ;; x[0] = cuda.threadIdx + 1 ;; cuda.threadIdx + 1 ;; `+` is not defined for `cuda.threadIdx` and int64
 K ;; x[0] = None ;; None ;; None cannot be stored into an array
 K ;; x[0] = None.foo ;; None.foo ;; `None` has no attribute `foo`
 K ;; x[0] = (1, 2)[2] ;; (1, 2)[2] ;; index 2 lies outside a tuple of 2
