@@ -92,8 +92,20 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
         f"{places.who(raw.cta, raw.warp)} arrives last, {d['arrived']} of {d['arrived']}",
         _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
         ["a warp that syncs later waits for a generation that nobody fills"],
-        "let the consumer `bar_sync`, and count its threads too",
+        _answered(raw, places),
     )  # fmt: skip
+
+
+def _answered(raw: RawFinding, places: Places) -> str:
+    """What would answer the arrivals."""
+    role = places.role([raw.pc])
+    if not role:
+        return "let the consumer `bar_sync`, and count its threads too"
+    gives, waits = CALLS[role]
+    other = "DMA" if role == "compute" else "compute"
+    if never_synced(raw, places):
+        return f"let the {other} warps call `{waits}()`, once for each `{gives}()`"
+    return f"let the {role} warps call `{CALLS[other][1]}()` between two `{gives}()`, once for each"
 
 
 def _why_alone(raw: RawFinding, places: Places) -> str:

@@ -73,6 +73,8 @@ def _wrapped(raw: RawFinding, places: Places) -> Finding:
 def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
     """An index beyond the extent of its axis; which axis follows from the shape, and else stays open."""
     value, shape = raw.detail["index"], _shape(raw, places)
+    if len(_indices(raw, places)[1]) not in (0, len(shape)) or all(-n <= value < n for n in shape):
+        shape = ()  # of a part of the array
     axis = _axis(raw, places, shape)
     text = f"index {value}"
     if len(shape) == 1:
@@ -96,7 +98,7 @@ def _axis(raw: RawFinding, places: Places, shape: tuple[int, ...]) -> int | None
 def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, ...]) -> str:
     """What keeps the index inside: a guard in the words of the source."""
     base, parts = _indices(raw, places)
-    if not shape or len(parts) != len(shape):
+    if not parts or (not shape and base == places.program.array_of[raw.pc]):
         return "check the index against the array's shape"
     if axis is not None and _literal(parts[axis]):
         return f"use an index below {shape[axis]}, or make the array larger"
@@ -137,8 +139,23 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     end = "start" if distance < 0 else "end"
     help_ = f"check the offset, in bytes, against the array's {end}"
+    within = places.within(raw.detail["address"], raw.pc)
+    if within is not None and within[0] == distance:
+        message += f", at byte {distance:,} of {within[1]:,}"
+        help_ = _byte_guard(raw, places, *within)
     text = f"{-distance} bytes before the array" if distance < 0 else f"{distance} bytes after the array's start"
     return _finding(raw, places, message, _left_out(raw, places), help_, text)
+
+
+def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
+    """What keeps an access inside that says where it begins in bytes, or one of a transfer pattern."""
+    name, size = places.array_name(raw.pc), raw.detail["size"]
+    array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
+    if not offset:
+        return f"check the address against the array's end, or what of {name} the transfer is given"
+    if f"`{array}`" != name or len(offset) > _LONGEST:
+        return f"check the offset, in bytes, against the {whole:,} bytes of {name}"
+    return f"guard the access: `if {offset} >= 0:`" if at < 0 else f"guard the access: `if {offset} <= {whole - size}:`"
 
 
 def _indices(raw: RawFinding, places: Places) -> tuple[str, list[str]]:

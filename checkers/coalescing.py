@@ -87,6 +87,11 @@ def _begins(pattern: Pattern) -> int:
 
 def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
     size, step = places.size(pc), stride(by_lane(pattern))
+    if step is None and "halo" in places.patterns(pc):
+        return (
+            "the border beside a row of the tile fills less than a sector: where the tile is loaded too, transfer its "
+            "rows with their border, by one `CudaDMAStrided`; else this is what such a border costs"
+        )
     if step is None:
         return "no stride between neighbouring lanes: sort the indices, or stage the data in shared memory"
     if abs(step) > size:

@@ -85,16 +85,26 @@ class Conflict:
         return bool(one) and one == two
 
     @property
-    def backward(self) -> bool:
-        """Whether (2) stands above (1), where every warp runs through both."""
+    def onward(self) -> bool:
+        """Whether (2) stands behind (1), and every warp runs through both, once."""
         one, two = self._spans()
-        return one.file == two.file and two.line <= one.line and not self.apart
+        behind = one.file == two.file and (one.line, one.column) <= (two.line, two.column)
+        return behind and not self.apart and not self.in_loop
 
     @property
     def in_loop(self) -> bool:
         """Whether one loop holds both."""
         one, two = self._spans()
         return one.file == two.file and self.places.source(self.raw.pc).in_loop(one, two)
+
+    @property
+    def parted(self) -> bool:
+        """Whether a barrier of the whole CTA stands on every way from (1) to the next run of (2)."""
+        one, two = self._spans()
+        if one.file != two.file:
+            return False
+        places, view = self.places, self.places.source(self.raw.pc)
+        return any(view.parts(places.span(pc), one, two) for pc in places.syncs(one.file))
 
     @property
     def sizes(self) -> set[int]:
@@ -155,6 +165,7 @@ class Conflict:
         """`32 lanes, same words, the first `tile[0]``."""
         lanes = self.raw.lanes.bit_count()
         who = f"{lanes} lanes" if lanes > 1 else lanes_text(self.raw.lanes)
+        who += self.places.in_cta(self.raw.cta) if self.same_cta else ""
         sizes = [self.places.size(side.access.pc) for side in (self.second, self.first)]
         if sizes[0] == sizes[1]:
             same = "same words" if sizes[0] >= 4 else "same bytes"

@@ -103,7 +103,7 @@ def explain(places: Places) -> list[Finding]:
         message=title,
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_help(places, cycle, starved),
+        help=_elsewhere(places, starved, states, groups) or _help(places, cycle, starved),
         steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
@@ -141,8 +141,8 @@ def _suppliers(places: Places, group: Group, groups: list[Group]) -> dict[Group,
 
 
 def _plural(verb: str, warps: Sequence[int]) -> str:
-    """`wait`, `come` or `have` as said of these warps."""
-    return verb if len(warps) != 1 else {"wait": "waits", "come": "comes", "have": "has"}[verb]
+    """`wait`, `come`, `call` or `have` as said of these warps."""
+    return verb if len(warps) != 1 else {"have": "has"}.get(verb, f"{verb}s")
 
 
 def _count(places: Places, state: BarrierState) -> int:
@@ -167,8 +167,9 @@ def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
     sites = []
     for supplier, pc in suppliers.items():
-        there = f"{places.near(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
-        text = f"would release {group}, but follows {there}"
+        there = f"{places.named(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
+        call = places.named(pc, supplier.pc)  # of the two on one line it is said which
+        text = f"{call} " * (call[0] == "`") + f"would release {group}, but follows {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
     return sites
 
@@ -193,7 +194,7 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
     call = _call(places, group).removesuffix(" of ")
     if call and not before:
         return f"{text}{call} is missing"
-    missing = f"call no {call} after that" if call else f"never {_plural('come', others)}"
+    missing = f"{_plural('call', others)} no {call} after that" if call else f"never {_plural('come', others)}"
     return f"{text}{warps_text(others)}{before} {missing}"
 
 
@@ -242,7 +243,32 @@ def _call(places: Places, group: Group) -> str:
     return f"`{CALLS[other][0]}()` of " if other else ""
 
 
+def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, BarrierState], groups: list[Group]) -> str:
+    """The help where the threads that a barrier lacks have come to another one, on which nobody waits."""
+    if not starved:
+        return ""
+    state, waited = states[starved[0].barrier], {group.barrier for group in groups}
+    lacking = _count(places, state) - state.arrived
+    for other in states.values():
+        if (
+            other.barrier not in waited
+            and other.arrived >= lacking
+            and not {*other.participants} & {*state.participants}
+        ):
+            return (
+                f"{warps_text(other.participants)} came to barrier {other.barrier}, on which nobody waits: give both "
+                f"sides the same id, if barrier {state.barrier} was meant"
+            )
+    return ""
+
+
 def _help(places: Places, cycle: list[Group], starved: Sequence[Group]) -> str:
+    if not cycle and (role := places.role([starved[0].pc])):
+        other = "DMA" if role == "compute" else "compute"
+        return (
+            f"let the {other} warps call `{CALLS[other][0]}()` as often as the {role} warps `{CALLS[other][1]}()`: "
+            "look for a missing call, a loop with fewer trips, or a path that returns early"
+        )
     if not cycle:
         return (
             f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or sync"

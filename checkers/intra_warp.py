@@ -79,7 +79,7 @@ def _one_store(raw: RawFinding, places: Places) -> Finding:
     space = places.space(address >> SEGMENT_SHIFT)
     what = places.accessed(raw.pc, address)
     role = places.role([raw.pc])
-    label = f"stored by {lanes_text(raw.lanes | 1 << stays)} of warp {raw.warp}"
+    label = f"stored by {lanes_text(raw.lanes | 1 << stays)} of {places.who(raw.cta, raw.warp)}"
     return Finding(
         code=raw.code,
         message=f"lanes of one store write different values to {space} `{what}`",

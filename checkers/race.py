@@ -40,12 +40,11 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
-    overwritten = _overwritten(found, witness)  # then the accesses are meant in the other order than they came
-    if overwritten:
+    if _overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
     return Finding(
         code=raw.code,
-        message=(found.swapped() if overwritten else found).title(),
+        message=_meant(found, witness).title(),
         sites=found.sites(found.first.who + where[0], found.second.who + where[1]),
         notes=notes,
         help=_help(found, witness),
@@ -131,12 +130,14 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or make it atomic, where any order will do"
     if one.pc == two.pc:
         return "give each warp its own element, let one warp alone store, or use an atomic"
-    if found.one_place or (found.one_text and found.backward and not found.in_loop):
+    if found.one_place or (found.one_text and found.swapped().onward):
         return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
-    right = found.swapped() if _overwritten(found, witness) or (found.backward and not found.in_loop) else found
-    if not named(places) and not found.apart:
+    right = _meant(found, witness)
+    if not named(places) and found.apart:
+        return _behind_each_other(found)
+    if not named(places):
         one, two = right.first.access, right.second.access
         return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
     return _named_help(right, witness)
@@ -162,7 +163,7 @@ def _between(found: Conflict, witness: Witness) -> tuple[int, int] | None:
 
 def _overwritten(found: Conflict, witness: Witness | None) -> bool:
     """(2) loads what an earlier execution of (1) has stored for it, and (1) stores the next value too early."""
-    if witness is None or found.hazard != "read-after-write" or not found.same_cta:
+    if witness is None or found.hazard != "read-after-write" or not found.same_cta or found.onward:
         return False
     one, two = found.first.access, found.second.access
     known = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
@@ -170,10 +171,41 @@ def _overwritten(found: Conflict, witness: Witness | None) -> bool:
     return any(e.interval <= known and witness.reaches(e, one.address) for e in before)
 
 
+def _meant(found: Conflict, witness: Witness | None) -> Conflict:
+    """The two in the order in which they are meant, where that is not how they came."""
+    turned = _overwritten(found, witness) or _passed(found) or found.swapped().onward or _too_early(found)
+    return found.swapped() if turned and found.same_cta else found
+
+
+def _too_early(found: Conflict) -> bool:
+    """(1) loads what nothing has written yet: (2) is to store it."""
+    unwritten = {raw.pc for raw in found.places.outcome.findings if raw.code == "uninitialized-read"}
+    return found.hazard == "write-after-read" and not found.in_loop and found.first.access.pc in unwritten
+
+
+def _passed(found: Conflict) -> bool:
+    """A barrier stands between (1) and (2) already: the one that is missing stands between (2) and (1)."""
+    if not found.same_cta or found.one_statement or found.one_place:
+        return False
+    return found.parted and not found.swapped().parted
+
+
 def named(places: Places) -> bool:
     """Whether a program has barriers that count a part of the CTA."""
     code, count = places.program.code, FIELDS.index("b")
     return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
+
+
+def _behind_each_other(found: Conflict) -> str:
+    """Two branches of one `if`, made into two with a barrier between them."""
+    places, (one, two) = found.places, sorted((s.access.pc for s in (found.first, found.second)), key=found.places.line)
+    text = f"put {places.near(two, one)} into an `if` of its own behind that of {places.near(one, two)}, and "
+    return f"{text}`cuda.syncthreads()` between the two{_narrower(found)}"
+
+
+def _narrower(found: Conflict) -> str:
+    sizes = found.sizes
+    return f"; or keep the {max(sizes)}-byte access off what the other warp uses" if len(sizes) > 1 else ""
 
 
 def _named_help(found: Conflict, witness: Witness | None) -> str:
@@ -185,8 +217,9 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
     taken = witness.sync_of(following, two.warp) if witness and following else None
     last = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if following is not None and taken is not None:
-        if places.line(taken.pc) >= places.line(two.pc):
-            return f"sync on barrier {following.place} before {there}, not only on {places.near(taken.pc, two.pc)}"
+        if _is_behind(places, taken.pc, two.pc):
+            where = places.named(taken.pc, two.pc)
+            return f"sync on barrier {following.place} before {there}, not only {'on ' * (where[0] != '`')}{where}"
         if last is not None and last.place != following.place:
             return (
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
@@ -196,14 +229,47 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
             f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
-    gives, waits = CALLS[first.role] if {first.role, second.role} == set(CALLS) else ("", "")
+    if {first.role, second.role} == set(CALLS):
+        return _by_calls(found)
     kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "a")
-    gives = f"`{gives}()`" if gives else f"arrive on {kind} barrier"
-    waits = f"`{waits}()`" if waits else "sync on it"
-    text = f"{first.who}: {gives} {places.after(one.pc, two.pc)}; {second.who}: {waits} before {there}"
+    text = (
+        f"{first.who}: arrive on {kind} barrier {places.after(one.pc, two.pc)}; {second.who}: sync on it before {there}"
+    )
     if len(found.sizes) > 1:
         text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
     return text
+
+
+def _is_behind(places: Places, pc: int, other: int) -> bool:
+    """Whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
+    line, beside = places.line(pc), places.line(other)
+    return line > beside or (line == beside and pc > other)
+
+
+def _by_calls(found: Conflict) -> str:
+    """The calls of transfer patterns that would order the two: those that are missing, or come too early."""
+    places, one, two = found.places, found.first.access.pc, found.second.access.pc
+    gives, waits = CALLS[found.first.role]
+    made = places.calls()
+    give = f"{found.first.who}: `{gives}()` {places.after(one, two)}"
+    wait = f"{found.second.who}: `{waits}()` before {places.near(two, one)}"
+    if gives not in made:
+        return give if waits in made else f"{give}; {wait}"
+    if waits not in made:
+        return wait
+    early = [pc for pc in made[gives] if not _is_behind(places, pc, one)]
+    late = [pc for pc in made[waits] if _is_behind(places, pc, two)]
+    if early:
+        give += f", not before it {_on(places, early[-1], one)}"
+    if late:
+        wait += f", not behind it {_on(places, late[0], two)}"
+    return give if early and not late else wait if late and not early else f"{give}; {wait}"
+
+
+def _on(places: Places, pc: int, other: int) -> str:
+    """`on line 24`, or on one line `as `start_async_dma()``."""
+    where = places.near(pc, other)
+    return f"on {where}" if where != f"line {places.line(other)}" else "on that line"
 
 
 # -- a schedule that shows it -----------------------------------------------------------------------------------------

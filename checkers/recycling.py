@@ -57,8 +57,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     )
     return Finding(
         code=raw.code,
-        message=f"barrier {pair.barrier}: {verb} of generation {g + 1} can be counted into generation {g}: "
-        + _missing(pair, places),
+        message=f"barrier {pair.barrier}{places.in_cta(raw.cta)}: {verb} of generation {g + 1} can be counted into "
+        f"generation {g}: {_missing(pair, places)}",
         sites=[
             places.site(raw.pc, f"(2) {pair.second_who} {verb}s, generation {g + 1}", cta=raw.cta, warp=raw.warp),
             places.site(
@@ -144,13 +144,30 @@ def _needed(pair: Pair, witness: Witness, end: int) -> list[int]:
 
 def _missing(pair: Pair, places: Places) -> str:
     """What would keep (2) back until (1) is done."""
-    sides = [places.role([side.pc]) for side in (pair.first, pair.second)]
-    if sorted(sides) == sorted(CALLS):
-        return f"no `{CALLS[sides[0]][1]}()` lets {pair.second_who} wait for {pair.first_who}"
+    waits = _waits(pair, places)
+    if waits and waits != places.call(pair.second.pc):
+        return f"no `{waits}()` lets {pair.second_who} wait for {pair.first_who}"
     return f"{pair.second_who} does not wait for {pair.first_who}"
 
 
+def _waits(pair: Pair, places: Places) -> str:
+    """The call of a transfer pattern with which (2)'s warp waits for (1)'s warp, if they have different roles."""
+    sides = [places.role([side.pc]) for side in (pair.first, pair.second)]
+    return CALLS[sides[0]][1] if sorted(sides) == sorted(CALLS) else ""
+
+
 def _help(pair: Pair, places: Places) -> str:
-    there = places.near(pair.second.pc, pair.first.pc)
+    there, waits = places.near(pair.second.pc, pair.first.pc), _waits(pair, places)
+    if waits and waits == places.call(pair.second.pc):  # it does wait: (1)'s warp must not run ahead
+        first, second = (places.role([side.pc]) for side in (pair.first, pair.second))
+        return f"let {pair.first_who} call `{CALLS[second][1]}()` between two `{CALLS[first][0]}()`, once for each"
+    if waits:
+        gives = CALLS[places.role([pair.first.pc])][0]
+        also = "" if gives in places.calls() else f", and {pair.first_who} `{gives}()` {_after(pair, places)}"
+        return f"let {pair.second_who} call `{waits}()` before {there}{also}"
     back = f"let {pair.second_who} wait for {pair.first_who} on a second barrier before {there} (full and empty)"
     return f"{back}, or alternate between two barrier ids, or sync both warps in between"
+
+
+def _after(pair: Pair, places: Places) -> str:
+    return places.after(pair.first.pc, pair.second.pc)

@@ -415,6 +415,8 @@ class SharedArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     span: int
+    alignment: int = 1
+    """bytes that the declaration asks for: its own number, or that of an element"""
 
 
 @dataclass(slots=True)

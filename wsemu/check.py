@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wsemu import settings
 from wsemu.bytecode import Program
 from wsemu.codes import checkers_named, finding_codes
-from wsemu.errors import CheckFailed, UsageError, WsemuError
+from wsemu.errors import CheckFailed, UsageError, WsemuError, briefly
 from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 from wsemu.limits import limits
 from wsemu.places import BoundArray, Places
@@ -108,13 +108,14 @@ def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     name = function.__name__
     if len(arguments) < len(names):
         raise UsageError(
-            f"`{name}` got {len(arguments)} arguments of {len(names)}: missing `{'`, `'.join(names[len(arguments) :])}`"
+            f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
         )
     if len(arguments) > len(names):
         raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
     return names
 
 
+@briefly
 def check(
     kernel: Any,
     grid: Any,

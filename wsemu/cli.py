@@ -233,9 +233,7 @@ def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
     options = [parameter for parameter in context.command.params if parameter.name not in _LAUNCH]
     names = {name for parameter in options for name in (*parameter.opts, *parameter.secondary_opts)}
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return [
-        name for name in (argument.partition("=")[0] for argument in own) if name.startswith("--") and name in names
-    ]
+    return [name for name in (argument.partition("=")[0] for argument in own) if name.startswith("-") and name in names]
 
 
 app.command("check", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
@@ -247,6 +245,7 @@ app.command("run", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, 
     epilog="Exit codes: 0 the GPU agrees, 1 it differs or an error was found, 2 wrong usage or no GPU, 3 incomplete.",
 )
 def crosscheck(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
@@ -259,8 +258,9 @@ def crosscheck(
     ] = False,
 ) -> None:
     """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
-    from wsemu import program
+    from wsemu import commands, program
 
+    commands.warn(_options_among(arguments or [], context))
     options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
     raise typer.Exit(program.crosscheck(file, arguments or [], options))
 
@@ -307,8 +307,9 @@ def trace(
     out: Out = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
-    from wsemu import trace_program
+    from wsemu import commands, trace_program
 
+    commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = trace_program.Wanted(launch, cta, first, output)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wsemu.report.diagnostic import Style
+    from wsemu.report.sink import Sink
     from wsemu.settings import Settings
 
 FAILED, USAGE, INTERNAL = 1, 2, 4
@@ -42,8 +43,7 @@ def check(
             printer.finish(USAGE)
         return USAGE
     with sink(chosen.format) as printer:
-        for option in misplaced:
-            printer.text(f"warning: `{option}` after FILE goes to the program: give it before FILE", "warning")
+        warn(misplaced, printer)
         options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit}
         code = _saving(chosen.save_witness, file, arguments, settings, options)
         printer.finish(code)
@@ -66,6 +66,13 @@ def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
 
     given: dict[str, Any] = {name: tuple(value) if name == "arg" else value for name, value in launch.items()}
     return Options(**given).words()
+
+
+def warn(misplaced: Sequence[str], printer: Sink | None = None) -> None:
+    """Say of options of wsemu that stand behind FILE that they go to the program."""
+    printer = printer or Printer()
+    for option in misplaced:
+        printer.text(f"warning: `{option}` after FILE goes to the program: give it before FILE", "warning")
 
 
 def _saving(folder: str, file: Path, arguments: Sequence[str], settings: Settings, options: dict[str, Any]) -> int:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from wsemu import settings
 from wsemu.bytecode import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.check import as_declared, compiled, examine
-from wsemu.errors import UsageError, WsemuError
+from wsemu.errors import UsageError, WsemuError, briefly
 from wsemu.finding import Report
 from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 
@@ -116,6 +116,7 @@ def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments)
 
 
+@briefly
 def crosscheck(
     kernel: Any,
     grid: Any,

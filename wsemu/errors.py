@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.bytecode import Span
     from wsemu.finding import Report
 
@@ -60,3 +63,22 @@ class CheckFailed(WsemuError):
         from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
 
         return render(self.report)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def briefly(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which raises errors of this package as its own: a traceback shows who called it, and not the way
+    through wsemu to where the error was found."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        __tracebackhide__ = True  # pytest shows where it was called
+        try:
+            return function(*args, **named)
+        except WsemuError as error:
+            raise error.with_traceback(None) from None
+
+    return call

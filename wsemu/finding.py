@@ -219,6 +219,8 @@ class Report(_Data):
     dynamic_shared: int = 0
     """bytes"""
     findings: list[Finding] = []
+    left_out: int = 0
+    """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
     costliest: list[Finding] = []
     """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
     one: not worth a warning, and what `assert_clean` shows where a limit is set"""
@@ -240,7 +242,7 @@ class Report(_Data):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.verdict == "failed") != bool(self.errors):
+        if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
             raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
         return self
 
@@ -319,4 +321,5 @@ class Report(_Data):
         return report_fragment(self)
 
     def __str__(self) -> str:
-        return f"{self.kernel}: {self.verdict}, {len(self.errors)} errors, {len(self.warnings)} warnings"
+        counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
+        return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])

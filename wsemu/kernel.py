@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from wsemu import settings
-from wsemu.errors import UsageError
+from wsemu.errors import UsageError, briefly
 from wsemu.limits import WARP, limits
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Launchable:
     __name__: str
     __qualname__: str
 
+    @briefly
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
         return functools.partial(self._launch, self.configuration(parameters))
@@ -140,7 +141,7 @@ class Launchable:
         if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
             count = len(parameters) if isinstance(parameters, tuple) else 1
             raise UsageError(
-                f"`{name}[...]` has {count} launch parameters: write `{name}[grid, block]`, "
+                f"`{name}[...]` has {count} launch parameter{'s' * (count != 1)}: write `{name}[grid, block]`, "
                 f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
             )
         return configure(*parameters)
@@ -159,6 +160,7 @@ class Launchable:
             return lambda *_: None
         return self[-(-tasks // threads), threads, stream, sharedmem]
 
+    @briefly
     def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
         if named:
             raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")

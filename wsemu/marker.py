@@ -74,7 +74,7 @@ class Namespace:
 
     def __init__(self, name: str, doc: str, members: dict[str, Any]) -> None:
         self.__doc__ = doc
-        self._name = name
+        self.__name__ = self._name = name
         self._members = members
 
     def __getattr__(self, name: str) -> Any:

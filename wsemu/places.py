@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.bytecode import (
+    FIELDS,
     FIRST_ARRAY,
     LOCAL,
     NAMES,
@@ -22,6 +23,7 @@ from wsemu.bytecode import (
     access_shape,
 )
 from wsemu.finding import Site, Step
+from wsemu.own import PATTERNS, is_own
 from wsemu.source_view import Loop, SourceView, view
 
 if TYPE_CHECKING:
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
 
 HARNESS = os.path.realpath(Path(__file__).with_name("transfer.py"))
 """the kernel in which `check_transfer` runs a pattern: nothing to show"""
-PATTERNS = os.path.realpath(Path(__file__).with_name("patterns")) + os.sep
-"""the folder of the transfer patterns"""
 _ROLES = {
     "wait_for_dma_start": "DMA",
     "finish_async_dma": "DMA",
     "start_async_dma": "compute",
     "wait_for_dma_finish": "compute",
+    "start": "compute",
+    "finish": "DMA",
 }
 """what a warp is for that executes this method of a transfer pattern"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
@@ -112,16 +114,44 @@ class Places:
 
     def role(self, pcs: Iterable[int]) -> str:
         """What a warp that executed these instructions is for, as far as its calls of transfer patterns tell."""
-        found = {role for pc in pcs for role in self._roles(pc)}
+        found = {_ROLES[name] for pc in pcs for name in self._calls(pc)}
         return found.pop() if len(found) == 1 else ""
 
-    def _roles(self, pc: int) -> Iterable[str]:
+    def call(self, pc: int) -> str:
+        """The call of a transfer pattern that an operation is what it waits or arrives with: `wait_for_dma_start`,
+        also inside of `execute_dma`; or nothing."""
+        return next(reversed(list(self._calls(pc))), "")
+
+    def patterns(self, pc: int) -> set[str]:
+        """The modules of transfer patterns, such as `halo`, through which an instruction was reached."""
+        spans = (self.program.spans[n] for n in (*self.program.stack_of[pc], self.program.span_of[pc]))
+        return {Path(span.file).stem for span in spans if span.file.startswith(PATTERNS)}
+
+    def calls(self) -> dict[str, list[int]]:
+        """The calls of transfer patterns that were executed, each with its barrier operations."""
+        found: dict[str, list[int]] = {}
+        for pc in np.flatnonzero(self.outcome.executions).tolist():
+            if self.verb(pc) == "barrier" and (name := self.call(pc)):
+                found.setdefault(name, []).append(pc)
+        return found
+
+    def syncs(self, file: str) -> list[int]:
+        """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
+        count = FIELDS.index("b")
+        found = {
+            self.span(pc): pc
+            for pc in np.flatnonzero(self.outcome.executions).tolist()
+            if self.verb(pc) == "barrier" and not self.program.code[pc, count]
+        }
+        return [pc for span, pc in found.items() if span.file == file]
+
+    def _calls(self, pc: int) -> Iterable[str]:
         for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
             span = self.program.spans[number]
             if span.file.startswith(PATTERNS):
                 name = view(span.file).function(span)
                 if name in _ROLES:
-                    yield _ROLES[name]
+                    yield name
 
     def callers(self, pc: int) -> list[Site]:
         """The calls through which an instruction was inlined, outermost first, beyond its own place."""
@@ -129,7 +159,7 @@ class Places:
         spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
         if shown in spans:
             spans = spans[: spans.index(shown)]
-        return [Site.at(span, "called from here", primary=False) for span in spans if span.file != HARNESS]
+        return [Site.at(span, "called from here", primary=False) for span in spans if not is_own(span.file)]
 
     def line(self, pc: int) -> int:
         return self.span(pc).line
@@ -152,6 +182,15 @@ class Places:
         """`line 24`, with the file where that is not the file of the instruction `other`."""
         span, beside = self.span(pc), self.span(other)
         return f"line {span.line}" if span.file == beside.file else f"{os.path.basename(span.file)}:{span.line}"
+
+    def named(self, pc: int, other: int) -> str:
+        """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it
+        belongs to, or its own words."""
+        if self.near(pc, other) != f"line {self.line(other)}":
+            return self.near(pc, other)
+        name = self.call(pc)
+        text = f"{name}()" if name else self.source(pc).text(self.span(pc))
+        return f"`{text}`" if 0 < len(text) <= _LONGEST else f"line {self.line(pc)}"
 
     def after(self, pc: int, other: int) -> str:
         """`after line 24`: behind the statement in which an instruction was written."""
@@ -199,9 +238,27 @@ class Places:
             return "shared" if segment == SHARED else "local"
         return "global"
 
+    def within(self, address: int, pc: int) -> tuple[int, int] | None:
+        """The distance of an address from the start of the array that an access names, and the array's size, in bytes;
+        None where there is no such array, or it is local or dynamic."""
+        name = self.program.array_of[pc]
+        for array in self.arrays:
+            if array.name == name:
+                steps = zip(array.shape, array.strides, strict=True)
+                size = sum((extent - 1) * max(stride, 0) for extent, stride in steps) + array.dtype.itemsize
+                return address - (array.segment << SEGMENT_SHIFT) - array.offset, size
+        for shared in self.program.shared:
+            if shared.name == name:
+                size = int(np.prod(shared.shape, dtype=np.int64)) * shared.dtype.itemsize
+                return address - (SHARED << SEGMENT_SHIFT) - shared.offset, size
+        return None
+
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
+        meant = self.within(address, pc)
+        if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
+            return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:
             return self._global_element(segment, offset, pc)
         declared = self.program.shared if segment == SHARED else self.program.locals

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import settings as _settings
 from wsemu import takeover
+from wsemu.bytecode import Span
 from wsemu.check import around, observers, passed_over, refused
-from wsemu.errors import CheckFailed, KernelError, UnsupportedError, WsemuError
+from wsemu.errors import CheckFailed, KernelError, UnsupportedError, UsageError, WsemuError
 from wsemu.limits import limits
-from wsemu.report.diagnostic import display_path
+from wsemu.own import is_own
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -30,11 +31,10 @@ if TYPE_CHECKING:
     from wsemu.witness_file import Saver
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
-_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py")
+_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py", "errors.py")
 """modules of host functions, which hand on what the program gave them"""
 _MOST_FRAMES = 6
 """of the program's own that are shown of an exception"""
-_HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 COMPILED = (".cu", ".cuh", ".cubin", ".fatbin")
@@ -256,22 +256,28 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
+    from wsemu import config
     from wsemu.crosscheck import Recorder, compare
 
     if is_ptx(file):
         Printer().text(f"error: `{file}` is PTX, which wsemu does not send to a GPU: `wsemu check` runs it", "error")
         return USAGE
-    recorder = Recorder()
+    recorder, printer = Recorder(), Printer()
+    try:
+        chosen, settings = config.configured(file, {})
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
     around.append(recorder)
     try:
-        code = run(file, arguments, _settings.Settings())
+        code = run(file, arguments, settings, printer=printer, limit=chosen.limit)
     finally:
         around.remove(recorder)
-    printer = Printer()
     if code == USAGE or not recorder.emulated:
         return code
     try:
-        reports = compare(recorder.emulated, **options)
+        with _settings.using(settings):
+            reports = compare(recorder.emulated, **options)
     except WsemuError as error:
         printer.error(error)
         return USAGE
@@ -324,14 +330,19 @@ def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error)
-    if not isinstance(error, KernelError):
-        frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_within(f)), None)
-        if frame is not None:
-            launches.printer.text(f"  --> {display_path(frame.filename)}:{frame.lineno}")
+    launches.printer.error(error if isinstance(error, KernelError) else _placed(error, file))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
+
+
+def _placed(error: WsemuError, file: Path) -> WsemuError:
+    """The error with the innermost place of the user's that led to it."""
+    frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_hidden(f)), None)
+    if frame is None or frame.lineno is None:
+        return error
+    end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
+    return KernelError(str(error), Span(frame.filename, frame.lineno, frame.colno or 0, *end))
 
 
 def _raised(error: BaseException, launches: _Run, file: Path) -> int:
@@ -346,7 +357,7 @@ def _raised(error: BaseException, launches: _Run, file: Path) -> int:
         printer.text("this is an error of wsemu, not of your program: please report it with the program")
         return INTERNAL
     printer.text(f"the program raised an exception{_after(launches)}:", "error")
-    shown = [frame for frame in frames if not _is_within(frame)]
+    shown = [frame for frame in frames if not is_own(frame.filename)]
     printer.text(_way(shown) + message)
     return _code_of_failure(launches)
 
@@ -369,15 +380,15 @@ def _frames(error: BaseException, program: str) -> list[traceback.FrameSummary]:
     return frames[files.index(program) :] if program in files else []
 
 
-def _is_within(frame: traceback.FrameSummary) -> bool:
-    """Whether the frame lies in wsemu."""
-    return os.path.realpath(frame.filename).startswith(_HERE + os.sep)
+def _is_hidden(frame: traceback.FrameSummary) -> bool:
+    """Whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
+    return is_own(frame.filename) or not os.path.isfile(frame.filename)
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it, or asked a kernel for
-    an attribute that it has not."""
-    return _is_within(frame) and os.path.basename(frame.filename) not in _THIN and frame.name != "__getattr__"
+    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
+    asked = frame.name == "__getattr__"  # for a name that a module or an object does not have
+    return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:

@@ -138,6 +138,19 @@ class SourceView:
         node = self.node(span)
         return isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes")
 
+    def byte_offset(self, span: Span) -> tuple[str, str]:
+        """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
+        node = self.node(span)
+        if not isinstance(node, ast.Call) or len(node.args) < 2:
+            return "", ""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return (self._text(node.args[0]), self._text(node.args[1])) if name in ("ld_bytes", "st_bytes") else ("", "")
+
+    def text(self, span: Span) -> str:
+        """The expression at a span as it stands there, or ``."""
+        node = self.node(span)
+        return self._text(node) if isinstance(node, ast.expr) else ""
+
     def _text(self, node: ast.expr) -> str:
         if node.lineno != node.end_lineno:
             return ast.unparse(node)
@@ -163,6 +176,20 @@ class SourceView:
         """Whether two places are in one loop."""
         around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
         return any(node in around for node in self.ancestors(other))
+
+    def parts(self, between: Span, first: Span, second: Span) -> bool:
+        """Whether every way from `first` to the next run of `second` leads through the place `between`."""
+        around, one, two = (
+            [node for node in self.ancestors(span) if isinstance(node, (*_CONDITIONAL, ast.For))]
+            for span in (between, first, second)
+        )
+        if not {*around} <= {*one, *two} or self.apart(between, first) or self.apart(between, second):
+            return False
+        here, start, end = ((span.line, span.column) for span in (between, first, second))
+        if start < end:
+            return start < here < end
+        loop = next((node for node in one if node in two and isinstance(node, (ast.For, ast.While))), None)
+        return loop in around and not end <= here <= start
 
     def loops(self, span: Span) -> list[Loop] | None:
         """The loops around a place, outermost first; None where it need not run once in each iteration."""

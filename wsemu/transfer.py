@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from wsemu import cuda, ptx, settings
 from wsemu.bytecode import NAMES, OPERATIONS, access_shape
-from wsemu.errors import UsageError
+from wsemu.errors import UsageError, briefly
 from wsemu.kernel import Kernel, configure, jit
 from wsemu.limits import limits
 from wsemu.places import HARNESS
@@ -195,6 +195,8 @@ class Job:
 def job(case: TransferCase) -> Job:
     """What `case` says, laid out in arrays; UsageError where its parts do not fit together."""
     pattern, index = case.pattern, case.index
+    if isinstance(pattern, type):
+        raise UsageError(f"`{pattern.__name__}` is a class: give an object of it, `{pattern.__name__}(...)`")
     if hasattr(pattern, "pattern"):
         raise UsageError(f"{type(pattern).__name__} fill buffers by turns: give the pattern itself, `.pattern`")
     if not hasattr(pattern, "moves") or not hasattr(pattern, "transfer"):
@@ -208,8 +210,10 @@ def job(case: TransferCase) -> Job:
     if indexed and not hasattr(pattern, "dense_bytes"):
         raise UsageError(f"index is given, but {type(pattern).__name__} takes none: leave it out")
     moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
+    if not isinstance(moves, (list, tuple)):
+        raise UsageError(f"moves() gives a {type(moves).__name__}: give a list, with a tuple for each run of bytes")
     for move in moves:
-        if len(move) != 3 or move[2] < 0:
+        if not isinstance(move, (list, tuple)) or len(move) != 3 or move[2] < 0:
             raise UsageError(f"moves() has {move!r}: give (offset in the source, offset in the destination, bytes)")
     places = []
     for name, offset, end in (("src_offset", case.src_offset, 0), ("dst_offset", case.dst_offset, 1)):
@@ -310,6 +314,7 @@ def fill(job: Job, plane: int | None = None) -> Run:
     return Run(job, src, np.full(job.sizes[1], BLANK, np.uint8))
 
 
+@briefly
 def check_transfer(
     pattern: Any,
     *,

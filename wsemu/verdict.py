@@ -72,6 +72,7 @@ def judge(
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
+    findings = _in_order(findings)
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
@@ -79,7 +80,7 @@ def judge(
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
     words += ["undefined value"] if undefined else []
     words += ["atomics"] if doubts or steered else []
-    said = [*notes, *reasons, *_asserted(places), *loose]
+    said = [*notes, *reasons, *_asserted(places), *loose, *_by_luck(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -136,6 +137,12 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
         for raw in wanted
     ]
+
+
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
+    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
+    return [next(races) if finding.code == "race" else finding for finding in findings]
 
 
 def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
@@ -294,6 +301,21 @@ def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) ->
         holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"
         changes["holds_in"] = holds
     return finding.model_copy(update=changes) if changes else finding
+
+
+def _by_luck(places: Places) -> list[str]:
+    """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
+    declared = {array.name: array for array in places.program.shared}
+    widest: dict[str, int] = {}
+    for pc in places.outcome.accesses:
+        name = places.program.array_of[pc]
+        if name in declared and places.size(pc) > declared[name].alignment:
+            widest[name] = max(places.size(pc), widest.get(name, 0))
+    return [
+        f"`{name}` is accessed {size} bytes at a time, and its declaration asks for {declared[name].alignment}: on a "
+        f"GPU it may lie elsewhere, declare it with `alignment={size}`"
+        for name, size in widest.items()
+    ]
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:

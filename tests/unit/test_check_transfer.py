@@ -266,3 +266,32 @@ def test_plan_tells_ways_steps_and_costs():
     text = str(CudaDMAHalo(*ROLES, 4, 32, 8, 4, 224).plan())
     assert "rows: split" in text
     assert "flanks: split" in text
+
+
+class Wordy(CudaDMACustom):
+    def transfer(self, thread, src, dst):
+        dst[thread + 1000] = src[thread]
+
+    def moves(self):
+        return [(0, 0, 128)]
+
+
+@pytest.mark.parametrize(
+    ("moves", "said"),
+    [(lambda _: None, "moves() gives a NoneType: give a list"), (lambda _: [128], "moves() has 128: give (offset in")],
+)
+def test_moves_of_another_form_are_refused(moves, said):
+    pattern = type("Other", (Wordy,), {"moves": moves})(1, 32, 32, 32)
+    with pytest.raises(UsageError) as caught:
+        wsemu.check_transfer(pattern)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_class_is_no_pattern():
+    with pytest.raises(UsageError, match=r"`Wordy` is a class: give an object of it, `Wordy\(...\)`"):
+        wsemu.check_transfer(Wordy)
+
+
+def test_a_finding_shows_the_users_lines_alone():
+    found = wsemu.check_transfer(Wordy(1, 32, 32, 32)).errors[0]
+    assert {site.file for site in found.sites} == {__file__}

@@ -139,6 +139,26 @@ def test_a_wrong_launch_has_a_message_and_exit_code_2(program, body, message):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("wrong", ["good[1, 2048]", "CudaDMASequential(1, 33, 64, 64, 256)"])
+def test_wrong_usage_is_shown_where_the_program_has_it(program, wrong):
+    result = program(f"from wsemu.patterns import CudaDMASequential\nused = {wrong}\n")
+    assert result.returncode == 2
+    assert " --> program.py:" in result.stdout
+    assert f"| used = {wrong}\n" in result.stdout
+
+
+def test_crosscheck_has_the_settings_of_the_project(program, tmp_path):
+    program("stuck[1, 64](x)")  # writes the file
+    table = tmp_path / "pyproject.toml"
+    table.write_text("[tool.wsemu]\nskip = ['deadlock']\n")
+    assert "its checker is off" in wsemu("crosscheck", "program.py", cwd=tmp_path).stdout
+    table.write_text("[tool.wsemu]\narch = 'sm_1'\n")
+    refused = wsemu("crosscheck", "program.py", "--seconds", "1", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "unknown arch 'sm_1'" in refused.stdout
+    assert "warning: `--seconds` after FILE goes to the program: give it before FILE\n" in refused.stdout
+
+
 def test_a_kernel_that_does_not_compile_is_shown_with_its_place(program):
     done = program("@cuda.jit\ndef wrong(x):\n    x[0] = unknown_name\n\nwrong[1, 32](x)")
     assert done.returncode == 2
@@ -269,6 +289,15 @@ def test_a_device_function_that_raises_on_the_host_is_the_programs(program):
     done = program("@cuda.jit(device=True)\ndef half(v):\n    return v / 0\ngood[2, 32](x)\nhalf(1)\n")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stdout
+
+
+@pytest.mark.parametrize("wrong", ["wsemu.check_transfer(3, no_such=1)", "wsemu.no_such", "cuda.no_such"])
+def test_a_wrong_name_is_no_error_of_wsemu(program, wrong):
+    done = program(f"import wsemu\n{wrong}\n")
+    assert done.returncode == 2
+    assert "the program raised an exception before it launched a kernel:" in done.stdout
+    assert "no_such" in done.stdout
+    assert "internal error" not in done.stdout
 
 
 def test_an_error_of_wsemu_itself_asks_for_a_report(program):

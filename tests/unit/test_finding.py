@@ -117,3 +117,7 @@ def test_a_report_survives_json(found, mix, notes):
     counters = Counters(warp_instructions=7, instruction_mix=mix)
     before = report("failed" if failed else "verified", found, counters=counters, notes=notes, seconds=0.1)
     assert Report.model_validate_json(before.model_dump_json()) == before
+
+
+def test_a_report_as_text_counts_in_words():
+    assert str(report("failed", [Finding(code="race", message="m")])).endswith(": failed, 1 error, 0 warnings")

@@ -203,7 +203,11 @@ def test_limit_shows_some_and_counts_all(check):
     assert "1 finding not shown: raise `--limit`" in done.stdout
     document = json.loads(check("--limit", "0", "--format", "json").stdout)
     assert document["exit_code"] == 1
-    assert [(len(report["findings"]), report.get("left_out")) for report in document["reports"]] == [(0, 2), (0, None)]
+    reports = [Report.model_validate(report) for report in document["reports"]]
+    assert [(len(report.findings), report.left_out, report.verdict) for report in reports] == [
+        (0, 2, "failed"),
+        (0, 0, "verified"),
+    ]
 
 
 def test_an_unused_suppression_is_told_once(check):

@@ -74,8 +74,8 @@ K ;; return 3 ;; 3 ;; a kernel returns a value
 K ;; return x ;; x ;; a kernel returns a value
 K ;; if n > 3: v = 1\nelse: v = (1, 2)\nx[0] = v ;; v ;; `v` is int64 on one path and a tuple of 2 on another
 U ;; class A: pass ;; class A: pass ;; a class in a kernel
-K ;; x[0] = cuda.threadIdx ;; cuda.threadIdx ;; `<kernel namespace cuda.threadIdx>` cannot be stored into an array
-K ;; x[0] = cuda.threadIdx + 1 ;; cuda.threadIdx + 1 ;; `+` is not defined for `<kernel namespace cuda.threadIdx>` and int64
+K ;; x[0] = cuda.threadIdx ;; cuda.threadIdx ;; `cuda.threadIdx` cannot be stored into an array
+K ;; x[0] = cuda.threadIdx + 1 ;; cuda.threadIdx + 1 ;; `+` is not defined for `cuda.threadIdx` and int64
 K ;; x[0] = None ;; None ;; None cannot be stored into an array
 K ;; x[0] = None.foo ;; None.foo ;; `None` has no attribute `foo`
 K ;; x[0] = (1, 2)[2] ;; (1, 2)[2] ;; index 2 lies outside a tuple of 2
@@ -147,8 +147,8 @@ K ;; x[0] = obj.nothing() ;; obj.nothing ;; `Pattern` has no attribute `nothing`
 K ;; obj.field = 3 ;; obj.field ;; `Pattern(field=3)` has no attribute that a kernel may assign
 K ;; x[0] = Pattern(1).foo ;; Pattern(1).foo ;; `Pattern` has no attribute `foo`
 K ;; x[0] = Pattern(n).field + Pattern(n).nothing ;; Pattern(n).nothing ;; pattern has no attribute `nothing`
-K ;; x[0] = Pattern(1, 2) ;; Pattern(1, 2) ;; `Pattern`: Pattern.__init__() takes 2 positional arguments but 3 were given
-K ;; x[0] = Pattern(n, 2) ;; Pattern(n, 2) ;; `Pattern`: too many positional arguments
+K ;; x[0] = Pattern(1, 2) ;; Pattern(1, 2) ;; `Pattern`: 2 arguments by position, for 1 field
+K ;; x[0] = Pattern(n, 2) ;; Pattern(n, 2) ;; `Pattern`: 2 arguments by position, for 1 field
 K ;; x[0] = cuda.atomic.add(n, 0, 1) ;; cuda.atomic.add(n, 0, 1) ;; `cuda.atomic.add` needs an array, not int64
 K ;; cuda.atomic.add(x, 0.5, 1) ;; cuda.atomic.add(x, 0.5, 1) ;; the index of `cuda.atomic.add` needs an integer, not float64
 K ;; cuda.atomic.add(x, (0, 1), 1) ;; cuda.atomic.add(x, (0, 1), 1) ;; array `x` has 1 dimensions, the index 2

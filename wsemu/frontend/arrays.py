@@ -462,10 +462,10 @@ def _place(b: Builder, space: str, name: str, shape: tuple[int, ...], dtype: np.
     end = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
     if space == "shared":
         graph.shared_bytes = end
-        graph.shared.append(SharedArray(name, offset, shape, dtype, b.span))
+        graph.shared.append(SharedArray(name, offset, shape, dtype, b.span, align))
     else:
         graph.local_bytes = -(-end // 16) * 16
-        graph.locals.append(SharedArray(name, offset, shape, dtype, b.span))
+        graph.locals.append(SharedArray(name, offset, shape, dtype, b.span, align))
     return offset
 
 

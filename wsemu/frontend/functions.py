@@ -24,6 +24,7 @@ from wsemu.frontend.values import (
     Bound,
     Closure,
     ComplexValue,
+    Keywords,
     PatternValue,
     Scalar,
     Static,
@@ -32,6 +33,7 @@ from wsemu.frontend.values import (
 )
 from wsemu.frontend.walk_builtins import BUILTINS
 from wsemu.marker import KernelFunction
+from wsemu.own import PATTERNS, is_own
 
 if TYPE_CHECKING:
     from wsemu.frontend.walker import Walker
@@ -57,9 +59,13 @@ class Functions:
                 args.append(self.evaluate(argument))
         kwargs = {}
         for keyword in node.keywords:
-            if keyword.arg is None:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(value, Keywords):  # what the function was given, handed on
+                kwargs |= value.items
+            else:
                 raise self.unsupported(keyword, "`**` in a call", "write the arguments by name")
-            kwargs[keyword.arg] = self.evaluate(keyword.value)
         self.at(node)
         self.target = target
         return self.call(node, callee, args, kwargs)
@@ -114,22 +120,6 @@ class Functions:
             case Static():
                 return self.call_method(receiver, type(receiver.object), name, args, kwargs, node)
         raise self.error(node, f"{describe(receiver)} has no method `{name}`", "check the spelling")
-
-    def call_parent(
-        self: Walker,
-        node: ast.Call,
-        receiver: Value,
-        parent: type,
-        name: str,
-        args: list[Value],
-        kwargs: dict[str, Value],
-    ) -> Value:
-        """`super().name(...)`; the parent's `__init__` fills in more of the object that is being built."""
-        building = self.frame.builds
-        if name == "__init__" and building:
-            self.env[building] = self.initialise(receiver, parent, args, kwargs, node)
-            return NONE
-        return self.call_method(receiver, parent, name, args, kwargs, node)
 
     def library_call(self: Walker, name: str, args: list[Value], kwargs: dict[str, Value]) -> library.Call:
         return library.Call(self.b, args, kwargs, arrays, self, name)
@@ -307,28 +297,56 @@ class Functions:
         keyword_only = [a.arg for a in spec.kwonlyargs]
         env: Environment = dict(zip(names, args, strict=False))
 
-        def complain(message: str) -> KernelError:
-            remedy = f"its parameters are ({', '.join([*names, *keyword_only])})"
-            return self.error(node, message, remedy)
+        own = names[:1] in (["self"], ["cls"])  # not what the caller writes
 
-        if spec.kwarg is not None:
-            raise self.unsupported(node or spec.kwarg, f"`**{spec.kwarg.arg}` of `{name}`", "name its parameters")
+        def complain(message: str) -> KernelError:
+            listed = ", ".join([*names[own:], *keyword_only])
+            return self.error(node, message, f"its parameters are ({listed})" if listed else "call it with `()`")
+
         if spec.vararg is not None:
             env[spec.vararg.arg] = TupleValue(tuple(args[len(names) :]))
         elif len(args) > len(names):
-            raise complain(f"`{name}` takes {len(names)} argument{'s' * (len(names) != 1)}, not {len(args)}")
+            if outer := self.handed_on(node, surplus=len(args) - len(names)):
+                raise outer
+            takes, got = len(names) - own, len(args) - own
+            raise complain(f"`{name}` takes {takes} argument{'s' * (takes != 1)}, not {got}")
         for key, value in kwargs.items():
-            if key not in names and key not in keyword_only:
-                raise complain(f"`{name}` has no parameter `{key}`")
             if key in env:
                 raise complain(f"`{name}` got `{key}` twice")
-            env[key] = value
+            if key in names or key in keyword_only:
+                env[key] = value
+            elif spec.kwarg is None:
+                raise complain(f"`{name}` has no parameter `{key}`")
+        if spec.kwarg is not None:
+            rest = {key: value for key, value in kwargs.items() if key not in env}
+            env[spec.kwarg.arg] = Keywords(rest)
         for key in (*names, *keyword_only):
             if key not in env:
                 if key not in defaults:
-                    raise complain(f"`{name}` lacks its argument `{key}`")
+                    raise self.handed_on(node, lacking=key) or complain(f"`{name}` lacks its argument `{key}`")
                 env[key] = defaults[key]
         return env
+
+    def handed_on(self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = "") -> KernelError | None:
+        """The error of wrong arguments that a method of a pattern was called with and hands on as `*index`: told of the
+        call that the user wrote.  None where the call at `node` is not of that kind."""
+        files = [frame.source.file for frame in self.frames]
+        first = next((n for n, file in enumerate(files) if file.startswith(PATTERNS)), 0)
+        inside = first and not is_own(files[first - 1]) and files[-1].startswith(PATTERNS)
+        if not inside or not isinstance(node, ast.Call):
+            return None
+        handed = [a.value.id for a in node.args if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name)]
+        more = [len(value.items) for value in map(self.env.get, handed) if isinstance(value, TupleValue)]
+        if not more or more[0] < surplus:
+            return None
+        spec = self.frames[first].source.node.args
+        names = [a.arg for a in spec.args[1:]] + [lacking] * bool(lacking)
+        takes = len(names) + more[0] - surplus
+        name = getattr(self.frames[first].source.node, "name", "")
+        text = f"lacks `{lacking}`" if lacking else f"takes {takes} argument{'s' * (takes != 1)}, not {takes + surplus}"
+        stack = [self.b.graph.spans[number] for number in self.b.stack[:first]]
+        remedy = f"its arguments are ({', '.join(names)})"
+        return KernelError(f"`{name}` of this pattern {text}", stack[-1], remedy, tuple(stack[:-1]))
 
     # -- pattern objects ----------------------------------------------------------------------------------------------
     def call_method(
@@ -345,39 +363,6 @@ class Functions:
             raise self.error(node, f"`{cls.__name__}.{name}` is no plain method", "define it with `def` in the class")
         return self.walk_function(function, [receiver, *args], kwargs, node)
 
-    def construct(self: Walker, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        """A pattern object built inside the kernel: on the host if all its fields are known, else field by field."""
-        positional = [self.to_host(value) for value in args]
-        named = {key: self.to_host(value) for key, value in kwargs.items()}
-        if all(ok for ok, _ in (*positional, *named.values())):
-            try:
-                return self.host_value(
-                    cls(*(v for _, v in positional), **{k: v for k, (_, v) in named.items()}), cls.__name__
-                )
-            except KernelError:
-                raise
-            except Exception as error:  # whatever its checks raise
-                raise self.error(node, f"`{cls.__name__}`: {error}", "give it fields that it accepts") from error
-        own = inspect.getattr_static(cls, "__init__", None)
-        if isinstance(own, FunctionType) and not _generates_init(cls):
-            return self.initialise(PatternValue(cls, {}), cls, args, kwargs, node)
-        try:
-            bound = inspect.signature(cls).bind(*args, **kwargs)
-        except TypeError as error:
-            raise self.error(node, f"`{cls.__name__}`: {error}", f"its fields are {inspect.signature(cls)}") from error
-        bound.apply_defaults()
-        fields = {k: v if isinstance(v, Value) else self.host_value(v, k) for k, v in bound.arguments.items()}
-        return PatternValue(cls, fields)
-
-    def initialise(
-        self: Walker, receiver: Value, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST
-    ) -> Value:
-        """The object after the `__init__` of a plain class."""
-        function = inspect.getattr_static(cls, "__init__", None)
-        if not isinstance(function, FunctionType):  # object's own, which does nothing
-            return receiver
-        return self.walk_function(function, [receiver, *args], kwargs, node, builds=function.__code__.co_varnames[0])
-
 
 def is_known(value: Value) -> bool:
     """Whether a value is, or has in it, a number known at compile time."""
@@ -389,11 +374,6 @@ def is_known(value: Value) -> bool:
 def _plain(function: Any) -> Any:
     """The Python function behind a decorated one."""
     return getattr(function, "py_func", function)
-
-
-def _generates_init(cls: type) -> bool:
-    """Dataclasses, pydantic models and named tuples: their fields are their parameters."""
-    return any(hasattr(cls, name) for name in ("__dataclass_fields__", "__pydantic_fields__", "_fields"))
 
 
 def _is_pattern_instance(obj: Any) -> bool:

@@ -165,6 +165,13 @@ class Closure(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Keywords(Value):
+    """What `**options` of a function got; it can be handed on as `**options`."""
+
+    items: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
 class PatternValue(Value):
     """A pattern object built inside a kernel: its class and its fields, some of them run-time values."""
 

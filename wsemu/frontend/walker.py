@@ -1,8 +1,8 @@
 """Walks through a kernel once, types known, and emits its graph.
 
 Each name stands for a value; assigning binds a new one, as Numba versions variables.  Where paths meet, versions merge
-(`joining`).  Functions that the kernel calls are walked in place.  `expressions`, `names`, `functions`, `statements`
-and `loops` have one method per kind of node; this class has the state that they share.
+(`joining`).  Functions that the kernel calls are walked in place.  `expressions`, `names`, `functions`,
+`construction`, `statements` and `loops` have one method per kind of node; this class has the state that they share.
 """
 
 # mypy: disable-error-code="misc"
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend.builder import Builder
+from wsemu.frontend.construction import Construction
 from wsemu.frontend.expressions import Expressions
 from wsemu.frontend.frames import Frame
 from wsemu.frontend.functions import Functions
@@ -25,7 +26,7 @@ from wsemu.frontend.names import Names
 from wsemu.frontend.statements import Statements
 from wsemu.frontend.values import ArrayValue, TypedVariable, Value
 
-PARTS = (Expressions, Names, Functions, Statements, Loops)
+PARTS = (Expressions, Names, Functions, Construction, Statements, Loops)
 
 
 def _handlers(prefix: str) -> dict[type, Callable[..., Any]]:
@@ -38,7 +39,7 @@ def _handlers(prefix: str) -> dict[type, Callable[..., Any]]:
     }
 
 
-class Walker(Expressions, Names, Functions, Statements, Loops):
+class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     """State of the walk: the builder, the variables, the open functions."""
 
     expressions: ClassVar[dict[type, Callable[..., Value]]] = _handlers("get_")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wsemu.errors import KernelError, UnsupportedError
 from wsemu.finding import Site
+from wsemu.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,7 +81,8 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
     if not isinstance(error, KernelError):
         return
     sites = [] if error.span is None else [Site.at(error.span)]
-    sites += [_call_site(call) for call in reversed(error.calls)]
+    inside = error.span is None or is_own(error.span.file)
+    sites += [_call_site(call) for call in reversed(error.calls) if inside or not is_own(call.file)]
     gutter = _gutter(sites)
     yield from _excerpts(sites, gutter, width)
     if error.remedy:

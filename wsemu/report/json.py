@@ -2,8 +2,8 @@
 
     {"wsemu": "0.1.0", "format": 1, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
 
-Each of `reports` is a `finding.Report`, which `Report.model_validate` reads, with `left_out` beside it where `--limit`
-left findings out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
+Each of `reports` is a `finding.Report`, which `Report.model_validate` reads; its `left_out` counts the findings that
+`--limit` left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ def document(collected: Collector, exit_code: int) -> dict[str, Any]:
 
 def _launch(launch: Launch) -> dict[str, Any]:
     report, shown = launch
-    data = report.model_copy(update={"findings": list(shown)}).model_dump(mode="json", exclude={"seconds"})
-    left_out = len(report.findings) - len(shown)
-    result: dict[str, Any] = _relative(data)
-    return {**result, "left_out": left_out} if left_out else result
+    told = {"findings": list(shown), "left_out": len(report.findings) - len(shown)}
+    data: dict[str, Any] = _relative(report.model_copy(update=told).model_dump(mode="json", exclude={"seconds"}))
+    return data
 
 
 def _relative(data: Any) -> Any:
