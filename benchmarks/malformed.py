@@ -102,7 +102,7 @@ def parsed(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--each", type=int, metavar="N", help="so many inputs of each kind instead")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--only", metavar="KIND:NUMBER", help="this input alone")
-    parser.add_argument("--keep", type=Path, default=Path("malformed"), help="folder of the failures")
+    parser.add_argument("--keep", type=Path, default=Path("build/malformed"), help="folder of the failures")
     return parser.parse_args(given)
 
 
