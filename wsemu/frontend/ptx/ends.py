@@ -1,8 +1,8 @@
-"""The end of a kernel, once for each way there: a thread that comes to it is gone, and nobody waits for it.
+"""The end of a kernel, once for each branch there: a thread that returns early is gone, and nobody waits for it.
 
 Compilers let all ways share one `ret`, so that `if (i >= n) return;` is a branch to the end of the kernel.  If lanes
 met there, those that have returned would be missed at the votes and barriers in between.  ptxas makes each such branch
-an `EXIT` under its predicate.
+an `EXIT` under its predicate.  The sides of a branch that come to the end having done something meet there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 
 def part_ends(graph: Graph) -> None:
-    """Give each way into a block that does nothing but end the thread an end of its own."""
+    """Give each branch to a block that does nothing but end the thread an end of its own."""
     blocks = {block.index: block for block in graph.blocks}
     ends = {index: _end(blocks, block) for index, block in blocks.items()}
     new = max(blocks) + 1
     for block in blocks.values():
         ways = list(block.successors)
-        if len(ways) == 1 and (end := ends[ways[0]]):
-            block.successors, block.end, block.span, block.stack = (), "exit", end.span, end.stack
         for n, way in enumerate(ways if len(ways) == 2 else ()):
             if end := ends[way]:
                 graph.blocks.append(replace(end, index=new, instructions=[], phis=[]))

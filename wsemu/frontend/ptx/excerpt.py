@@ -29,6 +29,7 @@ def loc_span(path: str, line: int, column: int) -> Span:
         body = text.find("{") + 1
         if column >= 1 and text[body:].strip(" }"):  # a function on one line
             first = body + len(text[body:]) - len(text[body:].lstrip())
+    first += len(text[first:]) - len(text[first:].lstrip())  # Numba says column 1
     last = first + _extent(text[first:])
     begin, end = (len(text[:place].encode(errors="replace")) for place in (first, last))
     return Span(path, line, begin, line, max(end, begin + 1))
@@ -39,7 +40,7 @@ def _extent(text: str) -> int:
     depth, end = 0, 0
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if token.startswith(("//", "/*")):
+        if token.startswith(("//", "/*", "#")):
             break
         if token in _BACK:
             depth -= 1
