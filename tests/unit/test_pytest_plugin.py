@@ -145,7 +145,7 @@ def test_junit_has_the_diagnostic(run: Run, pytester: pytest.Pytester) -> None:
     failure = tree.find(".//failure")
     assert failure is not None
     assert failure.text is not None
-    assert "error[race]: read-after-write hazard on shared `tile[i]`" in failure.text
+    assert "error[race]: read-after-write hazard on shared `tile[63 - i]`" in failure.text
     assert "= help: add `cuda.syncthreads()` after line" in failure.text
     noted = tree.find(".//testcase/properties/property[@name='wsemu']")
     assert noted is not None
