@@ -189,8 +189,8 @@ def exits_with_count():
 def test_b8_with_a_count_exited_warps_still_count(run):
     report = run(exits_with_count, 64)
     assert codes(report) == ["deadlock"]
-    assert "1 of 1 live warps" in report.findings[0].message
-    assert any("waits for warps that have exited (warp 1)" in note for note in report.findings[0].notes)
+    assert report.findings[0].message == "barrier 1 generation 0 lacks 32 of 64 threads: warp 1 has exited"
+    assert "1 of 1 live warps wait; warp 1 has exited" in report.findings[0].notes
 
 
 @cuda.jit

@@ -24,6 +24,7 @@ from wsemu.crosscheck import Recorder
 from wsemu.errors import UsageError
 from wsemu.frontend.python import argument_type, compile_kernel
 from wsemu.patterns import (
+    Buffers,
     CudaDMAHalo,
     CudaDMAIndirect,
     CudaDMASequential,
@@ -163,3 +164,23 @@ def test_what_the_hardware_takes_silently_is_refused(barrier, count, message):
 
     with pytest.raises(UsageError, match=message):
         offline.compile_kernel(kernel, (np.zeros(1, np.float32),))
+
+
+SIDE_BY_SIDE = CudaDMASequential(*ROLES, 256)
+
+
+@cuda.jit
+def by_class_methods(x, y):
+    tile = cuda.shared.array((2, 64), np.float32, 16)
+    if cuda.threadIdx.x < 64:
+        dma = CudaDMASequential.unspecialized(64, 256, alignment=16)
+        dma.execute_dma_no_sync(x, tile)
+        Buffers.manual_double(SIDE_BY_SIDE).start()
+    y[cuda.threadIdx.x] = tile[0, cuda.threadIdx.x]
+
+
+def test_class_methods_of_patterns_compile_for_a_gpu():
+    x = np.zeros(64, np.float32)
+    made = offline.compile_kernel(by_class_methods, (x, x))
+    assert len(re.findall(r"bar(?:rier\.cta)?\.arrive", made.ptx)) >= 2
+    assert re.search(r"\bst\.\S*v4", made.ptx)

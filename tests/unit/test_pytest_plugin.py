@@ -102,7 +102,7 @@ def test_a_launch_fails_where_it_is_made(run: Run, call: str) -> None:
     done = run(f"def test_reverse(wsemu):\n    {call}\n")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
-        [">   *" + call.replace("[", "[[]"), "E*CheckFailed: error[[]race[]]: write-after-read hazard*"]
+        [">   *" + call.replace("[", "[[]"), "E*CheckFailed: error[[]race[]]: read-after-write hazard*"]
     )
     done.stdout.no_fnmatch_line("*wsemu/*.py:*: *")
 
@@ -145,7 +145,7 @@ def test_junit_has_the_diagnostic(run: Run, pytester: pytest.Pytester) -> None:
     failure = tree.find(".//failure")
     assert failure is not None
     assert failure.text is not None
-    assert "error[race]: write-after-read hazard on shared `tile[i]`" in failure.text
+    assert "error[race]: read-after-write hazard on shared `tile[63 - i]`" in failure.text
     assert "= help: add `cuda.syncthreads()` after line" in failure.text
     noted = tree.find(".//testcase/properties/property[@name='wsemu']")
     assert noted is not None
@@ -156,7 +156,7 @@ def test_processes_of_xdist(run: Run) -> None:
     tests = "\n".join(f"def test_{n}(wsemu):\n    wsemu.launch(double, 2, 32, (numbers(),))" for n in range(4))
     done = run(tests + "\ndef test_bad(wsemu):\n    wsemu.launch(reverse, 1, 64, (numbers(),))\n", "-n", "2")
     done.assert_outcomes(passed=4, failed=1)
-    done.stdout.fnmatch_lines(["E*error[[]race[]]: write-after-read hazard*"])
+    done.stdout.fnmatch_lines(["E*error[[]race[]]: read-after-write hazard*"])
 
 
 # -- settings --------------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def values(replay: Replay) -> list[list[tuple[str, str, str]]]:
 
 def test_a_race_shows_both_orders_with_their_values() -> None:
     ((_, finding, replay),) = [entry for entry in replayed(NO_EMPTY_WAIT) if entry[1].code == "race"]
-    assert finding.message == "read-after-write hazard on shared `tile[lane]`"
+    assert finding.message == "write-after-read hazard on shared `tile[lane]`"
     assert replay.element == "tile[0]"
     assert values(replay) == [
         [("(2)", "load", "0.0"), ("(1)", "store", "32.0")],
@@ -286,7 +286,7 @@ def test_check_saves_and_replay_shows(saved: tuple[Path, list[Path]]) -> None:
     ]
     code, text = cli("replay", files[1], cwd=program.parent)
     assert code == 1
-    assert text.startswith("error[race]: read-after-write hazard on shared `tile[lane]`\n  --> no_empty_wait.py:")
+    assert text.startswith("error[race]: write-after-read hazard on shared `tile[lane]`\n  --> no_empty_wait.py:")
     for line in load(files[1]).schedule:
         assert f"       {line}\n" in text
     assert "  (2) before (1): `tile[0]`: (2) loads 0.0, (1) stores 32.0; then it holds 32.0\n" in text

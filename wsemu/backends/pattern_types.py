@@ -10,17 +10,19 @@ Imported by `numba_cuda` alone, and only where Numba-CUDA is installed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from numba import types
 from numba.cuda import cgutils
+from numba.cuda.core.errors import TypingError
 from numba.cuda.cudadecl import registry as typing_registry
 from numba.cuda.cudaimpl import registry as lowering_registry
 from numba.cuda.extending import models, overload_method, register_model, typeof_impl
 from numba.cuda.typing.templates import AttributeTemplate, CallableTemplate
-from numba.cuda.typing.typeof import Purpose
+from numba.cuda.typing.typeof import Purpose, typeof
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,6 +54,11 @@ class PatternType(types.Type):  # type: ignore[misc]
     def values(self) -> list[tuple[str, Any]]:
         """(name, type) of the fields that are no literals."""
         return [(name, type_) for name, type_ in self.fields.items() if not isinstance(type_, types.Literal)]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether no field is left to run time."""
+        return all(isinstance(type_, PatternType) and type_.is_known for _, type_ in self.values)
 
     def known(self) -> Any:
         """A host object with the fields that are known, for properties that need no others."""
@@ -172,7 +179,9 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
 
             return typer
 
-    typing_registry.register_global(cls, types.Function(Construct))
+    function = types.Function(Construct)
+    typing_registry.register_global(cls, function)
+    _enter_class_methods(cls, function)
 
     @lowering_registry.lower(cls, types.VarArg(types.Any))
     def construct(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -183,6 +192,55 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
             if not isinstance(part, types.Literal):
                 setattr(struct, name, context.cast(builder, value, given, part))
         return struct._getvalue()
+
+
+def _enter_class_methods(cls: type, function: Any) -> None:
+    """Class methods that make an object of arguments known when a kernel is compiled: `unspecialized`, `single`."""
+
+    @typing_registry.register_attr
+    class Attributes(AttributeTemplate):  # type: ignore[misc]
+        key = function
+
+        def generic_resolve(self, type_: Any, name: str) -> Any:
+            found = isinstance(inspect.getattr_static(cls, name, None), classmethod)
+            return types.Function(_class_method(cls, name)) if found else None
+
+    @lowering_registry.lower_getattr_generic(function)
+    def read(context: Any, builder: Any, type_: Any, value: Any, name: str) -> Any:
+        return context.get_dummy_value()
+
+
+@functools.cache
+def _class_method(cls: type, name: str) -> Any:
+    """The template of a class method."""
+
+    class Method(CallableTemplate):  # type: ignore[misc]
+        key = (cls, name)
+        prefer_literal = True
+
+        def generic(self) -> Any:
+            def typer(*args: Any, **kwargs: Any) -> Any:
+                typer.pysig = _by_position([*(f"at{n}" for n in range(len(args))), *kwargs])  # type: ignore[attr-defined]
+                given = [_known_value(type_) for type_ in (*args, *kwargs.values())]
+                named = dict(zip(kwargs, given[len(args) :], strict=True))
+                return typeof(getattr(cls, name)(*given[: len(args)], **named), Purpose.constant)
+
+            return typer
+
+    @lowering_registry.lower(Method.key, types.VarArg(types.Any))
+    def construct(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return cgutils.create_struct_proxy(sig.return_type)(context, builder)._getvalue()  # every field is in the type
+
+    return Method
+
+
+def _known_value(type_: Any) -> Any:
+    """What an argument of a literal's or a pattern's type is; TypingError where that is known at run time alone."""
+    if isinstance(type_, types.Literal):
+        return type_.literal_value
+    if isinstance(type_, PatternType) and type_.is_known:
+        return type_.known()
+    raise TypingError(f"an argument of type {type_} is not known when the kernel is compiled: call the class itself")
 
 
 def _by_position(names: Iterable[str]) -> inspect.Signature:
