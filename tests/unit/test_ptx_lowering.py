@@ -710,6 +710,11 @@ def test_a_failed_assertion_ends_the_thread():
     st.global.u32 [%rd3], 1;
     """
     assert result(body, outside=EXTERNAL) == [1] * 30 + [0] * 2
+    for engine in ("vm", "reference"):
+        report = run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL, engine=engine)
+        assert [note for note in report.notes if "warp 0: lanes 30-31 fail an assertion: on a GPU" in note], (
+            report.notes
+        )
 
 
 # -- what is not modelled --------------------------------------------------------------------------------------------

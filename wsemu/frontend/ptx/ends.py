@@ -23,6 +23,7 @@ def part_ends(graph: Graph) -> None:
         ways = list(block.successors)
         if len(ways) == 1 and (end := ends[ways[0]]):
             block.successors, block.end, block.span, block.stack = (), "exit", end.span, end.stack
+            block.trap = end.trap
         for n, way in enumerate(ways if len(ways) == 2 else ()):
             if end := ends[way]:
                 graph.blocks.append(replace(end, index=new, instructions=[], phis=[]))
