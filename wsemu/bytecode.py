@@ -321,7 +321,9 @@ _define(
 )
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
-_define("exit", ({},), "", "", "the thread ends; aux: 1 where an assertion failed", "control", "branch")
+_define("exit", ({},), "", "", "the thread ends; aux: 0, FAILURE or DEVICE_ASSERTION", "control", "branch")
+FAILURE, DEVICE_ASSERTION = 1, 2
+"""why a thread ends: an assertion or exception that the launch survives, an assertion that would end it"""
 _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}

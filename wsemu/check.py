@@ -80,8 +80,7 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
     if isinstance(kernel, CodeKernel):
-        program, notes = kernel.program(arguments, fma)
-        return Compiled(program, kernel.names(arguments), notes)
+        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), ())
     from wsemu.frontend.python import argument_type, compile_kernel
 
     function = getattr(kernel, "py_func", kernel)

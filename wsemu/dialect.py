@@ -21,12 +21,14 @@ _WORDS = {
 
 
 def in_cuda(report: Report) -> Report:
-    """The report of a kernel that was written in CUDA C++ or PTX."""
+    """The report of a kernel in PTX, where its source is not Python."""
     changes = {name: [_finding(finding) for finding in getattr(report, name)] for name in ("findings", "costliest")}
     return report.model_copy(update=changes)
 
 
 def _finding(finding: Finding) -> Finding:
+    if finding.sites and finding.sites[0].file.endswith(".py"):  # compiled by Numba
+        return finding
     changes: dict[str, Any] = {"message": text(finding.message), "help": finding.help and text(finding.help)}
     changes["notes"] = [*map(text, finding.notes)]
     return finding.model_copy(update=changes)

@@ -189,9 +189,8 @@ class CodeKernel(Launchable, abc.ABC):
         """The names of the parameters, of these fitted arguments."""
 
     @abc.abstractmethod
-    def program(self, arguments: Sequence[Any], fma: bool) -> tuple[Program, tuple[str, ...]]:
-        """The program for fitted arguments, and remarks for the report; `fma` contracts a * b + c where that is left
-        to the compiler."""
+    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
+        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
 
     @abc.abstractmethod
     def admit(self, configuration: LaunchConfiguration) -> None:

@@ -162,7 +162,7 @@ class PtxKernel(CodeKernel):
         self.__name__ = self.__qualname__ = name
         self.__doc__ = str(demangle(entry.name))
         self._module = module
-        self._programs: dict[tuple[tuple[Kind, ...], bool], tuple[Program, tuple[str, ...]]] = {}
+        self._programs: dict[tuple[tuple[Kind, ...], bool], Program] = {}
 
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:
@@ -185,8 +185,8 @@ class PtxKernel(CodeKernel):
         """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""
         return self._names
 
-    def program(self, arguments: Sequence[Any], fma: bool) -> tuple[Program, tuple[str, ...]]:
-        """The program for fitted arguments, and remarks for the report; compiled once for arguments of this kind."""
+    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
+        """The program for fitted arguments; compiled once for arguments of this kind."""
         from wsemu.binding import Packed
         from wsemu.frontend.ptx import compile_entry
 
@@ -194,15 +194,14 @@ class PtxKernel(CodeKernel):
             "value" if isinstance(argument, Packed) else "address" for argument in arguments
         )
         if (kinds, fma) not in self._programs:
-            notes: list[str] = []
             try:
-                program = compile_entry(self._module, self.entry, kinds, notes, fma=fma)
+                program = compile_entry(self._module, self.entry, kinds, fma=fma)
             except RecursionError:
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
             renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
             refine(program)
-            self._programs[kinds, fma] = program, tuple(notes)
+            self._programs[kinds, fma] = program
         return self._programs[kinds, fma]
 
     def admit(self, configuration: LaunchConfiguration) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import NAMES, OPERATIONS, Program
+from wsemu.bytecode import DEVICE_ASSERTION, FAILURE, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
 from wsemu.places import Places, lanes_text
@@ -208,11 +208,17 @@ def _undefined(places: Places) -> list[str]:
     return [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
+_ENDS = {
+    FAILURE: "fail an assertion or raise, and end there, as in Numba's code without `debug`",
+    DEVICE_ASSERTION: "fail an assertion: on a GPU the launch ends there with an error, here those lanes do",
+}
+
+
 def _asserted(places: Places) -> list[str]:
     """Notes on assertions that fail, and exceptions that are raised."""
     said = {
-        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} fail an assertion or raise, "
-        "and end there, as in Numba's code without `debug`"
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} "
+        f"{_ENDS[int(places.program.code[raw.pc, 7])]}"
         for raw in reversed(_marks(places.outcome, "failed-assertion"))
     }
     return [f"{where}: {what}" for where, what in reversed(said.items())]

@@ -50,7 +50,7 @@ def result(body: str, *args, outside: str = "", parameters: str = PARAMETERS, dt
 
 def program(body: str, kinds=("address",), **options):
     module = parse(text(body, **options), "k.ptx")
-    return compile_entry(module, module.entries["k"], kinds, [])
+    return compile_entry(module, module.entries["k"], kinds)
 
 
 def codes(report) -> set[str]:
@@ -107,6 +107,72 @@ def test_products_without_a_rounding_are_contracted(rounding, fma, expected):
     out = np.full(32, 1 + 2.0**-12, np.float32)
     assert run(INDEX + body, out, fma=fma).verdict == "verified"
     assert out.tolist() == [expected] * 32
+
+
+SMALL = {
+    "f32": (np.float32, 1 + 2.0**-12, "0f3F801000", 2.0**-24),
+    "f16": (np.float16, 1 + 2.0**-6, "0x3C20", 2.0**-12),
+    "bf16": (np.uint16, 0x3F88, "0x3F90", 0x3B80),
+    "f16x2": (np.uint32, 0x3C103C10, "0x3C203C20", 0x0C000C00),
+    "bf16x2": (np.uint32, 0x3F883F88, "0x3F903F90", 0x3B803B80),
+}
+"""type -> a number x of few bits after 1, x * x rounded as a literal, what rounding lost"""
+
+
+@pytest.mark.parametrize(
+    ("product", "sum_", "fused"),
+    [
+        *((f"mul.{t}", f"sub.{t}", True) for t in SMALL),
+        *((f"mul.rn.{t}", f"sub.{t}", False) for t in SMALL),
+        *((f"mul.{t}", f"sub.rn.{t}", False) for t in SMALL),
+        *((f"mul.ftz.{t}", f"sub.ftz.{t}", True) for t in ("f32", "f16", "f16x2")),
+        *((f"mul.ftz.{t}", f"sub.{t}", False) for t in ("f32", "f16", "f16x2")),
+        *((f"mul.{t}", f"sub.ftz.{t}", False) for t in ("f32", "f16", "f16x2")),
+        *((f"mul.{t}", f"sub.sat.{t}", True) for t in ("f32", "f16", "f16x2")),
+        *((f"mul.sat.{t}", f"sub.{t}", None) for t in ("f32", "f16", "f16x2")),
+        ("mul.ftz.f32", "sub.ftz.sat.f32", True),
+        ("mul.f32", "sub.ftz.sat.f32", False),
+    ],
+)
+@pytest.mark.parametrize("negated", [False, True])
+def test_what_is_contracted(product, sum_, fused, negated):
+    # as ptxas 13.0 does it
+    t = sum_.rpartition(".")[2]
+    dtype, x, square, lost = SMALL[t]
+    fused = fused and not (negated and t == "bf16x2")  # whose negation stays
+    bits = 8 * np.dtype(dtype).itemsize
+    row = f"b{bits}"
+    if fused is None:  # a product that is limited to 1 stays so
+        lost = {"f32": -(2.0**-11), "f16": -(2.0**-5), "f16x2": 0xA800A800}[t]
+    minus = f"neg.{'ftz.' if '.ftz' in sum_ else ''}{t} %y, %y; neg.{'ftz.' if '.ftz' in sum_ else ''}{t} %y, %y;"
+    body = f"""
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd1, %r1, {bits // 8};
+    ld.param.u64 %rd2, [out];
+    cvta.to.global.u64 %rd2, %rd2;
+    add.s64 %rd3, %rd2, %rd1;
+    .reg .{row} %x, %y, %z;
+    ld.global.{row} %x, [%rd3];
+    mov.{row} %z, {square};
+    {product} %y, %x, %x;
+    {minus if negated else ""}
+    {sum_} %y, %y, %z;
+    st.global.{row} [%rd3], %y;
+    """
+    out = np.full(32, x, dtype)
+    assert run(body, out).verdict == "verified"
+    assert out.tolist() == [lost if fused is not False else 0] * 32
+    out = np.full(32, x, dtype)
+    assert run(body, out, fma=False).verdict == "verified"
+    assert out.tolist() == [lost if fused is None else 0] * 32
+
+
+def test_code_for_a_debugger_is_not_contracted():
+    body = "ld.global.f32 %f1, [%rd3]; mul.f32 %f2, %f1, %f1; sub.f32 %f3, %f2, 0f3F801000; st.global.f32 [%rd3], %f3;"
+    written = text(INDEX + body).replace(".target sm_90", ".target sm_90, debug")
+    out = np.full(32, 1 + 2.0**-12, np.float32)
+    assert wsemu.check(wsemu.load_ptx(written)["k"], 1, 32, [out]).verdict == "verified"
+    assert out.tolist() == [0.0] * 32
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------
@@ -644,6 +710,11 @@ def test_a_failed_assertion_ends_the_thread():
     st.global.u32 [%rd3], 1;
     """
     assert result(body, outside=EXTERNAL) == [1] * 30 + [0] * 2
+    for engine in ("vm", "reference"):
+        report = run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL, engine=engine)
+        assert [note for note in report.notes if "warp 0: lanes 30-31 fail an assertion: on a GPU" in note], (
+            report.notes
+        )
 
 
 # -- what is not modelled --------------------------------------------------------------------------------------------
@@ -716,7 +787,7 @@ def test_errors(body, message):
 def test_addresses_of_32_bits():
     module = parse(".version 8.4\n.target sm_50\n.address_size 32\n.entry k() { ret; }", "k.ptx")
     with pytest.raises(KernelError, match="addresses of 32 bits"):
-        compile_entry(module, module.entries["k"], (), [])
+        compile_entry(module, module.entries["k"], ())
 
 
 # -- what instructions carry for reports -----------------------------------------------------------------------------
@@ -747,7 +818,7 @@ def test_spans_are_lines_of_the_source_where_it_is_there(tmp_path):
         ".loc 1 3 3, function_name $s, inlined_at 1 5 3\nbar.sync 3;\n"
     )
     module = parse(text(body, parameters="") + '.file 1 "k.cu"\n.file 2 "gone.cu"\n', str(tmp_path / "k.ptx"))
-    found = compile_entry(module, module.entries["k"], (), [])
+    found = compile_entry(module, module.entries["k"], ())
     places = [(found.spans[number].file.rpartition("/")[2], found.spans[number].line) for number in found.span_of]
     assert places[:2] == [("k.cu", 3)] * 2
     assert places[2][0] == "k.ptx"
@@ -762,5 +833,5 @@ def test_unused_variables_take_no_room():
 
 def test_lowering_leaves_the_module_as_it_was():
     module = parse(text(INDEX + "st.global.u32 [%rd3], 1;"), "k.ptx")
-    first, second = (compile_entry(module, module.entries["k"], ("address",), []) for _ in range(2))
+    first, second = (compile_entry(module, module.entries["k"], ("address",)) for _ in range(2))
     assert first.listing() == second.listing()

@@ -416,6 +416,7 @@ def test_a_gpu_is_not_asked(module):
         ("__device__ void s(int id) { bar(id); }", 22, "bar(id)"),  # nvcc counts without `__device__`
         ("    x[i] = 1;", 99, "x[i] = 1"),
         ("        y[t] = x[t]  # Python", 1, "y[t] = x[t]"),
+        ("        tile[i] = x[i]", 1, "tile[i] = x[i]"),  # Numba
         ("", 5, ""),
     ],
 )

@@ -28,7 +28,7 @@ from wsemu.frontend.simplify import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 Place = tuple[int, tuple[int, ...], str | None, str | None]
 """what a line of code carries for reports: span, call stack, array, element"""
@@ -39,13 +39,17 @@ _KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
-def assemble(graph: Graph, *, fma: bool = True, optimised: bool = False) -> Program:
-    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does, of which the first pass
-    has seen what is `optimised`."""
+def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks], None] | None = None) -> Program:
+    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does.
+
+    `expand` puts steps in the place of what is `compound`, of code that the compiler's first pass has optimised.
+    """
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
     blocks = simplified(graph)
     if fma:
-        contract(graph, blocks, optimised=optimised)
+        contract(graph, blocks, optimised=expand is not None)
+    if expand is not None:
+        expand(graph, blocks)
     blocks = split_critical_edges(blocks)
     types = graph.types
     fixed = fixed_registers(graph)

@@ -1,7 +1,8 @@
 """Contraction of products and sums into fma, as the compiler behind Numba-CUDA does it.
 
 Two compilers do it, one after the other; the rules were read off the machine code they gave for sm_90 (CUDA 13.0,
-link-time optimisation as in a launch) and hold for f32 and f64 alike.
+link-time optimisation as in a launch) and hold for f32 and f64 alike,
+and those of ptxas for halves, pairs of them, and numbers that are flushed (`.ftz`), which it does not mix with others.
 
 LLVM's NVPTX back end looks at additions only, the last of a block first.  Operands are in the order of its Reassociate
 pass, values that come from later loads last.  It takes the first operand that is a product of which all uses are
@@ -23,6 +24,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.compound import TYPES
 from wsemu.frontend.flow import ALU, predecessors
 from wsemu.frontend.graph import Graph, Instruction, Register
 from wsemu.frontend.simplify import Blocks, assignments, remove_dead_code
@@ -30,21 +32,28 @@ from wsemu.frontend.simplify import Blocks, assignments, remove_dead_code
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ROLE = {f"{what}.{f}": what for what in ("mul", "add", "sub", "neg", "div") for f in ("f32", "f64")}
+_ROW = {"f32": "f32", "f64": "f64", **TYPES}
+"""type of a sum -> type of its register"""
+_ROLE = {f"{what}.{t}": what for what in ("mul", "add", "sub", "neg", "div") for t in _ROW}
 _SMALLEST = {"f32": 2.0**-126, "f64": 2.0**-1022}
 _LLVM_MOST_USES = 4
+
+
+def _type(instruction: Instruction) -> str:
+    return instruction.operation.partition(".")[2]
 
 
 class _Sum:
     """One addition or subtraction as a sum of two signed terms."""
 
-    __slots__ = ("at", "block", "factor", "instruction", "terms")
+    __slots__ = ("at", "block", "factor", "instruction", "terms", "type")
 
     def __init__(self, block: int, at: int, instruction: Instruction, terms: list[tuple[int, Register]]) -> None:
         self.block = block
         self.at = at
         self.instruction = instruction
         self.terms = terms
+        self.type = _type(instruction)
         self.factor: int | None = None
         """which term is the product of the fma, once decided"""
 
@@ -81,6 +90,8 @@ class _Contraction:
         self.literals = {r: value for (type_, value), r in graph.constants.items() if type_ in ("f32", "f64")}
         self.products: dict[Register, tuple[int, Instruction]] = {}
         self.negations: dict[Register, Register] = {}
+        self.types: dict[Register, str] = {}
+        """of products and negations"""
         self.sums: dict[int, list[_Sum]] = {}
         self.uses: dict[Register, list[_Sum]] = {}
         self.other: set[Register] = set()
@@ -111,6 +122,8 @@ class _Contraction:
                     block.instructions[at] = instruction = product
                     role = "mul"
                 operands = instruction.operands
+                if role in ("mul", "neg"):
+                    self.types[instruction.results[0]] = _type(instruction)
                 if role == "mul":
                     self.products[instruction.results[0]] = (index, instruction)
                 elif role == "neg":
@@ -143,12 +156,15 @@ class _Contraction:
                     not instruction.results or instruction.results[0] not in self.negations
                 ):
                     self.other.update(interesting.intersection(instruction.operands))
+        for s in sums.values():
+            self.other.update(r for _, r in s.terms if not self._goes_with(r, s.type))
         for result in reversed(self.negations):  # a negation that stays is another use of its operand
             if result in self.other:
                 self.other.add(self.negations[result])
         for s in sums.values():
-            s.terms = [self._resolve(sign, register) for sign, register in s.terms]
+            s.terms = [self._resolve(sign, register, s.type) for sign, register in s.terms]
             s.terms.sort(key=lambda term: -term[0])
+            self.other.update(r for _, r in s.terms if not self._goes_with(r, s.type))
             for _, register in s.terms:
                 if register in self.products:
                     self.uses.setdefault(register, []).append(s)
@@ -159,11 +175,16 @@ class _Contraction:
             if not sinks and any(s.block != home for s in users):
                 self.other.add(register)
 
-    def _resolve(self, sign: int, register: Register) -> tuple[int, Register]:
+    def _resolve(self, sign: int, register: Register, type_: str) -> tuple[int, Register]:
         """A term without the negations that need not stay."""
-        while register in self.negations and register not in self.other:
+        while register in self.negations and register not in self.other and self._goes_with(register, type_):
             sign, register = -sign, self.negations[register]
         return sign, register
+
+    def _goes_with(self, register: Register, type_: str) -> bool:
+        """Whether a product or negation is of the type of a sum; a sign is part of any sum that flushes its terms."""
+        own = self.types.get(register, type_)
+        return own == type_ or (own == "f32" and type_ == "ftz.f32" and register in self.negations)
 
     def _open(self) -> Iterator[_Sum]:
         """The sums that are not yet fma, in order."""
@@ -266,21 +287,21 @@ class _Contraction:
             a = self._negative(a, s.instruction, code, negated)
         if addend_sign < 0:
             addend = self._negative(addend, s.instruction, code, negated)
-        return replace(s.instruction, operation="fma" + s.instruction.operation[-4:], operands=(a, b, addend))
+        return replace(s.instruction, operation=f"fma.{s.type}", operands=(a, b, addend))
 
     def _negative(
         self, register: Register, user: Instruction, code: list[Instruction], negated: dict[Register, Register]
     ) -> Register:
         """A register that holds -register: a constant, the operand of a negation, one made before, or a new one."""
-        type_ = user.operation[-3:]
+        type_ = _type(user)
         literal = self.literals.get(register)
         if literal is not None:
             value = float.fromhex(literal) if isinstance(literal, str) else float(literal)
             return self.graph.constant(type_, -value)
-        if register in self.negations:
+        if register in self.negations and self._goes_with(register, type_):
             return self.negations[register]
         result = negated.get(register)
         if result is None:
-            result = negated[register] = self.graph.new(type_)
+            result = negated[register] = self.graph.new(_ROW[type_])
             code.append(Instruction(f"neg.{type_}", (result,), (register,), span=user.span, stack=user.stack))
         return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import OPERATIONS
+from wsemu.frontend.compound import COMPOUND
 from wsemu.frontend.graph import Block, Register
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 EXIT = -1
 """the virtual block that follows every exit and trap"""
 
-ALU = frozenset(name for name, operation in OPERATIONS.items() if operation.kind == "alu")
+ALU = frozenset((*COMPOUND, *(name for name, operation in OPERATIONS.items() if operation.kind == "alu")))
 """operations without effect, which may be dropped when nobody needs the result"""
 
 Ranges = dict[Register, list[tuple[int, int]]]

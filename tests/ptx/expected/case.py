@@ -18,9 +18,12 @@ Extent = int | tuple[int, ...]
 class Out:
     """An array argument that the kernel writes."""
 
-    def __init__(self, expected: Any, start: Any = None, ulp: int = 0, relative: float = 0.0) -> None:
+    def __init__(
+        self, expected: Any, start: Any = None, ulp: int = 0, relative: float = 0.0, absolute: Any = 0.0
+    ) -> None:
         """`start` is what is there before: an array, or by default bytes that no kernel leaves there by chance.  Floats
-        may differ by `ulp` units in the last place, or by the factor `relative`; everything else is equal in its bits.
+        may differ by `ulp` units in the last place, the factor `relative` and the amount `absolute`, a number or an
+        array, together; everything else is equal in its bits.
         """
         self.expected: NDArray[Any] = np.ascontiguousarray(expected)
         if start is None:
@@ -29,12 +32,13 @@ class Out:
         self.start: NDArray[Any] = np.array(np.broadcast_to(start, self.expected.shape), dtype=self.expected.dtype)
         self.ulp = ulp
         self.relative = relative
+        self.absolute = absolute
 
     def difference(self, got: NDArray[Any]) -> str:
         """The first place where `got` is not as expected; empty if there is none."""
         want = self.expected
         if self.ulp or self.relative:
-            space = self.ulp * np.spacing(np.abs(want)) + self.relative * np.abs(want)
+            space = self.ulp * np.spacing(np.abs(want)) + self.relative * np.abs(want) + self.absolute
             wrong = ~(np.abs(got - want) <= space) & ~(np.isnan(got) & np.isnan(want)) & (got != want)
         else:
             bits = f"V{want.itemsize}"

@@ -46,6 +46,11 @@ def asserting() -> list[Any]:
     return [X, Out(X), i32(1000)]
 
 
+@case(SOURCE, "asserting", 1, 32, says="fail an assertion: on a GPU the launch ends there with an error")
+def asserted() -> list[Any]:
+    return [X, Out(X), i32(500)]
+
+
 @case(SOURCE, "trapping", 1, 32)
 def trapping() -> list[Any]:
     return [X, Out(X), i32(1000)]

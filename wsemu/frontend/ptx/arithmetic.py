@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx import conversion, floating, integer, logic, video, warp
+from wsemu.frontend.ptx import bits, conversion, floating, integer, logic, video, warp
 from wsemu.frontend.ptx.forms import chosen
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def _by_type(opcode: str) -> Callable[[Form], Lower]:
 
 HANDLERS: dict[str, Handler] = {
     **integer.HANDLERS,
+    **bits.HANDLERS,
     **floating.HANDLERS,
     **conversion.HANDLERS,
     **logic.HANDLERS,

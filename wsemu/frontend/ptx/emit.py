@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from wsemu.bytecode import OPERATIONS, SIZE
 from wsemu.errors import KernelError
 from wsemu.frontend.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.special import SPECIALS
+from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ REGISTER_TYPES = {
     "f64": "b64",
 }
 """type of a PTX register -> type of the graph's register (5.2)"""
-_BITS = {"p": 1, **{type_: 8 * size for type_, size in SIZE.items()}}
 _CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
-_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat"})
-_RESULT = {name: operation.result for name, operation in OPERATIONS.items()}
+_ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 
 
 class Place(Protocol):
@@ -71,11 +69,11 @@ Handler = Callable[["Emitter", Instruction], None]
 """lowers one instruction"""
 
 
-class Emitter:
+class Emitter(Steps):
     """Appends instructions to `block`, for the PTX instruction given to `begin`."""
 
     def __init__(self, graph: Graph, module: Module, handlers: Mapping[str, Handler]) -> None:
-        self.graph = graph
+        super().__init__(graph)
         self.module = module
         self.handlers = handlers
         self.source = module.source
@@ -94,15 +92,9 @@ class Emitter:
         """the functions that are being inlined"""
         self.located = False
         """whether `span` is from line information; else it is the instruction in the PTX"""
-        self.exact = 1
-        """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
-        something else (PTX ISA 9.7.3)"""
         self.places: dict[tuple[int, int, int], int] = {}
         """file, line and column of a `.loc` -> number of its span"""
         self._spans: dict[Span, int] = {}
-        self.stack: tuple[int, ...] = ()
-        """spans of the calls that led here"""
-        self.span = 0
         self.called: tuple[int, tuple[int, ...]] = (0, ())
         """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
         self.guard: Register = TRUE
@@ -142,7 +134,7 @@ class Emitter:
 
     def bits(self, register: Register) -> int:
         """Bits of a register; 1 for a predicate."""
-        return _BITS[self.graph.types[register]]
+        return BITS[self.graph.types[register]]
 
     def error(self, at: int, message: str, remedy: str = "") -> KernelError:
         """An error of the PTX text at an offset."""
@@ -165,7 +157,7 @@ class Emitter:
                 register = self._special(operand)
             return self._as(register, type_, operand.at)
         if type(operand) is Number:
-            return self.constant(type_, bits_of(operand, _BITS[type_], is_float=type_[0] == "f"))
+            return self.constant(type_, bits_of(operand, BITS[type_], is_float=type_[0] == "f"))
         if type(operand) is Address:
             base = self.read(operand.base, "b64")
             if operand.offset:
@@ -184,7 +176,7 @@ class Emitter:
 
     def _as(self, register: Register, type_: str, at: int) -> Register:
         """The low bits of a register, or the register extended with zeros, as `type_`."""
-        have, want = _BITS[self.graph.types[register]], _BITS[type_]
+        have, want = BITS[self.graph.types[register]], BITS[type_]
         if have == want:
             return register
         if have == 1 or want == 1:
@@ -193,31 +185,16 @@ class Emitter:
 
     def resized(self, register: Register, bits: int, sign: str = "u") -> Register:
         """A register of `bits` with the low bits of another one, extended by sign (`s`) or 0 (`u`)."""
-        have = _BITS[self.graph.types[register]]
+        have = BITS[self.graph.types[register]]
         if have == bits:
             return register
         return self.emit(f"cvt.b{bits}.{'s' if have > bits else sign}{have}", register)
-
-    def constant(self, type_: str, value: int) -> Register:
-        """The register of a constant, given by its bits; a negative integer by its value."""
-        if type_ == "p":
-            return self.graph.constant("p", bool(value))
-        bits = _BITS[type_]
-        return self.graph.constant(f"b{bits}", value & ((1 << bits) - 1))
 
     def special(self, name: str) -> Register:
         """A special register of the bytecode: `tid.x`, `laneid`, `shared`, ..."""
         return self.graph.special(name)
 
     # -- instructions -------------------------------------------------------------------------------------------------
-    def emit(self, operation: str, *operands: Register, immediate: int = 0) -> Register:
-        """A fresh register with the result of a pure operation."""
-        result = self.graph.new(_RESULT[operation])
-        self.block.instructions.append(
-            GraphInstruction(operation, (result,), operands, immediate, self.exact, span=self.span, stack=self.stack)
-        )
-        return result
-
     def effect(
         self,
         operation: str,
@@ -262,7 +239,7 @@ class Emitter:
             found = self.lookup(operand)
             if not isinstance(found, int):
                 raise self.error(operand.at, f"`{operand.text}` is no register", "give a register for the result")
-            if _BITS[self.graph.types[found]] == _BITS[type_]:
+            if BITS[self.graph.types[found]] == BITS[type_]:
                 return found
         elif type(operand) is not Sink:
             raise self.error(operand.at, "this is no place for a result", "give a register")
@@ -274,7 +251,7 @@ class Emitter:
         Where the widths differ, the low bits are written, or extended with zeros."""
         if type(operand) is Sink:
             return
-        result = self.target(operand, _RESULT[operation])
+        result = self.target(operand, RESULT[operation])
         self.effect_into(operation, operands, (result,), immediate, self.exact)
         self.write_register(operand, result)
 
@@ -292,7 +269,7 @@ class Emitter:
         if found == register:
             return
         types = self.graph.types
-        have, want = _BITS[types[register]], _BITS[types[found]]
+        have, want = BITS[types[register]], BITS[types[found]]
         if (have == 1) != (want == 1):
             kind = "predicate" if have == 1 else "number"
             raise self.error(operand.at, f"the result is a {kind}, `{operand.text}` is not", "give another register")
@@ -317,7 +294,7 @@ class Emitter:
     def place(self, block: Block) -> None:
         """Lay out `block` here; instructions now go into it."""
         self.layout.append(block)
-        self.block = block
+        self.block, self.code = block, block.instructions
         self._wide = {}
 
     def open(self) -> Block:

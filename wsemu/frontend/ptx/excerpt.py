@@ -24,6 +24,8 @@ def loc_span(path: str, line: int, column: int) -> Span:
     """The span of `.loc FILE line column`, column counted from 1; 0 means the line as a whole (PTX ISA 11.5.3)."""
     text = linecache.getline(path, line).rstrip("\r\n")
     first = column - 1
+    if 0 <= first < len(text):  # Numba gives column 1
+        first += len(text[first:]) - len(text[first:].lstrip())
     if not 1 <= column <= len(text) or _SHIFTED.search(text, 0, first) or _WITHIN.match(text, max(first - 1, 0)):
         first = len(text) - len(text.lstrip())
         body = text.find("{") + 1

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.compound import COMPOUND
+from wsemu.frontend.ptx.expand import PAIRS, odd_fma, signed
 from wsemu.frontend.ptx.floats import (
     INFINITY,
     LEAST_NORMAL,
@@ -23,6 +25,7 @@ from wsemu.frontend.ptx.floats import (
     widened,
 )
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.steps import RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 
     Formula = Callable[..., Register]
     """(e, type, rounding, *operands) -> result, for f32 and f64"""
-
-PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 
 
 # -- formulas for f32 and f64 ----------------------------------------------------------------------------------------
@@ -119,6 +120,25 @@ def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide:
     return computed(("b16",) * count, full)
 
 
+_CONTRACTED = frozenset({"add", "sub", "mul"})
+
+
+def _contractible(what: str, form: Form) -> Lower:
+    """A product or sum that is one operation until it may have become part of an fma; `.sat` is a step after it."""
+    t = form.type
+    operation = f"{what}.{'ftz.' if 'ftz' in form.flags else ''}{t}"
+    type_ = PAIRS.get(t, t)
+    wide = "f64" if t == "f64" else "f32"
+
+    def limited(e: Emitter, x: Register) -> Register:
+        return narrowed(e, wide, saturated(e, wide, widened(e, type_, x, wide)), type_)
+
+    if "sat" not in form.flags:
+        return plain(operation)
+    whole = pairwise(limited) if t in PAIRS else limited
+    return computed((RESULT[operation],) * 2, lambda e, a, b: whole(e, e.emit(operation, a, b)))
+
+
 def rounded_form(what: str) -> Callable[[Form], Lower]:
     """add, sub, mul, fma, and what has `.rn .rz .rm .rp` of div, sqrt and rcp"""
     count, formula = COUNT.get(what, 2), ROUNDED[what]
@@ -129,26 +149,22 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
             if r == "rn" and not form.flags:
                 return plain(f"{what}.{t}")
             form.only("ftz", "sat")
+            if what in _CONTRACTED and not form.rounding:
+                return _contractible(what, form)
             return single(t, form, count, lambda e, *x: formula(e, t, r, *x))
         form.only("ftz", "sat", "relu")
         if r != "rn" or what not in ("add", "sub", "mul", "fma"):
             raise UnhandledForm
+        if what in _CONTRACTED and not form.rounding and "relu" not in form.flags:
+            return _contractible(what, form)
         if what != "fma":
             return half(t, form, count, lambda e, *x: formula(e, "f32", "rn", *x))
         if t in ("bf16", "bf16x2"):
-            return half(t, form, count, _odd_fma)
+            return half(t, form, count, odd_fma)
         # exact in f64, or the smaller summand is too far below to matter to f16
         return half(t, form, count, lambda e, *x: e.emit("fma.f64", *x), "f64")
 
     return choose
-
-
-def _odd_fma(e: Emitter, *x: Register) -> Register:
-    """fma in f32, rounded to odd."""
-    low, high = e.emit("fma.rm.f32", *x), e.emit("fma.rp.f32", *x)
-    inexact = e.emit("setp.neu.f32", low, high)
-    sticky = e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact)
-    return e.emit("or.b32", e.emit("fma.rz.f32", *x), sticky)
 
 
 # -- approximations --------------------------------------------------------------------------------------------------
@@ -220,18 +236,16 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
 
     def choose(form: Form) -> Lower:
         t = form.only("ftz").type
+        compound = f"{what}.{'ftz.' if form.flags else ''}{t}"
+        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # which ptxas contracts with nothing
+            return plain(compound)
         if t in ("f32", "f64"):
             operation = f"{what}.{t}"
             return single(t, form, 1, lambda e, a: e.emit(operation, a)) if form.flags else plain(operation)
-        type_ = PAIRS.get(t, t)
-        sign, ftz = SIGN[type_], bool(form.flags)
-        bitwise, pattern = ("xor.b16", sign) if what == "neg" else ("and.b16", sign - 1)
+        type_, ftz = PAIRS.get(t, t), bool(form.flags)
 
         def formula(e: Emitter, a: Register) -> Register:
-            x = e.emit(bitwise, flushed(e, type_, a) if ftz else a, e.constant("b16", pattern))
-            size = e.emit("and.b16", a, e.constant("b16", sign - 1))
-            nan = e.emit("setp.gt.u16", size, number(e, type_, INFINITY[type_]))
-            return e.emit("selp.b16", number(e, type_, NAN[type_]), x, nan)
+            return signed(e, what, type_, flushed(e, type_, a) if ftz else a)
 
         return computed(("b32",), pairwise(formula)) if t in PAIRS else computed(("b16",), formula)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wsemu.frontend.graph import Register
-    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.steps import Steps
 
 ROW = {"f16": "b16", "bf16": "b16", "f32": "b32", "f64": "b64"}
 """type -> type of the register"""
@@ -21,12 +21,12 @@ LEAST_NORMAL = {"f16": 0x0400, "bf16": 0x0080, "f32": 0x00800000, "f64": 0x00100
 NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFFFF}
 
 
-def number(e: Emitter, t: str, pattern: int) -> Register:
+def number(e: Steps, t: str, pattern: int) -> Register:
     """A constant of type t by its bits."""
     return e.constant(ROW[t], pattern)
 
 
-def flushed(e: Emitter, t: str, x: Register) -> Register:
+def flushed(e: Steps, t: str, x: Register) -> Register:
     """x, or zero of its sign if it is subnormal."""
     if t == "f32":
         return e.emit("ftz.f32", x)
@@ -36,23 +36,23 @@ def flushed(e: Emitter, t: str, x: Register) -> Register:
     return e.emit(f"selp.{row}", zero, x, e.emit(f"setp.eq.{row}", exponent, number(e, t, 0)))
 
 
-def is_nan(e: Emitter, t: str, x: Register) -> Register:
+def is_nan(e: Steps, t: str, x: Register) -> Register:
     """A predicate."""
     return e.emit(f"setp.neu.{t}", x, x)
 
 
-def saturated(e: Emitter, t: str, x: Register) -> Register:
+def saturated(e: Steps, t: str, x: Register) -> Register:
     """x within 0..1; a nan becomes +0 (`.sat`).  t is f32 or f64."""
     return e.emit(f"min.{t}", e.emit(f"max.{t}", x, number(e, t, 0)), number(e, t, ONE[t]))
 
 
-def rectified(e: Emitter, t: str, x: Register) -> Register:
+def rectified(e: Steps, t: str, x: Register) -> Register:
     """x, or +0 where it is negative; a nan stays (`.relu`).  t is f32 or f64."""
     return e.emit(f"selp.{ROW[t]}", x, e.emit(f"max.{t}", x, number(e, t, 0)), is_nan(e, t, x))
 
 
 # -- wide and narrow -------------------------------------------------------------------------------------------------
-def widened(e: Emitter, t: str, x: Register, to: str) -> Register:
+def widened(e: Steps, t: str, x: Register, to: str) -> Register:
     """A number of type t as f32 or f64, exactly."""
     if t == to:
         return x
@@ -61,7 +61,7 @@ def widened(e: Emitter, t: str, x: Register, to: str) -> Register:
     return x if t == to else e.emit(f"cvt.{to}.{t}", x)
 
 
-def narrowed(e: Emitter, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
+def narrowed(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
     """A number of type t (f32, f64) as `to`, which is no wider."""
     if t == to:
         return x
@@ -74,7 +74,7 @@ def narrowed(e: Emitter, t: str, x: Register, to: str, rounding: str = "rn") -> 
     return nearest if rounding == "rn" else directed(e, t, x, to, nearest, rounding)
 
 
-def odd_single(e: Emitter, x: Register) -> Register:
+def odd_single(e: Steps, x: Register) -> Register:
     """An f64 as f32, rounded to odd (toward zero, and the last bit set if anything was lost); a second rounding to
     bf16 then gives what one would."""
     down = directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
@@ -82,7 +82,7 @@ def odd_single(e: Emitter, x: Register) -> Register:
     return e.emit("or.b32", down, e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact))
 
 
-def directed(e: Emitter, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
+def directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
     """`nearest`, which is x of type t rounded to nearest in `to`, moved to its neighbour where rz, rm or rp say so.
 
     The neighbour has the next bit pattern: one up is away from zero.
@@ -98,7 +98,7 @@ def directed(e: Emitter, t: str, x: Register, to: str, nearest: Register, roundi
     return e.emit(f"selp.{row}", e.emit(f"add.{row}", nearest, step), nearest, beyond)
 
 
-def _brain_float(e: Emitter, x: Register, rounding: str, nan: Register) -> Register:
+def _brain_float(e: Steps, x: Register, rounding: str, nan: Register) -> Register:
     """An f32 as bf16, to nearest even or toward zero; `nan` is what a nan becomes."""
     sixteen, upper = e.constant("b32", 16), x
     if rounding == "rn":

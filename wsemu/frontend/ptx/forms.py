@@ -6,12 +6,14 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import OPERATIONS
+from wsemu.frontend.compound import COMPOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.frontend.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.steps import Steps
     from wsemu.frontend.ptx.syntax import Instruction, Operand
 
     Lower = Callable[[Emitter, tuple[Operand, ...]], None]
@@ -101,7 +103,10 @@ def chosen(choose: Callable[[Form], Lower]) -> Handler:
 
 def plain(operation: str) -> Lower:
     """An instruction that is one operation of the bytecode."""
-    types = OPERATIONS[operation].operands  # KeyError: no such form
+    # KeyError: no such form
+    row = COMPOUND.get(operation)
+    count = 1 if operation.startswith("neg.") else 2
+    types = (row,) * count if row else OPERATIONS[operation].operands
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, *sources = operands
@@ -122,12 +127,12 @@ def computed(types: tuple[str, ...], formula: Callable[..., Register]) -> Lower:
     return lower
 
 
-def halves(e: Emitter, pair: Register) -> tuple[Register, Register]:
+def halves(e: Steps, pair: Register) -> tuple[Register, Register]:
     """The low and the high 16 bits of a b32 register."""
     return e.emit("cvt.b16.s32", pair), e.emit("cvt.b16.s32", e.emit("shr.u32", pair, e.constant("b32", 16)))
 
 
-def joined(e: Emitter, low: Register, high: Register) -> Register:
+def joined(e: Steps, low: Register, high: Register) -> Register:
     """Two b16 registers as one of 32 bits."""
     upper = e.emit("shl.b32", e.emit("cvt.b32.u16", high), e.constant("b32", 16))
     return e.emit("or.b32", e.emit("cvt.b32.u16", low), upper)
@@ -136,7 +141,7 @@ def joined(e: Emitter, low: Register, high: Register) -> Register:
 def pairwise(formula: Callable[..., Register]) -> Callable[..., Register]:
     """A formula on two halves at once, from one on 16 bits."""
 
-    def both(e: Emitter, *pairs: Register) -> Register:
+    def both(e: Steps, *pairs: Register) -> Register:
         split = [halves(e, pair) for pair in pairs]
         return joined(e, formula(e, *(low for low, _ in split)), formula(e, *(high for _, high in split)))
 

@@ -1,11 +1,10 @@
-"""Integer arithmetic, carries, bit operations and shifts (PTX ISA 9.7.1, 9.7.2, 9.7.8)."""
+"""Integer arithmetic and carries (PTX ISA 9.7.1, 9.7.2)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, chosen, computed, pairwise, plain
-from wsemu.frontend.ptx.syntax import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +159,28 @@ def negation_form(form: Form) -> Lower:
     return plain(f"neg.b{n}")
 
 
+def dot_product_form(parts: int) -> Callable[[Form], Lower]:
+    """dp4a: four products of bytes and c; dp2a: two of halves of a with the low or high bytes of b, and c."""
+
+    def choose(form: Form) -> Lower:
+        first, second = form.only(*(("lo", "hi") if parts == 2 else ())).types
+        offset = 16 if parts == 2 and form.one_of("lo", "hi") == "hi" else 0
+        if {first, second} - {"u32", "s32"}:
+            raise UnhandledForm
+
+        def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
+            size = 32 // parts
+            for k in range(parts):
+                x = e.emit(f"bfe.{first}", a, bits(e, size * k), bits(e, size))
+                y = e.emit(f"bfe.{second}", b, bits(e, offset + 8 * k), bits(e, 8))
+                c = e.emit("mad.b32", x, y, c)
+            return c
+
+        return computed(("b32",) * 3, formula)
+
+    return choose
+
+
 # -- carries (9.7.2) -------------------------------------------------------------------------------------------------
 _CARRY = "CC.CF"
 
@@ -234,210 +255,6 @@ def carried_product_form(takes: bool) -> Callable[[Form], Lower]:
     return choose
 
 
-# -- bits ------------------------------------------------------------------------------------------------------------
-def counted_form(what: str) -> Callable[[Form], Lower]:
-    """popc, clz, brev of .b32 and .b64"""
-
-    def choose(form: Form) -> Lower:
-        if form.only().type not in ("b32", "b64"):
-            raise UnhandledForm
-        return plain(f"{what}.{form.type}")
-
-    return choose
-
-
-def find_form(form: Form) -> Lower:
-    """bfind: the place of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` from the top."""
-    type_, n = integer_type(form.only("shiftamt"))
-    if n < 32:
-        raise UnhandledForm
-
-    def formula(e: Emitter, a: Register) -> Register:
-        if type_[0] == "s":
-            a = e.emit(f"xor.b{n}", a, e.emit(f"shr.s{n}", a, bits(e, n - 1, n)))
-        zeros = e.emit(f"clz.b{n}", a)
-        if not form.flags:
-            return e.emit("sub.b32", bits(e, n - 1), zeros)
-        return e.emit("selp.b32", bits(e, -1), zeros, e.emit(f"setp.eq.b{n}", a, bits(e, 0, n)))
-
-    return computed((f"b{n}",), formula)
-
-
-def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
-    """The place of set bit number n from below, n from 0; ~0 if there are not so many."""
-    none = e.emit("setp.ge.u32", n, e.emit("popc.b32", a))
-    place = bits(e, 0)
-    for width in (16, 8, 4, 2, 1):
-        low = e.emit("bfe.u32", a, place, bits(e, width))
-        count = e.emit("popc.b32", low)
-        up = e.emit("setp.ge.u32", n, count)
-        n = e.emit("selp.b32", e.emit("sub.b32", n, count), n, up)
-        place = e.emit("selp.b32", e.emit("add.b32", place, bits(e, width)), place, up)
-    return e.emit("selp.b32", bits(e, -1), place, none)
-
-
-def nth_form(form: Form) -> Lower:
-    """fns: the set bit number |offset| (from 1) of a mask, upward or downward from a base."""
-    if form.only().type != "b32":
-        raise UnhandledForm
-
-    def formula(e: Emitter, mask: Register, base: Register, offset: Register) -> Register:
-        none, one = bits(e, -1), bits(e, 1)
-        upward = e.emit("and.b32", mask, e.emit("shl.b32", none, base))
-        flipped_base = e.emit("sub.b32", bits(e, 31), base)
-        downward = e.emit("and.b32", e.emit("brev.b32", mask), e.emit("shl.b32", none, flipped_base))
-        down = e.emit("setp.lt.s32", offset, bits(e, 0))
-        number = e.emit("sub.b32", e.emit("abs.s32", offset), one)
-        found = _nth_set_bit(e, e.emit("selp.b32", downward, upward, down), number)
-        missing = e.emit("setp.eq.b32", found, none)
-        flipped = e.emit("selp.b32", none, e.emit("sub.b32", bits(e, 31), found), missing)
-        found = e.emit("selp.b32", flipped, found, down)
-        bit = e.emit("and.b32", e.emit("shr.u32", mask, base), one)
-        here = e.emit("selp.b32", base, none, e.emit("setp.ne.b32", bit, bits(e, 0)))
-        return e.emit("selp.b32", here, found, e.emit("setp.eq.b32", offset, bits(e, 0)))
-
-    return computed(("b32",) * 3, formula)
-
-
-def extract_form(form: Form) -> Lower:
-    type_, n = integer_type(form.only())
-    if n < 32:
-        raise UnhandledForm
-    return plain(f"bfe.{type_}")
-
-
-def insert_form(form: Form) -> Lower:
-    """bfi"""
-    if form.only().type not in ("b32", "b64"):
-        raise UnhandledForm
-    return plain(f"bfi.{form.type}")
-
-
-def _wrap_or_clamp(e: Emitter, form: Form, n: Register) -> Register:
-    """An amount modulo 32, or at most 32."""
-    if form.one_of("wrap", "clamp") == "wrap":
-        return e.emit("and.b32", n, bits(e, 31))
-    return e.emit("min.u32", n, bits(e, 32))
-
-
-def mask_form(form: Form) -> Lower:
-    """bmsk: ones in `length` places from `position` on."""
-    if form.only("wrap", "clamp").type != "b32":
-        raise UnhandledForm
-
-    def formula(e: Emitter, position: Register, length: Register) -> Register:
-        position, length = _wrap_or_clamp(e, form, position), _wrap_or_clamp(e, form, length)
-        ones = e.emit("sub.b32", e.emit("shl.b32", bits(e, 1), length), bits(e, 1))
-        return e.emit("shl.b32", ones, position)
-
-    return computed(("b32", "b32"), formula)
-
-
-def extend_form(form: Form) -> Lower:
-    """szext: the low n bits, extended by sign or 0."""
-    type_ = form.only("wrap", "clamp").type
-    if type_ not in ("u32", "s32"):
-        raise UnhandledForm
-
-    def formula(e: Emitter, a: Register, n: Register) -> Register:
-        return e.emit(f"bfe.{type_}", a, bits(e, 0), _wrap_or_clamp(e, form, n))
-
-    return computed(("b32", "b32"), formula)
-
-
-def dot_product_form(parts: int) -> Callable[[Form], Lower]:
-    """dp4a: four products of bytes and c; dp2a: two of halves of a with the low or high bytes of b, and c."""
-
-    def choose(form: Form) -> Lower:
-        first, second = form.only(*(("lo", "hi") if parts == 2 else ())).types
-        offset = 16 if parts == 2 and form.one_of("lo", "hi") == "hi" else 0
-        if {first, second} - {"u32", "s32"}:
-            raise UnhandledForm
-
-        def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
-            size = 32 // parts
-            for k in range(parts):
-                x = e.emit(f"bfe.{first}", a, bits(e, size * k), bits(e, size))
-                y = e.emit(f"bfe.{second}", b, bits(e, offset + 8 * k), bits(e, 8))
-                c = e.emit("mad.b32", x, y, c)
-            return c
-
-        return computed(("b32",) * 3, formula)
-
-    return choose
-
-
-# -- bytes -----------------------------------------------------------------------------------------------------------
-_SELECTORS = {
-    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
-    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
-    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
-    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
-    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
-    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
-}
-"""prmt mode -> selector of the default mode, by the low two bits of c (PTX ISA, "prmt")"""
-
-
-def permute_form(form: Form) -> Lower:
-    if form.only(*_SELECTORS).type != "b32":
-        raise UnhandledForm
-    if not form.flags:
-        return plain("prmt.b32")
-    selectors = _SELECTORS[form.one_of(*_SELECTORS)]
-    table = sum(selector << 16 * k for k, selector in enumerate(selectors))
-
-    def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
-        place = e.emit("shl.b32", e.emit("and.b32", c, bits(e, 3)), bits(e, 4))
-        selector = e.emit("shr.u64", bits(e, table, 64), e.emit("cvt.b64.u32", place))
-        return e.emit("prmt.b32", a, b, e.emit("and.b32", e.emit("cvt.b32.s64", selector), bits(e, 0xFFFF)))
-
-    return computed(("b32",) * 3, formula)
-
-
-# -- shifts ----------------------------------------------------------------------------------------------------------
-def _shift_amount(e: Emitter, operand: Operand, n: int) -> Register:
-    """An amount, a .u32, as wide as what is shifted; beyond the width all amounts are alike."""
-    if isinstance(operand, Number):
-        return bits(e, min(operand.value & 0xFFFFFFFF, n), n)
-    amount = e.read(operand, "b32")
-    return amount if n == 32 else e.resized(e.emit("min.u32", amount, bits(e, n)) if n < 32 else amount, n)
-
-
-def shift_form(left: bool) -> Callable[[Form], Lower]:
-    """shl, shr"""
-
-    def choose(form: Form) -> Lower:
-        n = BITS[form.only().type]
-        kind = form.type[0]
-        if n not in (16, 32, 64) or kind not in "bus" or (left and kind != "b"):
-            raise UnhandledForm
-        operation = f"shl.b{n}" if left else f"shr.{'s' if kind == 's' else 'u'}{n}"
-
-        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-            destination, a, amount = operands
-            e.write(destination, operation, e.read(a, f"b{n}"), _shift_amount(e, amount, n))
-
-        return lower
-
-    return choose
-
-
-def funnel_form(form: Form) -> Lower:
-    """shf: b:a shifted, of which l gives the high and r the low half."""
-    if form.only("l", "r", "wrap", "clamp").type != "b32":
-        raise UnhandledForm
-    left = form.one_of("l", "r") == "l"
-
-    def formula(e: Emitter, a: Register, b: Register, n: Register) -> Register:
-        n = _wrap_or_clamp(e, form, n)
-        rest = e.emit("sub.b32", bits(e, 32), n)
-        high, low = (n, rest) if left else (rest, n)
-        return e.emit("or.b32", e.emit("shl.b32", b, high), e.emit("shr.u32", a, low))
-
-    return computed(("b32",) * 3, formula)
-
-
 HANDLERS: dict[str, Handler] = {
     name: chosen(choose)
     for name, choose in {
@@ -448,21 +265,8 @@ HANDLERS: dict[str, Handler] = {
         "mad24": product_sum_24_form,
         "sad": difference_form,
         "rem": typed_form("rem"),
-        "popc": counted_form("popc"),
-        "clz": counted_form("clz"),
-        "brev": counted_form("brev"),
-        "bfind": find_form,
-        "fns": nth_form,
-        "bfe": extract_form,
-        "bfi": insert_form,
-        "bmsk": mask_form,
-        "szext": extend_form,
         "dp4a": dot_product_form(4),
         "dp2a": dot_product_form(2),
-        "prmt": permute_form,
-        "shl": shift_form(left=True),
-        "shr": shift_form(left=False),
-        "shf": funnel_form,
     }.items()
 }
 """opcodes of integers alone"""

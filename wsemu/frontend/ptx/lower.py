@@ -10,6 +10,7 @@ from wsemu.frontend.graph import Graph
 from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
+from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.ssa import assign_once
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 
 
-def compile_entry(
-    module: Module, entry: Entry, kinds: Sequence[Kind], notes: list[str], *, fma: bool = True
-) -> Program:
+def compile_entry(module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True) -> Program:
     """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3).
+    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3), in code not for a debugger.
     KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
     """
-    return assemble(lower(module, entry, kinds), fma=fma, optimised=True)
+    return assemble(lower(module, entry, kinds), fma=fma and not module.file.debug, expand=expand)
 
 
 def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:

@@ -61,25 +61,25 @@ class _Parser(Operands):
     # -- the file -----------------------------------------------------------------------------------------------------
     def file(self) -> File:
         """Header, then variables and functions."""
-        version, target, size = self._header()
-        file = File(self.source.path, self.source.text, version, target, size)
+        file = self._header()
         while self.kinds[self.i] != END:
             self._top(file)
         return file
 
-    def _header(self) -> tuple[str, str, int]:
+    def _header(self) -> File:
         if self.texts[self.i] != ".version":
             self.fail("`.version`", "PTX starts with `.version`, `.target` and `.address_size`")
         self.i += 1
         version = self.word(NUMBER, "a version such as 8.4")
         self.take(".target")
         target = self.word(NAME, "an architecture such as sm_90")
+        debug = False
         while self.accept(","):
-            self.word(NAME, "a target")
+            debug |= self.word(NAME, "a target") == "debug"
         size = 32
         if self.accept(".address_size"):
             size = self.integer("32 or 64")
-        return version, target, size
+        return File(self.source.path, self.source.text, version, target, size, debug)
 
     def _top(self, file: File) -> None:
         """One declaration, or what is passed over."""

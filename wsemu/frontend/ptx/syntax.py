@@ -182,6 +182,8 @@ class File:
     version: str
     target: str
     address_size: int
+    debug: bool
+    """made for a debugger: ptxas optimises nothing"""
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)

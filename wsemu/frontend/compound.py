@@ -1,0 +1,19 @@
+"""Operations of a graph that the bytecode has in several steps: products and sums of PTX that ptxas may contract.
+
+Each is one instruction until `contract` has seen it; then `assemble` lets the front end put the steps in its place.
+"""
+
+from __future__ import annotations
+
+TYPES = {
+    "ftz.f32": "b32",
+    "f16": "b16",
+    "ftz.f16": "b16",
+    "bf16": "b16",
+    "f16x2": "b32",
+    "ftz.f16x2": "b32",
+    "bf16x2": "b32",
+}
+"""type, with what is flushed -> type of the register"""
+COMPOUND = {f"{what}.{t}": row for what in ("mul", "add", "sub", "neg", "fma") for t, row in TYPES.items()}
+"""operation -> type of its result"""

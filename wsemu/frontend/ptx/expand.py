@@ -1,0 +1,90 @@
+"""The steps of compound operations: products and sums of f16, bf16 and pairs of them, and of f32 that is flushed.
+
+Numbers of 16 bits are computed in a wider type, then rounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.compound import COMPOUND
+from wsemu.frontend.ptx.floats import INFINITY, NAN, SIGN, flushed, is_nan, narrowed, number, widened
+from wsemu.frontend.ptx.forms import pairwise
+from wsemu.frontend.ptx.steps import Steps
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Graph, Instruction, Register
+    from wsemu.frontend.simplify import Blocks
+
+PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
+
+
+def expand(graph: Graph, blocks: Blocks) -> None:
+    """Put steps in the place of the compound operations; registers and constants are entered into `graph`."""
+    steps = Steps(graph)
+    for block in blocks.values():
+        if any(instruction.operation in COMPOUND for instruction in block.instructions):
+            steps.code = []
+            for instruction in block.instructions:
+                if instruction.operation in COMPOUND:
+                    _expand(steps, instruction)
+                else:
+                    steps.code.append(instruction)
+            block.instructions = steps.code
+
+
+def _expand(e: Steps, instruction: Instruction) -> None:
+    """The last of the steps writes the result."""
+    what, *ftz, t = instruction.operation.split(".")
+    e.span, e.stack = instruction.span, instruction.stack
+    if t == "f32":
+        _flushing(e, what, instruction.operands)
+    elif t in PAIRS:
+        pairwise(lambda e, *x: short(e, what, PAIRS[t], bool(ftz), *x))(e, *instruction.operands)
+    else:
+        short(e, what, t, bool(ftz), *instruction.operands)
+    last = e.code[-1]
+    last.results = instruction.results
+    last.guard, last.negated = instruction.guard, instruction.negated
+
+
+def _flushing(e: Steps, what: str, x: tuple[Register, ...]) -> None:
+    e.emit("ftz.f32", e.emit(f"{what}.f32", *[e.emit("ftz.f32", v) for v in x]))
+
+
+def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
+    """An operation on f16 or bf16."""
+    if ftz:
+        x = tuple([flushed(e, t, v) for v in x])
+    if what == "neg":
+        return signed(e, what, t, x[0])
+    if what == "fma":
+        result = _fma(e, t, *x)
+    else:
+        result = narrowed(e, "f32", e.emit(f"{what}.f32", *[widened(e, t, v, "f32") for v in x]), t)
+    return flushed(e, t, result) if ftz else result
+
+
+def signed(e: Steps, what: str, t: str, a: Register) -> Register:
+    """neg, abs: of the sign bit alone; a nan becomes the usual one."""
+    bitwise, pattern = ("xor.b16", SIGN[t]) if what == "neg" else ("and.b16", SIGN[t] - 1)
+    x = e.emit(bitwise, a, e.constant("b16", pattern))
+    size = e.emit("and.b16", a, e.constant("b16", SIGN[t] - 1))
+    nan = e.emit("setp.gt.u16", size, number(e, t, INFINITY[t]))
+    return e.emit("selp.b16", number(e, t, NAN[t]), x, nan)
+
+
+def _fma(e: Steps, t: str, *x: Register) -> Register:
+    if t == "bf16":
+        return narrowed(e, "f32", odd_fma(e, *[widened(e, t, v, "f32") for v in x]), t)
+    result = e.emit("fma.f64", *[widened(e, t, v, "f64") for v in x])
+    nan = is_nan(e, "f64", result)  # keeps its sign
+    return e.emit("selp.b16", number(e, t, NAN[t]), narrowed(e, "f64", result, t), nan)
+
+
+def odd_fma(e: Steps, *x: Register) -> Register:
+    """fma in f32, rounded to odd."""
+    low, high = e.emit("fma.rm.f32", *x), e.emit("fma.rp.f32", *x)
+    inexact = e.emit("setp.neu.f32", low, high)
+    sticky = e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact)
+    return e.emit("or.b32", e.emit("fma.rz.f32", *x), sticky)
