@@ -36,6 +36,8 @@ ADDRESS_WRAPPED = 1 << 61
 SHARED, LOCAL = 1, 2
 """segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
 FIRST_ARRAY = 3
+FAILS, ABORTS = 1, 2
+"""`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
@@ -223,6 +225,7 @@ N_ALU = len(OPERATIONS)
 
 # -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
 VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
+# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten
 for _bits, _n in VECTORS:
     _v = "" if _n == 1 else f".v{_n}"
     _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")
@@ -321,9 +324,7 @@ _define(
 )
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
-_define("exit", ({},), "", "", "the thread ends; aux: 0, FAILURE or DEVICE_ASSERTION", "control", "branch")
-FAILURE, DEVICE_ASSERTION = 1, 2
-"""why a thread ends: an assertion or exception that the launch survives, an assertion that would end it"""
+_define("exit", ({},), "", "", "the thread ends; aux: 0, FAILS or ABORTS", "control", "branch")
 _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}

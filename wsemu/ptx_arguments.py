@@ -152,13 +152,24 @@ def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arr
     if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
     if isinstance(value, np.generic) and not value.dtype.hasobject:
-        alignment = value.dtype.alignment if value.dtype.names else min(value.dtype.itemsize, 16)
-        return bytearray(value.tobytes()), [], max(alignment, 1)
+        own = _alignment(value.dtype)
+        return bytearray(value.tobytes()) + bytes(-value.nbytes % own), [], own
     place = "".join(f"[{n}]" for n in way)
     raise UsageError(
         f"{where} has a field {place} {value!r}, of type {type(value).__name__}: give fields as NumPy numbers, "
         "`np.int32(7)`, which have a size, and pointers as arrays"
     )
+
+
+def _alignment(given: np.dtype[Any]) -> int:
+    """Where C puts such a field: at a multiple of this.  NumPy aligns records only where it was told to; one whose
+    own fields are not aligned is as `packed` in C."""
+    if given.fields:
+        fields = [(_alignment(entry[0]), entry[1]) for entry in given.fields.values()]
+        return 1 if any(at % own for own, at in fields) else max(own for own, _ in fields)
+    if given.subdtype:
+        return _alignment(given.subdtype[0])
+    return 1 if given.kind in "SV" else max(min(given.itemsize, 16), 1)
 
 
 def _sized(packed: Packed, parameter: Parameter, where: str) -> Packed:

@@ -255,6 +255,18 @@ def test_fields_of_a_structure_lie_where_c_has_them(module):
     assert out.tolist() == [-7, -1, 0.5, -2, 1, 6, 9]
 
 
+def test_records_in_a_structure_lie_where_c_has_them(module):
+    counts = np.array([5, 6], np.int32)
+    for cell in (np.dtype("i1, f8", align=True), np.dtype("i1, V7, f8")):
+        assert cell.names
+        cells = np.zeros(2, cell)
+        cells[cell.names[0]], cells[cell.names[-1]] = (-1, -2), (0.5, 1)
+        out = np.zeros(7)
+        arguments = out, (np.int16(-7), tuple(cells), counts, np.uint8(9))
+        assert wsemu.check(module["record"], 1, 1, arguments).verdict == "verified"
+        assert out.tolist() == [-7, -1, 0.5, -2, 1, 6, 9]
+
+
 def test_a_pointer_in_a_structure(module):
     x = np.ones(40, np.float32)
     assert wsemu.check(module["viewed"], 1, 64, ((x, np.int32(40)),)).verdict == "verified"

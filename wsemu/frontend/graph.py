@@ -63,7 +63,7 @@ class Block:
     end: str = "jump"
     """jump, bra, exit or trap"""
     trap: int = 0
-    """of a trap: its index in `Graph.traps`; of an exit: FAILURE or DEVICE_ASSERTION, if it is one"""
+    """of a trap: its index in `Graph.traps`; of an exit: `FAILS` or `ABORTS` of `bytecode`, if it is one of these"""
 
 
 @dataclass(slots=True)

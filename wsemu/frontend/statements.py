@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import FAILURE
+from wsemu.bytecode import FAILS
 from wsemu.errors import KernelError
 from wsemu.frontend import arithmetic, arrays, joining
 from wsemu.frontend.expressions import BINARY
@@ -169,13 +169,13 @@ class Statements:
             return
         start, env = self.b.block, self.env
         failed = self.b.open()
-        self.b.finish(failed, "exit", trap=FAILURE)
+        self.b.finish(failed, "exit", trap=FAILS)
         after = self.b.open()
         self.b.branch(start, register(self.b, condition), after, failed)
         self.env = dict(env)
 
     def do_Raise(self: Walker, node: ast.stmt) -> None:
-        self.b.finish(self.b.block, "exit", trap=FAILURE)
+        self.b.finish(self.b.block, "exit", trap=FAILS)
         self.reachable = False
 
     def do_FunctionDef(self: Walker, node: ast.FunctionDef) -> None:
