@@ -717,6 +717,43 @@ def test_a_failed_assertion_ends_the_thread():
         )
 
 
+# -- clocks ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%smid"])
+def test_a_clock_may_be_stored(name):
+    type_ = "b64" if name in ("%clock64", "%globaltimer") else "b32"
+    body = f"""
+    .reg .{type_} %x;
+    mov.{type_} %x, {name};
+    st.global.{type_} [%rd2], %x;
+    """
+    for engine in ("vm", "reference"):
+        report = run(INDEX + "setp.ne.u32 %p1, %r1, 0; @%p1 ret;" + body, np.zeros(2, np.int32), engine=engine)
+        assert report.verdict == "verified"
+        (note,) = [note for note in report.notes if "clock" in note]
+        assert "which is not that of a GPU, nor is what is left in `out`" in note
+
+
+def test_a_clock_rises():
+    assert result("mov.u32 %r2, %clock; mov.u32 %r3, %clock; setp.gt.u32 %p1, %r3, %r2; selp.u32 %r4, 1, 0, %p1;"
+                  "st.global.u32 [%rd3], %r4;") == [1] * 32  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("setp.gt.u32 %p1, %r2, 5; @%p1 bra $on; st.global.u32 [%rd3], 1; $on:", "exit"),
+        ("and.b32 %r2, %r2, 0; cvt.u64.u32 %rd4, %r2; add.s64 %rd3, %rd3, %rd4; st.global.u32 [%rd3], 1;", "address"),
+        ("$on: mov.u32 %r3, %clock; sub.u32 %r3, %r3, %r2; setp.lt.u32 %p1, %r3, 90000; @%p1 bra $on;", "exit"),
+    ],
+)
+def test_what_a_clock_steers_is_not_decided(body, what):
+    for engine in ("vm", "reference"):
+        report = run(INDEX + "mov.u32 %r2, %clock;" + body, np.zeros(32, np.int32), engine=engine, budget=100_000)
+        assert report.verdict == "incomplete"
+        assert report.reasons == ["clocks"]
+        assert f"the {what} depends on the clock, or number of a multiprocessor, read on line" in repr(report.notes)
+
+
 # -- what is not modelled --------------------------------------------------------------------------------------------
 UNSUPPORTED = [
     ("call forever;", "the recursive call of `forever`"),

@@ -195,6 +195,11 @@ class Emitter(Steps):
         return self.graph.special(name)
 
     # -- instructions -------------------------------------------------------------------------------------------------
+    def assign(self, register: Register, operation: str, *operands: Register) -> None:
+        """A pure operation whose result goes to a register that has been assigned before, whatever the guard."""
+        code = GraphInstruction(operation, (register,), operands, span=self.span, stack=self.stack)
+        self.block.instructions.append(code)
+
     def effect(
         self,
         operation: str,
