@@ -408,6 +408,8 @@ class ConstantArray(NamedTuple):
     name: str
     array: npt.NDArray[np.generic]
     writable: bool = False
+    addresses: tuple[tuple[int, int, int], ...] = ()
+    """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
 
 
 class SharedArray(NamedTuple):

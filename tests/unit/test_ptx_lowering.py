@@ -717,6 +717,55 @@ def test_a_failed_assertion_ends_the_thread():
         )
 
 
+ADDRESSES = """
+.const .u32 first[2] = {10, 20};
+.global .u32 second[2] = {30, 40};
+.global .u64 table[3] = {generic(first)+4, second, 7};
+.const .u64 tables[2] = {table, generic(tables)};
+"""
+
+
+def test_initial_values_that_are_addresses():
+    body = """
+    ld.const.u64 %rd4, [tables+8];
+    ld.u64 %rd4, [%rd4];
+    ld.u64 %rd5, [%rd4];
+    ld.u64 %rd6, [%rd4+8];
+    ld.u64 %rd7, [%rd4+16];
+    ld.u32 %r2, [%rd5];
+    ld.u32 %r3, [%rd6];
+    cvt.u32.u64 %r4, %rd7;
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r4;
+    st.global.u32 [%rd3], %r2;
+    """
+    assert result(body, outside=ADDRESSES) == [20 + 30 + 7] * 32
+
+
+def test_an_access_beyond_a_variable_whose_address_was_loaded():
+    body = "ld.global.u64 %rd4, [table+8]; ld.u32 %r2, [%rd4+8]; st.global.u32 [%rd3], %r2;"
+    report = run(INDEX + body, np.zeros(32, np.int32), outside=ADDRESSES)
+    assert codes(report) == {"out-of-bounds"}
+    assert "second" in repr(report.findings)
+
+
+def test_registers_of_vector_type():
+    body = """
+    .reg .v4 .u32 %v, %w;
+    mov.v4.u32 %v, %tid;
+    mov.v4.u32 {%r2, %r3, %r4, %r5}, %ntid;
+    mov.v4.u32 %w, %v;
+    mov.u32 %w.y, %r2;
+    .local .align 16 .b8 room[16];
+    st.local.v4.u32 [room], %w;
+    ld.local.v4.u32 %v, [room];
+    add.u32 %r6, %v.x, %v.y;
+    add.u32 %r6, %r6, %tid.w;
+    st.global.u32 [%rd3], %r6;
+    """
+    assert result(body) == [t + 32 for t in range(32)]
+
+
 # -- clocks ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%smid"])
 def test_a_clock_may_be_stored(name):
@@ -771,7 +820,7 @@ UNSUPPORTED = [
     ("trap;", "the end of the launch by `trap`"),
     ("frobnicate.f32 %f1;", "`frobnicate.f32`"),
 ]
-TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {message, 0};\n"
+TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {forever, 0};\n"
 
 
 @pytest.mark.parametrize(("instruction", "name"), UNSUPPORTED)

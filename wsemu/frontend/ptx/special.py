@@ -119,6 +119,7 @@ for _axis in "xyz":
     SPECIALS[f"%nclusterid.{_axis}"] = _named(f"nctaid.{_axis}")
     SPECIALS[f"%cluster_ctaid.{_axis}"] = _constant("b32", 0)
     SPECIALS[f"%cluster_nctaid.{_axis}"] = _constant("b32", 1)
+SPECIALS.update({f"%{name}.w": _constant("b32", 0) for name in ("tid", "ntid", "ctaid", "nctaid")})
 _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),
