@@ -85,7 +85,8 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
 def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
     wanted = _wanted(program, arguments)
-    arrays = [*wanted.values(), *(c.array.copy() if c.writable else c.array for c in program.constant_arrays)]
+    copied = (c.array.copy() if c.writable or c.addresses else c.array for c in program.constant_arrays)
+    arrays = [*wanted.values(), *copied]
     constants = enumerate(program.constant_arrays, len(wanted))
     memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
@@ -102,6 +103,10 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
                 constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype
             )
         )
+    for n, constant in enumerate(program.constant_arrays, len(wanted)):
+        for at, row, more in constant.addresses:
+            address = np.array([int(rows[row][1]) + more], np.int64)
+            arrays[n].view(np.uint8)[at : at + 8] = address.view(np.uint8)
     return rows, memory, bound
 
 

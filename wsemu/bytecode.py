@@ -97,6 +97,7 @@ _INTEGER, _FLOAT, _CONVERT, _PREDICATE = "integer", "{f}", "convert", "predicate
 
 # -- integers: results wrap at the operation's width ------------------------------------------------------------------
 _define("mov.{b}", _B, "{b}", "{b}", "a", group="move")
+_define("varying.{b}", _B[2:], "{b}", "{b}", "a; on a GPU another value in each run, as of a clock", group="move")
 _define("neg.{b} not.{b}", _B, "{b}", "{b}", "two's complement, one's complement of a", group=_INTEGER)
 _define("add.{b} sub.{b} mul.{b}", _B, "{b}", "{b} {b}", "low {n} bits of a {op} b", group=_INTEGER)
 _define("and.{b} or.{b} xor.{b}", _B, "{b}", "{b} {b}", "bitwise a {op} b", group=_INTEGER)
@@ -408,6 +409,8 @@ class ConstantArray(NamedTuple):
     name: str
     array: npt.NDArray[np.generic]
     writable: bool = False
+    addresses: tuple[tuple[int, int, int], ...] = ()
+    """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
 
 
 class SharedArray(NamedTuple):

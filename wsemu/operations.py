@@ -468,6 +468,7 @@ def _integer_bodies() -> None:
         for s in "su":
             _signed_bodies(s, n)
         if n >= 32:
+            BODIES[f"varying.{t}"] = lambda b, x: x
             for name in ("popc", "clz", "ffs", "brev"):
                 BODIES[f"{name}.{t}"] = count_bits(name)
             BODIES[f"bfi.{t}"] = insert_field

@@ -246,6 +246,8 @@ def _untyped_integers(n: int) -> None:
         "selp": lambda a, b, c: a if c else b,
         "shl": lambda a, b: a << b if b < n else 0,
     }
+    if n >= 32:
+        plain["varying"] = lambda a: a
     for name, f in plain.items():
         semantics[f"{name}.{t}"] = lambda *x, f=f: unsigned(f(*x), n)
     semantics[f"abs.s{n}"] = lambda a: unsigned(abs(signed(a, n)), n)

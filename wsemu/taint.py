@@ -20,6 +20,8 @@ floating-point minimum or maximum (up to the sign of a zero), or all apply one f
 **Control.**  A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
 the same reason only executed instructions count.
 
+**Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
+
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
@@ -35,7 +37,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wsemu.bytecode import ATOMICS, N_ATOMIC, N_MEMORY, NAMES, Program
+from wsemu.bytecode import ATOMICS, N_ATOMIC, N_MEMORY, NAMES, OPCODE, Program
 from wsemu.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
 
 GUARDED = {
@@ -60,6 +62,9 @@ REASONS = {
     "dec": "where `dec` with different limits wraps depends on the order",
 }
 
+VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
+"""what another run would give another value"""
+
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
@@ -67,7 +72,7 @@ class Tainted:
 
     pc: int
     source: int
-    """pc of an atomic that it depends on: the first of them"""
+    """pc of an atomic, or of what varies, that it depends on: the first of them"""
     what: str
     """what of it depends on that: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
 
@@ -94,10 +99,10 @@ def order_dependent(
 
 
 def examine(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> Analysis | None:
-    """The analysis behind both questions; None when no atomic was executed."""
+    """The analysis behind both questions; None when no source was executed."""
     operations = program.code[:, 0]
-    atomics = np.flatnonzero((operations >= N_MEMORY) & (operations < N_ATOMIC)).tolist()
-    sources = [pc for pc in atomics if executions[pc]]
+    atomics = (operations >= N_MEMORY) & (operations < N_ATOMIC)
+    sources = [pc for pc in np.flatnonzero(atomics | np.isin(operations, VARYING)).tolist() if executions[pc]]
     return Analysis(program, executions, sources, segment_of) if sources else None
 
 
@@ -158,13 +163,13 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = dict.fromkeys(sources, 0)
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if program.code[pc, 0] not in VARYING}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
-        self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._taint))
+        self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
         self._settle()
 
     @cached_property
@@ -189,11 +194,15 @@ class Analysis:
                 reached = [pc for n, pc in enumerate(self._sources) if bits >> n & 1]
                 for pc in reached + [step.pc] * (step.pc in self._reasons):
                     left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")
-        returns = "the old values that it returns depend on the order"
         return [
-            (pc, f"{self._reasons.get(pc, returns)}, and so does what is left in `{'`, `'.join(sorted(names))}`")
+            (pc, f"{self._why(pc)} what is left in `{'`, `'.join(sorted(names))}`")
             for pc, names in sorted(left.items())
         ]
+
+    def _why(self, pc: int) -> str:
+        if pc not in self._targets:
+            return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
+        return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"
 
     # -- fixed point ----------------------------------------------------------------------------------------------
     def _settle(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -11,7 +11,7 @@ from wsemu.bytecode import NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, Program, Share
 
 SegmentOf = Callable[[int], "int | None"]
 Bits = int
-"""a set: the low bits are atomics (in the order of their pc), those above them arrays"""
+"""a set: the low bits are sources (in the order of their pc), atomics and what varies; those above them arrays"""
 State = dict[int, Bits]
 """register row -> what its value may come from; rows that come from neither are left out"""
 UNBOUNDED = 1 << 62
@@ -129,7 +129,7 @@ class Step(NamedTuple):
     """row of the guard, 0 without one"""
     address: int = -1
     array: Bits = 0
-    """the arrays that it touches, or whose address it makes, where that is known beforehand"""
+    """the arrays that it touches, or whose address it makes, where that is known beforehand; or itself, a source"""
     operands: tuple[int, ...] = ()
     """rows that steer it: barrier and count, member mask"""
     reach: int = 0
@@ -143,10 +143,12 @@ class Step(NamedTuple):
 class Decoder:
     """Makes steps of instructions."""
 
-    def __init__(self, program: Program, regions: Regions, taint: Bits) -> None:
+    def __init__(self, program: Program, regions: Regions, bits: Mapping[int, Bits]) -> None:
         self.code = program.code.tolist()
         self.regions = regions
-        self.taint = taint
+        self.bits = bits
+        """sources by their pc"""
+        self.taint: Bits = (1 << len(bits)) - 1
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
 
     def steps(self, pc: int) -> Iterator[Step]:
@@ -188,6 +190,8 @@ class Decoder:
             a, b = fields[3:5] if fields[3] in self.regions.bases else (fields[4], fields[3])
             if a in self.regions.bases and self.constants.get(b, -1) >= 0:
                 array, reads = self.regions.at(self.regions.bases[a], self.constants[b]), ()
+        elif name.startswith("varying."):
+            array = self.bits[pc]
         keeps = self.taint if operation.result == "p" else -1
         return Step(pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import ABORTS, NAMES, OPERATIONS, Program
+from wsemu.bytecode import ABORTS, ATOMICS, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
 from wsemu.outcome import ATOMIC
@@ -82,7 +82,8 @@ def judge(
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
-    words += ["atomics"] if doubts or steered else []
+    words += ["atomics"] if doubts or "atomics" in steered.values() else []
+    words += ["clocks"] if "clocks" in steered.values() else []
     said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
@@ -251,20 +252,30 @@ def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf
     return kept, reasons
 
 
-def _order_dependent(places: Places) -> tuple[list[str], list[str]]:
-    """Why the proof does not apply, where atomics steer the launch; and notes on values that depend on their order."""
+def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics or clocks steer the launch, each with the word for it; and notes on
+    values that depend on their order."""
     from wsemu.taint import examine
 
     analysis = examine(places.program, places.outcome.executions, places.segment_of.get)
     if analysis is None:
-        return [], []
-    steered = [
-        f"{places.where(t.pc)}: the {t.what} depends on the result of the atomic on line {places.line(t.source)}, "
-        "which differs by schedule: one run decides nothing for the others"
-        for t in analysis.tainted
-    ]
+        return {}, []
+    steered = {}
+    for t in analysis.tainted:
+        word, source = _source(places, t.source)
+        steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
+            word
+        )
     loose = [f"{places.where(pc)}: {why}" for pc, why in analysis.order_dependent]
-    return list(dict.fromkeys(steered)), list(dict.fromkeys(loose))
+    return steered, list(dict.fromkeys(loose))
+
+
+def _source(places: Places, pc: int) -> tuple[str, str]:
+    """What differs by schedule, or by run."""
+    line = places.line(pc)
+    if NAMES[int(places.program.code[pc, 0])] in ATOMICS:
+        return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
+    return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 
 def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:

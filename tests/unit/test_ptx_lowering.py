@@ -771,6 +771,92 @@ def test_a_failed_assertion_where_the_kernel_ends_is_told():
     assert run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL).reasons == ["failed assertion"]
 
 
+ADDRESSES = """
+.const .u32 first[2] = {10, 20};
+.global .u32 second[2] = {30, 40};
+.global .u64 table[3] = {generic(first)+4, second, 7};
+.const .u64 tables[2] = {table, generic(tables)};
+"""
+
+
+def test_initial_values_that_are_addresses():
+    body = """
+    ld.const.u64 %rd4, [tables+8];
+    ld.u64 %rd4, [%rd4];
+    ld.u64 %rd5, [%rd4];
+    ld.u64 %rd6, [%rd4+8];
+    ld.u64 %rd7, [%rd4+16];
+    ld.u32 %r2, [%rd5];
+    ld.u32 %r3, [%rd6];
+    cvt.u32.u64 %r4, %rd7;
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r4;
+    st.global.u32 [%rd3], %r2;
+    """
+    assert result(body, outside=ADDRESSES) == [20 + 30 + 7] * 32
+
+
+def test_an_access_beyond_a_variable_whose_address_was_loaded():
+    body = "ld.global.u64 %rd4, [table+8]; ld.u32 %r2, [%rd4+8]; st.global.u32 [%rd3], %r2;"
+    report = run(INDEX + body, np.zeros(32, np.int32), outside=ADDRESSES)
+    assert codes(report) == {"out-of-bounds"}
+    assert "second" in repr(report.findings)
+
+
+def test_registers_of_vector_type():
+    body = """
+    .reg .v4 .u32 %v, %w;
+    mov.v4.u32 %v, %tid;
+    mov.v4.u32 {%r2, %r3, %r4, %r5}, %ntid;
+    mov.v4.u32 %w, %v;
+    mov.u32 %w.y, %r2;
+    .local .align 16 .b8 room[16];
+    st.local.v4.u32 [room], %w;
+    ld.local.v4.u32 %v, [room];
+    add.u32 %r6, %v.x, %v.y;
+    add.u32 %r6, %r6, %tid.w;
+    st.global.u32 [%rd3], %r6;
+    """
+    assert result(body) == [t + 32 for t in range(32)]
+
+
+# -- clocks ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["%clock", "%clock64", "%globaltimer", "%globaltimer_lo", "%smid"])
+def test_a_clock_may_be_stored(name):
+    type_ = "b64" if name in ("%clock64", "%globaltimer") else "b32"
+    body = f"""
+    .reg .{type_} %x;
+    mov.{type_} %x, {name};
+    st.global.{type_} [%rd2], %x;
+    """
+    for engine in ("vm", "reference"):
+        report = run(INDEX + "setp.ne.u32 %p1, %r1, 0; @%p1 ret;" + body, np.zeros(2, np.int32), engine=engine)
+        assert report.verdict == "verified"
+        (note,) = [note for note in report.notes if "clock" in note]
+        assert "which is not that of a GPU, nor is what is left in `out`" in note
+
+
+def test_a_clock_rises():
+    assert result("mov.u32 %r2, %clock; mov.u32 %r3, %clock; setp.gt.u32 %p1, %r3, %r2; selp.u32 %r4, 1, 0, %p1;"
+                  "st.global.u32 [%rd3], %r4;") == [1] * 32  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("setp.gt.u32 %p1, %r2, 5; @%p1 bra $on; st.global.u32 [%rd3], 1; $on:", "exit"),
+        ("and.b32 %r2, %r2, 0; cvt.u64.u32 %rd4, %r2; add.s64 %rd3, %rd3, %rd4; st.global.u32 [%rd3], 1;", "address"),
+        ("$on: mov.u32 %r3, %clock; sub.u32 %r3, %r3, %r2; setp.lt.u32 %p1, %r3, 90000; @%p1 bra $on;", "exit"),
+    ],
+)
+def test_what_a_clock_steers_is_not_decided(body, what):
+    for engine in ("vm", "reference"):
+        report = run(INDEX + "mov.u32 %r2, %clock;" + body, np.zeros(32, np.int32), engine=engine, budget=100_000)
+        assert report.verdict == "incomplete"
+        assert report.reasons == ["clocks"]
+        assert f"the {what} depends on the clock, or number of a multiprocessor, read on line" in repr(report.notes)
+
+
 # -- what is not modelled --------------------------------------------------------------------------------------------
 UNSUPPORTED = [
     ("call forever;", "the recursive call of `forever`"),
@@ -788,7 +874,7 @@ UNSUPPORTED = [
     ("trap;", "the end of the launch by `trap`"),
     ("frobnicate.f32 %f1;", "`frobnicate.f32`"),
 ]
-TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {message, 0};\n"
+TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {forever, 0};\n"
 
 
 @pytest.mark.parametrize(("instruction", "name"), UNSUPPORTED)

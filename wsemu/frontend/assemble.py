@@ -54,7 +54,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     types = graph.types
     fixed = fixed_registers(graph)
     registers, webs, groups = _webs(blocks, fixed, types)
-    rows = _Rows(graph, types, fixed & used_registers(blocks.values()))
+    rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
@@ -63,6 +63,17 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     _phi_moves(blocks, rows, sections, places)
     layout = _Layout(blocks, sections, places, rows.offset)
     return _program(graph, rows, layout)
+
+
+def _with_addresses(graph: Graph, used: set[Register]) -> set[Register]:
+    """Registers that are used, and those of arrays whose addresses stand in arrays that are used."""
+    pending = [register for register in graph.constant_arrays if register in used]
+    while pending:
+        for _, other, _ in graph.constant_arrays[pending.pop()].addresses:
+            if other not in used:
+                used.add(other)
+                pending.append(other)
+    return used
 
 
 def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[Register], Webs, Groups]:
@@ -329,7 +340,11 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         register_bytes=rows.bytes,
         constants=list(_constants(graph, offset, used)),
         parameters=[p._replace(row=offset[r]) for r, p in graph.parameters.items() if r in used],
-        constant_arrays=[a._replace(row=offset[r]) for r, a in graph.constant_arrays.items() if r in used],
+        constant_arrays=[
+            a._replace(row=offset[r], addresses=tuple((at, offset[other], more) for at, other, more in a.addresses))
+            for r, a in graph.constant_arrays.items()
+            if r in used
+        ],
         specials={name: offset[register] for name, register in graph.specials.items() if register in used},
         shared_bytes=graph.shared_bytes,
         local_bytes=graph.local_bytes,

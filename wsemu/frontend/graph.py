@@ -79,6 +79,7 @@ class Graph:
     """row is filled in by the assembler"""
     specials: dict[str, Register] = field(default_factory=dict)
     constant_arrays: dict[Register, ConstantArray] = field(default_factory=dict)
+    """rows, also those in `addresses`, are registers until the assembler gives them out"""
     shared: list[SharedArray] = field(default_factory=list)
     locals: list[SharedArray] = field(default_factory=list)
     shared_bytes: int = 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.errors import KernelError
 from wsemu.frontend.ptx import variables
-from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Place
+from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, UsedBytes, Variable
@@ -81,14 +81,14 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
             _declare_range(e, variable, scope)
         else:
             scope[variable.name] = registers_of(e, variable) if _is_number(variable) else _unknown(variable)
+            if variable.vector > 1 and variable.type in REGISTER_TYPES:
+                scope.update((f"{variable.name}.{axis}", registers_of(e, variable)) for axis in AXES[: variable.vector])
     elif variable.space == "local":
         scope[variable.name] = variables.local(e.graph, variable)
     elif variable.space == "param":
         scope[variable.name] = variables.CallParameter(variable)
     else:
-        if variable.at not in e.statics:
-            e.statics[variable.at] = _static(e, variable)
-        scope[variable.name] = e.statics[variable.at]
+        scope[variable.name] = _static(e, variable)
 
 
 def check_size(e: Emitter, variable: Variable) -> None:
@@ -131,7 +131,38 @@ def registers_of(e: Emitter, variable: Variable) -> Register:
 
 
 def _static(e: Emitter, variable: Variable) -> Place:
-    """Memory for a variable that is neither a register nor of a thread."""
+    """Memory for a variable that is neither a register nor of a thread, and for those whose addresses it holds."""
+    known = e.statics.get(variable.at)
+    if known is None:
+        known = e.statics[variable.at] = _memory(e, variable)
+        if isinstance(known, variables.ModulePlace) and any(isinstance(item, Symbol) for item in variable.initial):
+            addresses = _addresses(e, variable)
+            if addresses is None:
+                text = f"the initial value of `{variable.name}`, which holds an address,"
+                known = e.statics[variable.at] = variables.UnknownPlace(text)
+            else:
+                array = e.graph.constant_arrays[known.register]
+                e.graph.constant_arrays[known.register] = array._replace(addresses=addresses)
+    return known
+
+
+def _addresses(e: Emitter, variable: Variable) -> tuple[tuple[int, int, int], ...] | None:
+    """The addresses in an initializer, as `ConstantArray` has them; None if one is not that of a module's variable."""
+    found = []
+    for n, item in enumerate(variable.initial):
+        if isinstance(item, Symbol):
+            other = e.module.file.variables.get(item.name)
+            if other is None or TYPE_BYTES.get(variable.type) != 8:
+                return None
+            check_size(e, other)
+            place = _static(e, other)
+            if not isinstance(place, variables.ModulePlace):
+                return None
+            found.append((8 * n, place.register, item.offset))
+    return tuple(found)
+
+
+def _memory(e: Emitter, variable: Variable) -> Place:
     open_ended = size_of(variable) == 0
     if variable.space == "shared":
         return variables.DynamicPlace(variable) if open_ended else variables.shared(e.graph, variable)
@@ -139,8 +170,6 @@ def _static(e: Emitter, variable: Variable) -> Place:
         return variables.UnknownPlace(f"`{variable.name}`, a variable of type .{variable.type},")
     if open_ended or variable.linkage == "extern":
         return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
-    if any(isinstance(item, Symbol) for item in variable.initial):
-        return variables.UnknownPlace(f"the initial value of `{variable.name}`, which holds an address,")
     return variables.module(e.graph, variable)
 
 

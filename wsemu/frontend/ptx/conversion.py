@@ -239,8 +239,12 @@ def _pack_form(form: Form) -> Lower:
 
 
 # -- mov -------------------------------------------------------------------------------------------------------------
+_LENGTHS = {"v2": 2, "v4": 4}
+
+
 def move_form(form: Form) -> Lower:
-    form.only()
+    if form.flags:
+        return _vector_move(form, _LENGTHS[form.only(*_LENGTHS).one_of(*_LENGTHS)])
     n = BITS[form.type]
     row = "p" if n == 1 else f"b{n}"
     type_ = form.type if form.type in ("f32", "f64") else row
@@ -254,6 +258,19 @@ def move_form(form: Form) -> Lower:
             _unpack(e, destination, e.read(source, row), n)
         else:
             e.write(destination, operation, e.read(source, type_))
+
+    return lower
+
+
+def _vector_move(form: Form, length: int) -> Lower:
+    """mov.v4 from a special register such as %tid, or between registers of vector type; all are read first."""
+    row = f"b{BITS[form.type]}"
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, source = operands
+        values = [e.emit(f"mov.{row}", e.read(item, row)) for item in e.elements(source, length)]
+        for target, value in zip(e.elements(destination, length), values, strict=True):
+            e.write_register(target, value)
 
     return lower
 

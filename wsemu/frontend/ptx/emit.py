@@ -17,7 +17,7 @@ from wsemu.frontend.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
-from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink
+from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
 
 if TYPE_CHECKING:
     from wsemu.bytecode import Span
@@ -35,6 +35,8 @@ REGISTER_TYPES = {
     "f64": "b64",
 }
 """type of a PTX register -> type of the graph's register (5.2)"""
+AXES = "xyzw"
+"""elements of a register of vector type"""
 _CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 
@@ -174,6 +176,24 @@ class Emitter(Steps):
             return self.emit("not.pred", self.read(operand.name, "p"))
         raise self.error(operand.at, "this operand does not go here", f"give a register or a constant of type .{type_}")
 
+    def elements(self, operand: Operand, length: int) -> tuple[Operand, ...]:
+        """The operands of a vector, given in braces or as a register of vector type (5.4.2), or the one operand."""
+        if type(operand) is Vector:
+            if len(operand.items) != length:
+                raise self.error(
+                    operand.at,
+                    f"{len(operand.items)} elements where {length} belong",
+                    f"give {length}, or change the .v",
+                )
+            return operand.items
+        if length == 1:
+            return (operand,)
+        if type(operand) is Name:
+            names = [Name(f"{operand.text}.{axis}", operand.at) for axis in AXES[:length]]
+            if names[0].text in SPECIALS or any(names[0].text in scope for scope in self.names):
+                return tuple(names)
+        raise self.error(operand.at, f"a vector of {length} belongs here", "write `{a, b}`")
+
     def _special(self, name: Name) -> Register:
         special = SPECIALS.get(name.text)
         if special is None:
@@ -202,6 +222,11 @@ class Emitter(Steps):
         return self.graph.special(name)
 
     # -- instructions -------------------------------------------------------------------------------------------------
+    def assign(self, register: Register, operation: str, *operands: Register) -> None:
+        """A pure operation whose result goes to a register that has been assigned before, whatever the guard."""
+        code = GraphInstruction(operation, (register,), operands, span=self.span, stack=self.stack)
+        self.block.instructions.append(code)
+
     def effect(
         self,
         operation: str,

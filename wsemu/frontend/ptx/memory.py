@@ -13,7 +13,7 @@ from wsemu.bytecode import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
 from wsemu.frontend.graph import Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.module import TYPE_BYTES
-from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink, Vector
+from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import OFFSET, WINDOW, CallParameter, EntryParameter
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
     destination, source = _two(e, instruction)
     if not type_:
         return
-    targets = _elements(e, destination, length)
+    targets = e.elements(destination, length)
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
     address, offset, array = address_of(e, source, "" if space == "param" else space)
@@ -108,7 +108,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if not type_:
         return
     width = f"b{8 * TYPE_BYTES[type_]}"
-    values = tuple([e.read(item, _as(width, item, type_)) for item in _elements(e, source, length)])
+    values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
     address, offset, array = address_of(e, destination, "" if space == "param" else space)
@@ -149,19 +149,6 @@ def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
     if len(instruction.operands) < 2:
         raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", "give a register and an address")
     return instruction.operands[0], instruction.operands[1]
-
-
-def _elements(e: Emitter, operand: Operand, length: int) -> tuple[Operand, ...]:
-    """The operands of a vector, or the one operand."""
-    if type(operand) is Vector:
-        if len(operand.items) != length:
-            raise e.error(
-                operand.at, f"{len(operand.items)} elements where {length} belong", f"give {length}, or change the .v"
-            )
-        return operand.items
-    if length > 1:
-        raise e.error(operand.at, f"a vector of {length} belongs here", "write `{a, b}`")
-    return (operand,)
 
 
 def _sign(type_: str) -> str:

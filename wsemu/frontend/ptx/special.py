@@ -1,7 +1,8 @@
 """Special registers (PTX ISA, chapter 10): name -> how to come by the value.
 
-A launch is one without clusters: each CTA is a cluster of its own.  What differs from run to run (clocks, the number
-of the multiprocessor, performance counters) has no value that a verdict could hold for, and is not modelled.
+A launch is one without clusters: each CTA is a cluster of its own.  Clocks, and the number of the multiprocessor,
+differ from run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs
+(performance counters) is not modelled.
 """
 
 from __future__ import annotations
@@ -56,6 +57,32 @@ def _dynamic_bytes(e: Emitter) -> Register:
     return e.emit("cvt.b32.s64", e.special("dynamic_bytes"))
 
 
+_TICKS = "CLOCK.TICKS"
+_STEP = 1024
+"""by how much a clock rises with each reading: kernels wait for it"""
+
+
+def _clock(e: Emitter) -> Register:
+    """A clock of the thread's own, which rises with each reading of any."""
+    ticks = e.names[0].get(_TICKS)
+    if not isinstance(ticks, int):
+        ticks = e.names[0][_TICKS] = e.graph.new("b64")
+    e.assign(ticks, "add.b64", ticks, e.constant("b64", _STEP))
+    return e.emit("varying.b64", ticks)
+
+
+def _low(e: Emitter) -> Register:
+    return e.emit("cvt.b32.s64", _clock(e))
+
+
+def _high(e: Emitter) -> Register:
+    return e.emit("cvt.b32.s64", e.emit("shr.u64", _clock(e), e.constant("b64", 32)))
+
+
+def _multiprocessor(e: Emitter) -> Register:
+    return e.emit("varying.b32", e.constant("b32", 0))
+
+
 def _not_modelled(name: str, type_: str) -> Special:
     """The run ends where the register is read."""
 
@@ -77,6 +104,10 @@ SPECIALS: dict[str, Special] = {
     "%warpid": _warp,
     "%nwarpid": _constant("b32", _WARPS_OF_MULTIPROCESSOR),
     "%dynamic_smem_size": _dynamic_bytes,
+    **dict.fromkeys(("%clock64", "%globaltimer"), _clock),
+    **dict.fromkeys(("%clock", "%globaltimer_lo"), _low),
+    **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
+    "%smid": _multiprocessor,
     "%is_explicit_cluster": _constant("p", 0),
     "%cluster_ctarank": _constant("b32", 0),
     "%cluster_nctarank": _constant("b32", 1),
@@ -88,15 +119,15 @@ for _axis in "xyz":
     SPECIALS[f"%nclusterid.{_axis}"] = _named(f"nctaid.{_axis}")
     SPECIALS[f"%cluster_ctaid.{_axis}"] = _constant("b32", 0)
     SPECIALS[f"%cluster_nctaid.{_axis}"] = _constant("b32", 1)
+SPECIALS.update({f"%{name}.w": _constant("b32", 0) for name in ("tid", "ntid", "ctaid", "nctaid")})
 _VARYING = {
     "b32": (
-        *("%clock", "%clock_hi", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"),
-        *("%total_smem_size", "%aggr_smem_size"),
+        *("%nsmid", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
         *(f"%envreg{n}" for n in range(32)),
         *(f"%pm{n}" for n in range(8)),
     ),
-    "b64": ("%clock64", "%globaltimer", "%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),
+    "b64": ("%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),
 }
 for _type, _names in _VARYING.items():
     SPECIALS.update({name: _not_modelled(name, _type) for name in _names})
