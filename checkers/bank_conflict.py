@@ -198,7 +198,7 @@ def _help(places: Places, access: _Access, array: SharedArray | None) -> str:
     if row == 0:
         return neighbours
     rows = _elements(array) // row + (_elements(array) % row > 0)
-    for longer in _longer(places, array, row):
+    for longer in _longer(places, array, row, together):
         if _fits(places, array, rows * longer) and all(_removed(array, row, longer, one) for one in together):
             lines = sorted({places.line(other.pc) for other in others} - {places.line(access.pc)})
             return _suggestion(array, row, rows, longer, lines)
@@ -221,10 +221,12 @@ def _row(array: SharedArray, access: _Access) -> int:
     return length if length > 1 else 0
 
 
-def _longer(places: Places, array: SharedArray, row: int) -> Iterator[int]:
-    """Lengths of longer rows, in which vector accesses stay aligned."""
+def _longer(places: Places, array: SharedArray, row: int, together: list[_Access]) -> Iterator[int]:
+    """Lengths of longer rows, in which vector accesses stay aligned.  `together` conflict in the array, maybe through
+    pointers, whose array is only known by where they went."""
     program, size = places.program, array.dtype.itemsize
-    widest = max(places.size(pc) for pc in places.outcome.accesses if program.array_of[pc] == array.name)
+    named = [places.size(pc) for pc in places.outcome.accesses if program.array_of[pc] == array.name]
+    widest = max([*named, *(access.size for access in together)])
     for longer in range(row + 1, row + MOST_PADDING + 1):
         if longer * size % widest == 0 or widest <= size:
             yield longer

@@ -36,6 +36,8 @@ ADDRESS_WRAPPED = 1 << 61
 SHARED, LOCAL = 1, 2
 """segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
 FIRST_ARRAY = 3
+ABORTS = 2
+"""`aux` of the exit of a thread that would end the launch on a GPU: its assertion fails"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
@@ -223,6 +225,7 @@ N_ALU = len(OPERATIONS)
 
 # -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
 VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
+# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten
 for _bits, _n in VECTORS:
     _v = "" if _n == 1 else f".v{_n}"
     _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")

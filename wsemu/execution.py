@@ -33,7 +33,7 @@ from wsemu.bytecode import (
 )
 from wsemu.codes import CODE_NAMES
 from wsemu.errors import UsageError
-from wsemu.layout import BAD_INDEX, READ_ONLY, WRAPPED, address_of, aligned
+from wsemu.layout import BAD_INDEX, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.limits import COSTS
 from wsemu.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
 from wsemu.planes import Planes, Suspects, collide, joined
@@ -72,7 +72,8 @@ _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32":
 
 
 def _auxiliary() -> npt.NDArray[np.int64]:
-    """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16), -1 for others."""
+    """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16; what begins at
+    `UNUSED_SHIFT` belongs to one instruction), -1 for others."""
     table = np.full(len(NAMES), -1, np.int64)
     for name, operation in OPERATIONS.items():
         if operation.kind in ("load", "store", "atomic"):
@@ -118,7 +119,7 @@ def _image_of(key: ProgramKey) -> Image:
     program = key.program
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[code[:, 0]]
-    code[:, 7] = np.where(auxiliary >= 0, auxiliary, code[:, 7])
+    code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)

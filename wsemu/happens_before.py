@@ -26,7 +26,8 @@ warp        syncwarp, shuffle, vote, match: orders the lanes that execute it, no
 fence       (with atomics) acquires: takes what the locations gave to the atomics since; and marks what the next atomics
             release.
 atomic      (with atomics) gives to its location the clock of the warp's last fence, if there was one, and notes what
-            the location was given so far.  Without fences on both sides it orders nothing.
+            the location was given so far.  Without fences on both sides it orders nothing but what follows it after
+            the atomics on its location that it saw.
 
 PTX ISA, "Memory Consistency Model", release and acquire patterns: fence; atomic on L -> atomic on L; fence.  A fence of
 CTA scope does that inside its CTA, those of scope gpu and sys do it between CTAs, where both fences must.  A warp is
@@ -41,6 +42,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import ADDRESS_WRAPPED, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.outcome import ATOMIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -273,10 +275,47 @@ def ordered_by_atomics(
     trace: Trace, findings: Iterable[RawFinding], uncounted: Container[int] = ()
 ) -> list[RawFinding]:
     """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
-    did not, or they would not have been found.  Findings of other codes are never among them."""
+    did not, or they would not have been found.  Findings of other codes are never among them.
+
+    For a race whose earlier access is atomic, the trace should have the later accesses: see `_observers`."""
     asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling")]
-    pairs = [epochs(raw) for raw in asked]
-    return [raw for raw, answer in zip(asked, ordered(trace, pairs, uncounted=uncounted), strict=True) if answer]
+    pairs, of = [], []
+    settled: set[int] = set()
+    for n, raw in enumerate(asked):
+        later = epochs(raw)[1]
+        observers = _observers(trace, raw)
+        if later[:2] in {epoch[:2] for epoch in observers}:
+            settled.add(n)
+        candidates = [epochs(raw), *((epoch, later) for epoch in observers)]
+        pairs += candidates
+        of += [n] * len(candidates)
+    settled |= {n for n, answer in zip(of, ordered(trace, pairs, uncounted=uncounted), strict=True) if answer}
+    return [raw for n, raw in enumerate(asked) if n in settled]
+
+
+def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:
+    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one.
+
+    PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
+    without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
+    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC:
+        return set()
+    earlier, later = epochs(raw)
+    address = raw.detail["address"]
+    shared = address >> SEGMENT_SHIFT == SHARED  # each CTA has a shared memory of its own
+    observers: set[Epoch] = set()
+    seen = False
+    for event in trace.events:
+        epoch = event.cta, event.warp, event.interval
+        if event.kind == "access" and (event.pc, *epoch) == (raw.pc, *later):
+            break
+        if event.kind != "atomic" or event.place & ~ADDRESS_WRAPPED != address or (shared and event.cta != raw.cta):
+            continue
+        if (event.pc, *epoch) == (raw.other_pc, *earlier):
+            seen, observers = True, set()
+        elif seen and epoch[:2] != earlier[:2]:
+            observers.add(epoch)
+    return observers
 
 
 def epochs(raw: RawFinding) -> tuple[Epoch, Epoch]:

@@ -25,6 +25,8 @@ def record(**fields: Any) -> np.dtype[Any]:
     return np.dtype([(name, np.int64, *(() if shape == 1 else (shape,))) for name, shape in fields.items()], align=True)
 
 
+UNUSED_SHIFT = 24
+"""where in `aux` of a load the bytes begin that are not used"""
 INSTRUCTION = record(op=1, guard=1, d=1, a=1, b=1, c=1, imm=1, aux=1)
 SEGMENT = record(
     host=1,  # host address

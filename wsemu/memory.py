@@ -10,8 +10,8 @@ import numpy as np
 
 from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
 from wsemu.codes import CODE_NUMBERS
-from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, WRAPPED
-from wsemu.machine import compiled, machine_at, raw_at, record_finding, segment_at
+from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, UNUSED_SHIFT, WRAPPED
+from wsemu.machine import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at
 from wsemu.operations import UNIT, load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
 
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
@@ -113,9 +113,9 @@ def note_written(initialised, offset, size):
 
 
 @compiled
-def was_written(initialised, offset, size):
+def was_written(initialised, offset, size, unused):
     for q in range(size):  # noqa: SIM110 (a generator does not compile)
-        if load_u8(initialised + offset + q) == 0:
+        if load_u8(initialised + offset + q) == 0 and (unused >> q) & 1 == 0:
             return False
     return True
 
@@ -159,12 +159,13 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
 def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
     lanes = np.int64(0)
     first = np.int64(0)
+    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         offset = load_i64(registers + a + 8 * lane) + bias
-        if not was_written(initialised, offset, size):
+        if not was_written(initialised, offset, size, unused):
             if lanes == 0:
                 first = offset
             lanes |= np.int64(1) << lane

@@ -77,12 +77,13 @@ def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
     run.cta.finding("out-of-bounds", run.group.pc, run.warp.number, 1 << lane, **full)
 
 
-def _check_written(run: WarpRun, places: dict[int, Place], size: int) -> None:
-    """Report the lanes that read a byte which nobody wrote."""
+def _check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
+    """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
+    matter = [q for q in range(size) if not unused >> q & 1]
     bad = {
         lane: (number << SEGMENT_SHIFT) + offset
         for lane, (segment, number, offset) in places.items()
-        if segment.written is not None and 0 in segment.written[offset : offset + size]
+        if segment.written is not None and any(segment.written[offset + q] == 0 for q in matter)
     }
     if bad:
         first = min(bad)
@@ -108,7 +109,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, READ)
-    _check_written(run, places, element * count)
+    _check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load")
     for lane in lanes_of(lanes):
         for k in range(count):

@@ -512,7 +512,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         base |= ATOMIC_BIT
     lane = lowest_bit(mask)
     offset = load_i64(registers + i.a + 8 * lane) + bias
-    log = np.int64(i.aux >> 16) - grain
+    log = np.int64((i.aux >> 16) & 255) - grain
     if how == SCATTERED and log == 0:
         how = np.int64(UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED)
     if how == UNIT:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import NAMES, OPERATIONS, Program
+from wsemu.bytecode import ABORTS, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
+from wsemu.outcome import ATOMIC
 from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
@@ -75,11 +76,13 @@ def judge(
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
-    reasons = [*stopped, *apart, *undefined, *doubts, *steered]
+    asserted = _asserted(places, aborts=True)
+    reasons = [*stopped, *apart, *undefined, *asserted, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
     words += ["undefined value"] if undefined else []
+    words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or steered else []
-    said = [*notes, *reasons, *_asserted(places), *loose]
+    said = [*notes, *reasons, *_asserted(places, aborts=False), *loose]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -201,14 +204,21 @@ def _undefined(places: Places) -> list[str]:
     return [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
-def _asserted(places: Places) -> list[str]:
-    """Notes on assertions that fail, and exceptions that are raised."""
+def _asserted(places: Places, *, aborts: bool) -> list[str]:
+    """What is said of assertions that fail, and exceptions that are raised: of those that end the launch on a GPU, or
+    of those that end their thread."""
+    what = (
+        "fail an assertion, and end there; on a GPU the launch would end with an error"
+        if aborts
+        else "fail an assertion or raise, and end there, as in Numba's code without `debug`"
+    )
+    exits = places.program.code[:, 7]
     said = {
-        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} fail an assertion or raise, "
-        "and end there, as in Numba's code without `debug`"
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} {what}"
         for raw in reversed(_marks(places.outcome, "failed-assertion"))
+        if (exits[raw.pc] == ABORTS) == aborts
     }
-    return [f"{where}: {what}" for where, what in reversed(said.items())]
+    return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
 def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
@@ -216,11 +226,12 @@ def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf
     another schedule the atomic may see something else."""
     if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
         return wanted, []
-    if not {"atomic", "fence"} <= {OPERATIONS[NAMES[op]].kind for op in places.program.code[:, 0].tolist()}:
+    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
         return wanted, []
     from wsemu.happens_before import ordered_by_atomics, uncounted_barriers
 
-    ordered = ordered_by_atomics(trace_of(frozenset()), wanted, uncounted_barriers(places.program))
+    after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
+    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program))
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:

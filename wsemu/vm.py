@@ -243,7 +243,7 @@ def access(address, w, pc, registers, mask):
         segment = segment_at(m.segments, number)
         if segment.writable or not writes:
             bias = imm - (number << SEGMENT_SHIFT)
-            pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, i.aux >> 16)
+            pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, (i.aux >> 16) & 255)
     rest = mask & ~m.lanes_done
     if m.resumes == 0:
         m.serial += 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.bytecode import SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
-from wsemu.outcome import Event, RawFinding, Trace
+from wsemu.outcome import ATOMIC, WRITE, Event, RawFinding, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -428,6 +428,54 @@ def test_findings_that_atomics_order() -> None:
     bounds = RawFinding("out-of-bounds", 5, 1, 1)
     assert ordered_by_atomics(flag().trace(), [settled, early, late, lanes, bounds]) == [settled]
     assert ordered_by_atomics(flag(release=False).trace(), [settled]) == []
+
+
+def reset(trace: Run) -> list[RawFinding]:
+    """Those of one race that the atomics order: CTA 0 counts on FLAG, and warp 1 of CTA 1 writes it plainly."""
+    detail = {"interval": trace.intervals[1, 1], "other_interval": 1, "other_cta": 0, "other_kind": ATOMIC}
+    trace.log("access", 1, 1, 70, FLAG)
+    raw = RawFinding("race", 70, 1, 1, 1, 50, 0, detail | {"address": FLAG})
+    return ordered_by_atomics(trace.trace(), [raw])
+
+
+def test_what_an_atomic_saw_comes_before_what_follows_it() -> None:
+    run = Run()
+    run.atomic(0)
+    assert not reset(run)  # nothing told warp 1
+    run = Run()
+    run.atomic(0)
+    run.atomic(1, 1, OTHER)
+    assert not reset(run)
+    run = Run()
+    run.atomic(0)
+    run.atomic(1, 1)
+    assert reset(run)
+    run = Run()
+    run.atomic(1, 1)
+    run.atomic(0)
+    assert not reset(run)  # warp 1 was the earlier one
+
+
+def test_what_an_atomic_saw_is_handed_on_by_barriers() -> None:
+    run = Run()
+    run.atomic(0)
+    run.atomic(0, 1)
+    assert not reset(run)
+    run = Run()
+    run.atomic(0)
+    run.atomic(0, 1)
+    run.arrive(0, cta=1)
+    run.sync(1, cta=1)
+    run.complete(1, cta=1)
+    assert reset(run)
+
+
+def test_an_atomic_tells_of_no_other_accesses() -> None:
+    run = Run()
+    run.atomic(0)
+    run.atomic(1, 1)
+    detail = {"interval": 1, "other_interval": 1, "other_cta": 0, "other_kind": WRITE, "address": OTHER}
+    assert not ordered_by_atomics(run.trace(), [RawFinding("race", 70, 1, 1, 1, 60, 0, detail)])
 
 
 def test_chain_tells_what_there_is_and_what_is_missing() -> None:

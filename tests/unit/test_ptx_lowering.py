@@ -217,6 +217,48 @@ def test_local_memory_belongs_to_the_thread():
     assert result(body) == [n + 3 for n in range(32)]
 
 
+PADDED = """
+    .local .align 8 .b8 depot[16];
+    st.local.u32 [depot], %r1;
+    {}
+    ld.local.v2.u32 {{%r2, %r3}}, [depot];
+    st.global.u32 [%rd3], %r2;
+    """
+
+
+@pytest.mark.parametrize("mask", ["15", "0xF", "1"])
+def test_bytes_that_are_not_used_may_be_unwritten(mask):
+    assert result(PADDED.format(f'.pragma "used_bytes_mask {mask}";')) == list(range(32))
+
+
+@pytest.mark.parametrize("pragma", ["", '.pragma "used_bytes_mask 31";', '.pragma "nounroll", "used_bytes_mask 0xF0";'])
+def test_bytes_that_are_used_must_be_written(pragma):
+    for engine in ("vm", "reference"):
+        assert codes(run(INDEX + PADDED.format(pragma), np.zeros(32, np.int32), engine=engine)) == {
+            "uninitialized-read"
+        }
+
+
+def test_used_bytes_are_those_of_the_next_instruction():
+    body = PADDED.format('.pragma "used_bytes_mask 15";') + "ld.local.u32 %r4, [depot+4];"
+    assert codes(run(INDEX + body, np.zeros(32, np.int32))) == {"uninitialized-read"}
+
+
+def test_a_bank_conflict_of_accesses_through_pointers_is_explained():
+    body = """
+    .shared .align 4 .b8 tile[2048];
+    mov.u32 %r2, tile;
+    cvt.u64.u32 %rd4, %r2;
+    cvta.shared.u64 %rd4, %rd4;
+    shl.b32 %r3, %r1, 6;
+    cvt.u64.u32 %rd5, %r3;
+    add.s64 %rd4, %rd4, %rd5;
+    {.reg .b64 %other; selp.b64 %other, %rd3, %rd4, 0; st.u32 [%other], %r1;}
+    """
+    (found,) = run(INDEX + body.replace(", 0;", ", %p1;"), np.zeros(32, np.int32)).findings
+    assert (found.code, found.factor) == ("bank-conflict", 16)
+
+
 def test_unwritten_and_outside():
     body = ".shared .align 4 .b8 tile[64];\nmov.u32 %r2, tile;\nld.shared.u32 %r3, [%r2{}];\nst.global.u32 [%rd3], %r3;"
     out = np.zeros(32, np.int32)
@@ -643,7 +685,24 @@ def test_a_failed_assertion_ends_the_thread():
     $good:
     st.global.u32 [%rd3], 1;
     """
-    assert result(body, outside=EXTERNAL) == [1] * 30 + [0] * 2
+    for engine in ("vm", "reference"):
+        out = np.zeros(32, np.int32)
+        report = run(INDEX + body, out, outside=EXTERNAL, engine=engine)
+        assert (report.verdict, report.reasons) == ("incomplete", ["failed assertion"])
+        assert "lanes 30-31 fail an assertion, and end there; on a GPU the launch would end" in report.notes[0]
+        assert out.tolist() == [1] * 30 + [0] * 2
+
+
+def test_a_failed_assertion_where_the_kernel_ends_is_told():
+    body = """
+    setp.lt.u32 %p1, %r1, 30;
+    @%p1 bra $good;
+    { .param .b64 a; st.param.b64 [a], 0; .param .b32 c; st.param.b32 [c], 1;
+    call.uni __assertfail, (a, a, c, a, a); }
+    $good:
+    ret;
+    """
+    assert run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL).reasons == ["failed assertion"]
 
 
 # -- what is not modelled --------------------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ class Block:
     end: str = "jump"
     """jump, bra, exit or trap"""
     trap: int = 0
-    """of a trap: its index in `Graph.traps`; of an exit: 1 where an assertion failed or an exception was raised"""
+    """of a trap: its index in `Graph.traps`; of an exit: 1 where an assertion failed or an exception was raised,
+    `ABORTS` where that ends the launch on a GPU"""
 
 
 @dataclass(slots=True)

@@ -46,6 +46,11 @@ def asserting() -> list[Any]:
     return [X, Out(X), i32(1000)]
 
 
+@case(SOURCE, "asserting", 1, 32, verdict="incomplete", says="fail an assertion, and end there; on a GPU the launch")
+def asserted() -> list[Any]:
+    return [X, Out(np.where(X < 500, X, 0)), i32(500)]
+
+
 @case(SOURCE, "trapping", 1, 32)
 def trapping() -> list[Any]:
     return [X, Out(X), i32(1000)]

@@ -9,7 +9,7 @@ from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
-from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, Variable
+from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, UsedBytes, Variable
 
 if TYPE_CHECKING:
     from wsemu.frontend.graph import Register
@@ -39,6 +39,8 @@ def walk(e: Emitter, block: Block) -> None:
             e.place(following)
         elif kind is Location:
             _locate(e, statement)  # type: ignore[arg-type]
+        elif kind is UsedBytes:
+            e.used_bytes(statement.mask)  # type: ignore[union-attr]
         elif kind is Variable:
             declare(e, statement, scope)  # type: ignore[arg-type]
         elif kind is Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.bytecode import ABORTS
 from wsemu.frontend.graph import TRUE, Register
 from wsemu.frontend.ptx.body import registers_of, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
@@ -138,8 +139,8 @@ def _vprintf(e: Emitter, results: tuple[Operand, ...]) -> None:
 
 
 def _assertion(e: Emitter, results: tuple[Operand, ...]) -> None:
-    """A thread whose assertion fails ends."""
-    e.leave("exit")
+    """A thread whose assertion fails ends, and says so: a GPU would end the whole launch."""
+    e.leave("exit", ABORTS)
 
 
 EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {

@@ -108,12 +108,15 @@ class Emitter:
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
+        self.unused = self._unused_next = 0
+        """bytes that do not matter of what this instruction loads, and the next one; bit 0 is the first byte"""
         self._wide: dict[Register, Register] = {}
         """b32 registers extended by sign, as addresses; valid in this block"""
 
     def begin(self, instruction: Instruction) -> None:
         """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
         self.instruction = instruction
+        self.unused, self._unused_next = self._unused_next, 0
         self.exact = int(instruction.opcode not in _CONTRACTED or not _ROUNDINGS.isdisjoint(instruction.modifiers))
         if not self.located:
             at = instruction.at
@@ -122,6 +125,10 @@ class Emitter:
             self.guard, self.negated = TRUE, False
         else:
             self.guard, self.negated = self.read(instruction.guard, "p"), instruction.negated
+
+    def used_bytes(self, mask: int) -> None:
+        """Of what the next instruction loads, only these bytes matter."""
+        self._unused_next = ~mask & 0xFFFF
 
     def span_number(self, span: Span) -> int:
         """The index of a span among the graph's."""

@@ -22,7 +22,8 @@ def part_ends(graph: Graph) -> None:
     for block in blocks.values():
         ways = list(block.successors)
         if len(ways) == 1 and (end := ends[ways[0]]):
-            block.successors, block.end, block.span, block.stack = (), "exit", end.span, end.stack
+            block.successors, block.end, block.trap = (), "exit", end.trap
+            block.span, block.stack = end.span, end.stack
         for n, way in enumerate(ways if len(ways) == 2 else ()):
             if end := ends[way]:
                 graph.blocks.append(replace(end, index=new, instructions=[], phis=[]))

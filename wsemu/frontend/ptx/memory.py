@@ -93,7 +93,8 @@ def load(e: Emitter, instruction: Instruction) -> None:
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
-        e.effect_into(operation, (address,), registers, offset, array=array, element=element_name(type_))
+        element = element_name(type_)
+        e.effect_into(operation, (address,), registers, offset, auxiliary=e.unused, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:

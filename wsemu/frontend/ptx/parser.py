@@ -7,6 +7,7 @@ and operands mean is not looked at here.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.operands import Operands
@@ -24,12 +25,13 @@ from wsemu.frontend.ptx.syntax import (
     Statement,
     Symbol,
     Targets,
+    UsedBytes,
     Variable,
 )
 from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterator
 
 SPACES = {".reg": "reg", ".param": "param", ".shared": "shared", ".global": "global", ".const": "const"}
 SPACES |= {".local": "local", ".sreg": "sreg", ".tex": "tex"}
@@ -41,6 +43,7 @@ TYPES = frozenset(
 )
 MOST_ELEMENTS = 1 << 24
 """of an array with an initializer"""
+_USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*|0)"')
 
 
 def parse_file(text: str, path: str) -> File:
@@ -307,6 +310,8 @@ class _Parser(Operands):
                 append(self._location())
             elif text == "{":
                 append(self.block())
+            elif text == ".pragma":
+                statements.extend(self._pragma())
             elif kind == DIRECTIVE:
                 self._skip()
             elif kind == END:
@@ -315,6 +320,14 @@ class _Parser(Operands):
                 self.i += 1
             else:
                 self.fail("an instruction")
+
+    def _pragma(self) -> Iterator[UsedBytes]:
+        """What matters to a run of `.pragma "...", "...";`"""
+        start = self.i
+        self._skip()
+        for text in self.texts[start + 1 : self.i]:
+            if found := _USED_BYTES.fullmatch(text):
+                yield UsedBytes(int(found[1], 0))
 
     def _labelled(self) -> Statement:
         at = self.starts[self.i]

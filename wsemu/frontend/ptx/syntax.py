@@ -152,7 +152,14 @@ class Block:
     at: int
 
 
-Statement = Instruction | Label | Location | Variable | Targets | Block
+@dataclass(frozen=True, slots=True)
+class UsedBytes:
+    """`.pragma "used_bytes_mask 15";`: of what the next instruction loads, these bytes matter, bit 0 the first one."""
+
+    mask: int
+
+
+Statement = Instruction | Label | Location | UsedBytes | Variable | Targets | Block
 
 
 @dataclass(frozen=True, slots=True)
