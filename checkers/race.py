@@ -135,7 +135,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
-    right = found.swapped() if _overwritten(found, witness) or (found.backward and not found.in_loop) else found
+    other_way = _overwritten(found, witness) or (found.backward and not _carried(found, witness))
+    right = found.swapped() if other_way else found
     if not named(places) and not found.apart:
         one, two = right.first.access, right.second.access
         return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
@@ -148,9 +149,11 @@ def _flag(found: Conflict, witness: Witness) -> str:
     if found.hazard != "read-after-write" or flag is None:
         return ""
     raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
+    atomics = f"the atomics on {raised} and {seen} order" if raised != seen else f"the atomic on {raised} orders"
+    before, after = ("the first", "the second") if raised != seen else ("it", "it")
     return (
-        f"the atomics on {raised} and {seen} order nothing else: put a `cuda.threadfence()` before the first and after "
-        f"the second, or use {'a named barrier' if found.same_cta else 'a second launch'}"
+        f"{atomics} nothing else: put a `cuda.threadfence()` before {before} and "
+        f"after {after}, or use {'a named barrier' if found.same_cta else 'a second launch'}"
     )
 
 
@@ -168,6 +171,14 @@ def _overwritten(found: Conflict, witness: Witness | None) -> bool:
     known = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
     before = (witness.events[n] for n in witness.earlier(one, found.first.position))
     return any(e.interval <= known and witness.reaches(e, one.address) for e in before)
+
+
+def _carried(found: Conflict, witness: Witness | None) -> bool:
+    """A loop around both leads from (1) to (2), which is in a later iteration of it."""
+    if witness is None or not found.in_loop:
+        return found.in_loop
+    done = [len(witness.earlier(side.access, side.position)) for side in (found.first, found.second)]
+    return done[1] > done[0]
 
 
 def named(places: Places) -> bool:
