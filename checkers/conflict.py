@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import SEGMENT_SHIFT
+from wsemu.bytecode import SEGMENT_SHIFT, loops
 from wsemu.outcome import ATOMIC, READ, WRITE
 from wsemu.places import lanes_text
 from wsemu.witness import Access, Witness
@@ -95,6 +95,8 @@ class Conflict:
     def in_loop(self) -> bool:
         """Whether one loop holds both."""
         one, two = self._spans()
+        if not self.places.source(self.raw.pc).knows_statements:
+            return loops(self.places.program, self.first.access.pc, self.second.access.pc)
         return one.file == two.file and self.places.source(self.raw.pc).in_loop(one, two)
 
     @property

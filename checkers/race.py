@@ -149,9 +149,11 @@ def _flag(found: Conflict, witness: Witness) -> str:
     if found.hazard != "read-after-write" or flag is None:
         return ""
     raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
+    atomics = f"the atomics on {raised} and {seen} order" if raised != seen else f"the atomic on {raised} orders"
+    before, after = ("the first", "the second") if raised != seen else ("it", "it")
     return (
-        f"the atomics on {raised} and {seen} order nothing else: put a `cuda.threadfence()` before the first and after "
-        f"the second, or use {'a named barrier' if found.same_cta else 'a second launch'}"
+        f"{atomics} nothing else: put a `cuda.threadfence()` before {before} and "
+        f"after {after}, or use {'a named barrier' if found.same_cta else 'a second launch'}"
     )
 
 
@@ -173,7 +175,8 @@ def _overwritten(found: Conflict, witness: Witness | None) -> bool:
 
 def _meant(found: Conflict, witness: Witness | None) -> Conflict:
     """The two in the order in which they are meant, where that is not how they came."""
-    turned = _overwritten(found, witness) or _passed(found) or found.swapped().onward or _too_early(found)
+    turned = _overwritten(found, witness) or _passed(found) or _too_early(found)
+    turned = turned or found.swapped().onward or (found.backward and not _carried(found, witness))
     return found.swapped() if turned and found.same_cta else found
 
 
@@ -188,6 +191,14 @@ def _passed(found: Conflict) -> bool:
     if not found.same_cta or found.one_statement or found.one_place:
         return False
     return found.parted and not found.swapped().parted
+
+
+def _carried(found: Conflict, witness: Witness | None) -> bool:
+    """A loop around both leads from (1) to (2), which is in a later iteration of it."""
+    if witness is None or not found.in_loop:
+        return found.in_loop
+    done = [len(witness.earlier(side.access, side.position)) for side in (found.first, found.second)]
+    return done[1] > done[0]
 
 
 def named(places: Places) -> bool:

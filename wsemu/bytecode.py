@@ -364,6 +364,32 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
 
 
+def loops(program: Program, one: int, two: int) -> bool:
+    """Whether control can go from an instruction to another one and back."""
+    return two in _reached(program, one) and one in _reached(program, two)
+
+
+def _reached(program: Program, start: int) -> set[int]:
+    """The instructions to which control can go on from one."""
+    reached: set[int] = set()
+    ways = [start]
+    while ways:
+        name, guard, target = (int(program.code[ways[-1], field]) for field in (0, 1, 6))
+        following = _following(ways.pop(), NAMES[name], guard, target)
+        ways += following - reached
+        reached |= following
+    return reached
+
+
+def _following(pc: int, name: str, guard: int, target: int) -> set[int]:
+    """What may run after an instruction; lanes that wait at a join go on behind it, as if they had run through it."""
+    if name == "trap" or (name == "exit" and not guard):
+        return set()
+    if name == "jump" or (name == "bra" and not guard):
+        return {target}
+    return {pc + 1, target} if name == "bra" else {pc + 1}
+
+
 class Span(NamedTuple):
     """A stretch of source: 1-based line, 0-based columns as in `ast`."""
 

@@ -294,11 +294,12 @@ def ordered_by_atomics(
 
 
 def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one.
+    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one,
+    a plain one.
 
     PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
     without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
-    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC:
+    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC or raw.detail.get("kind") == ATOMIC:
         return set()
     earlier, later = epochs(raw)
     address = raw.detail["address"]

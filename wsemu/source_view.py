@@ -74,6 +74,8 @@ class SourceView:
 
     knows_shapes = True
     """an index is into an array that knows its extents"""
+    knows_statements = True
+    """loops and branches are known"""
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
@@ -261,6 +263,7 @@ class CudaView(SourceView):
     """A file in CUDA C++: its expressions are known where a span is one, and nothing of its statements."""
 
     knows_shapes = False
+    knows_statements = False
 
     def __init__(self, text: str) -> None:
         super().__init__("")

@@ -236,7 +236,8 @@ def _lookup(table: int, a: int, b: int, c: int) -> int:
 
 
 def _carry_forms() -> Iterator[Form]:
-    """Chains of two words: low words a and b, then the carry into a sum of constants."""
+    """Chains of two words: low words a and b, then the carry into a sum of constants.  A difference sets the carry
+    where nothing is borrowed."""
     for n in (32, 64):
         t, s = f"u{n}", f"s{n}"
         one = 1 << n
@@ -248,6 +249,10 @@ def _carry_forms() -> Iterator[Form]:
         yield Form(chain, (t,) * 3, t, lambda a, b, c: a - b - c - (a < b))
         chain = f"sub.cc.{t} {{d}}, {{a}}, {{b}};\nsubc.cc.{t} {{d}}, {{a}}, {{c}};\nsubc.{t} {{d}}, 0, 0;"
         yield Form(chain, (t,) * 3, t, lambda a, b, c: -(a - c - (a < b) < 0))
+        chain = f"sub.cc.{t} {{d}}, {{a}}, {{b}};\naddc.{t} {{d}}, {{c}}, 0;"
+        yield Form(chain, (t,) * 3, t, lambda a, b, c: c + (a >= b))
+        chain = f"add.cc.{t} {{d}}, {{a}}, {{b}};\nsubc.{t} {{d}}, {{c}}, 0;"
+        yield Form(chain, (t,) * 3, t, lambda a, b, c, m=one: c - (a + b < m))
         for part in ("lo", "hi"):
             chain = f"mad.{part}.cc.{t} {{d}}, {{a}}, {{b}}, {{c}};\nmadc.{part}.{s} {{d}}, {{a}}, {{b}}, {{c}};"
             yield Form(chain, (t,) * 3, t, lambda a, b, c, n=n, p=part: _mad_chain(a, b, c, n, p))

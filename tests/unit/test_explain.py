@@ -164,7 +164,7 @@ def test_a_load_after_the_next_store_needs_an_empty_buffer_too(launch):
         launch.access(0, 2, load),
     ]  # fmt: skip
     found = race.explain(launch.race((store, 1, 2, WRITE), (load, 0, 2, READ)), places, Trace(events))
-    assert found.message == "read-after-write hazard on shared `tile[lane]`"
+    assert found.message == "write-after-read hazard on shared `tile[lane]`"
     assert [site.text for site in found.sites] == ["(2) loaded by warp 0, i=0", "(1) stored by warp 1, i=1"]
     assert found.notes[1:] == [
         "last edge warp 1 -> warp 0: barrier 2 generation 0 (line 10 -> 14), before (1)",
@@ -339,7 +339,7 @@ def test_a_flag_without_fences(launch):
     events += [Event("atomic", 1, 0, 1, flag, GLOBAL + 4), launch.access(0, 1, load, GLOBAL, cta=1)]
     raw = launch.race((store, 0, 1, WRITE), (load, 0, 1, READ), GLOBAL, cta=1)
     assert (race.explain(raw, places, Trace(events)).help or "").startswith(
-        "the atomics on line 10 and line 10 order nothing else: put a `cuda.threadfence()` before the first"
+        "the atomic on line 10 orders nothing else: put a `cuda.threadfence()` before it and after it"
     )
     assert "ordered by nothing" in (race.explain(raw, places, Trace(events[:1] + events[3:])).help or "")
 

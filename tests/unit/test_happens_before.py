@@ -456,6 +456,15 @@ def test_what_an_atomic_saw_comes_before_what_follows_it() -> None:
     assert not reset(run)  # warp 1 was the earlier one
 
 
+def test_two_atomics_of_different_widths_are_not_ordered_by_what_they_see() -> None:
+    run = Run()
+    run.atomic(0)
+    run.atomic(1, 1)
+    run.log("access", 1, 1, 70, FLAG)
+    detail = {"interval": 1, "other_interval": 1, "other_cta": 0, "kind": ATOMIC, "other_kind": ATOMIC, "address": FLAG}
+    assert not ordered_by_atomics(run.trace(), [RawFinding("race", 70, 1, 1, 1, 50, 0, detail)])
+
+
 def test_what_an_atomic_saw_is_handed_on_by_barriers() -> None:
     run = Run()
     run.atomic(0)

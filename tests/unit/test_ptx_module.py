@@ -440,6 +440,58 @@ def test_the_text_that_a_loc_means(line, column, text, tmp_path):
     assert span.column < span.end_column
 
 
+LOOP = """.version 8.4
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+.reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<3>; .shared .align 4 .b8 tile[256];
+.loc 1 1 1
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.s32 %r4, %r3, %r2;
+sub.s32 %r5, 252, %r2;
+add.s32 %r5, %r3, %r5;
+mov.u32 %r6, 0;
+mov.u32 %r8, 0;
+$again:
+.loc 1 2 1
+st.shared.u32 [%r4], %r6;
+{}
+.loc 1 4 1
+ld.shared.u32 %r7, [%r5];
+add.s32 %r8, %r8, %r7;
+{}
+.loc 1 6 1
+add.s32 %r6, %r6, 1;
+setp.lt.u32 %p1, %r6, 3;
+@%p1 bra $again;
+ret;
+}}
+.file 1 "{}"
+"""
+"""a loop: a store on line 2, a barrier on line 3, a load on line 4, a barrier on line 5"""
+
+
+@pytest.mark.parametrize(
+    ("between", "behind", "remedies"),
+    [
+        ("", ".loc 1 5 1\nbar.sync 0;", {"after line 2, where every thread passes, before line 4"}),
+        (".loc 1 3 1\nbar.sync 0;", "", {"after line 4, where every thread passes, before line 2 runs again"}),
+    ],
+)
+def test_the_barrier_that_a_loop_needs(tmp_path, between, behind, remedies):
+    file = tmp_path / "k.cu"
+    file.write_text("".join(f"statement({n});\n" for n in range(1, 8)))
+    kernel = wsemu.load_ptx(LOOP.format(between, behind, file))["k"]
+    report = wsemu.check(kernel, 1, 64, (np.zeros(1, np.int32),))
+    assert {finding.help for finding in report.errors if finding.code == "race"} == {
+        f"add `__syncthreads()` {text}" for text in remedies
+    }
+
+
 def test_costs_of_an_unrolled_loop_are_told_once():
     module = wsemu.load_ptx(FOLDER / "transpose.sm_90.ptx")
     x = np.zeros((64, 64), np.float32)

@@ -182,6 +182,8 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
 
 
 # -- carries (9.7.2) -------------------------------------------------------------------------------------------------
+# On the GPU the flag is the carry of an adder: a - b is a + ~b + 1 there, and it is set where nothing is borrowed.
+# The manual does not say so, but what nvcc makes of a division of 128 bits adds the flag that a difference left.
 _CARRY = "CC.CF"
 
 
@@ -193,25 +195,27 @@ def _carry(e: Emitter) -> Register:
     return register
 
 
-def _carry_number(e: Emitter, n: int) -> Register:
-    return e.emit(f"selp.b{n}", bits(e, 1, n), bits(e, 0, n), _carry(e))
+def _carry_number(e: Emitter, what: str, n: int) -> Register:
+    """1 where the flag says that there was a carry, or for a `sub`, that something was borrowed."""
+    yes, no = (1, 0) if what == "add" else (0, 1)
+    return e.emit(f"selp.b{n}", bits(e, yes, n), bits(e, no, n), _carry(e))
 
 
 def _sum_with_carry(e: Emitter, what: str, n: int, a: Register, b: Register, takes: bool) -> tuple[Register, Register]:
-    """(a + b + carry, whether it wrapped), or a - b - borrow."""
+    """(a + b + carry, the carry), or a - b - borrow and whether nothing is borrowed."""
     row, wrapped = f"b{n}", f"setp.{'lt' if what == 'add' else 'gt'}.u{n}"
     result = e.emit(f"{what}.{row}", a, b)
     over = e.emit(wrapped, result, a)
     if takes:
         first = result
-        result = e.emit(f"{what}.{row}", first, _carry_number(e, n))
+        result = e.emit(f"{what}.{row}", first, _carry_number(e, what, n))
         over = e.emit("or.pred", over, e.emit(wrapped, result, first))
-    return result, over
+    return result, over if what == "add" else e.emit("not.pred", over)
 
 
-def _finish(e: Emitter, destination: Operand, result: Register, over: Register, gives: bool) -> None:
+def _finish(e: Emitter, destination: Operand, result: Register, carry: Register, gives: bool) -> None:
     if gives:
-        e.effect_into("mov.pred", (over,), (_carry(e),))
+        e.effect_into("mov.pred", (carry,), (_carry(e),))
     e.write_register(destination, result)
 
 
