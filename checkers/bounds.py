@@ -139,10 +139,10 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     end = "start" if distance < 0 else "end"
     help_ = f"check the offset, in bytes, against the array's {end}"
-    within = places.within(raw.detail["address"], raw.pc)
-    if within is not None and within[0] == distance:
+    within = places.within(0, raw.pc)
+    if within is not None:
         message += f", at byte {distance:,} of {within[1]:,}"
-        help_ = _byte_guard(raw, places, *within)
+        help_ = _byte_guard(raw, places, distance, within[1])
     text = f"{-distance} bytes before the array" if distance < 0 else f"{distance} bytes after the array's start"
     return _finding(raw, places, message, _left_out(raw, places), help_, text)
 

@@ -87,9 +87,13 @@ class Conflict:
     @property
     def onward(self) -> bool:
         """Whether (2) stands behind (1), and every warp runs through both, once."""
+        return self.swapped().backward and not self.in_loop
+
+    @property
+    def backward(self) -> bool:
+        """Whether (2) stands before (1), where every warp runs through both."""
         one, two = self._spans()
-        behind = one.file == two.file and (one.line, one.column) <= (two.line, two.column)
-        return behind and not self.apart and not self.in_loop
+        return one.file == two.file and (two.line, two.column) <= (one.line, one.column) and not self.apart
 
     @property
     def in_loop(self) -> bool:

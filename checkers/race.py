@@ -176,7 +176,7 @@ def _overwritten(found: Conflict, witness: Witness | None) -> bool:
 def _meant(found: Conflict, witness: Witness | None) -> Conflict:
     """The two in the order in which they are meant, where that is not how they came."""
     turned = _overwritten(found, witness) or _passed(found) or _too_early(found)
-    turned = turned or found.swapped().onward or (found.backward and not _carried(found, witness))
+    turned = turned or (found.backward and not _carried(found, witness))
     return found.swapped() if turned and found.same_cta else found
 
 

@@ -285,22 +285,8 @@ def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Find
     chosen = [
         c for name, c in (("bank-conflict", bank_conflict), ("coalescing", coalescing)) if name in settings.checkers
     ]
-    warned = _merged([finding for checker in chosen for finding in checker.explain(places, settings.thresholds)])
+    warned = [finding for checker in chosen for finding in checker.explain(places, settings.thresholds)]
     return warned, [finding for checker in chosen for finding in checker.costliest(places, settings.thresholds)]
-
-
-def _merged(findings: list[Finding]) -> list[Finding]:
-    """One of those with the same code and places, the costliest: a compiler may have unrolled a loop."""
-    first: dict[tuple[Any, ...], Finding] = {}
-    for finding in findings:
-        key = (finding.code, finding.message, *((s.file, s.line, s.column, s.end_column) for s in finding.sites))
-        known = first.get(key)
-        if known is None:
-            first[key] = finding
-        else:
-            costliest = max(known, finding, key=lambda one: one.factor or 0)  # the first of equal ones
-            first[key] = costliest.model_copy(update={"count": known.count + finding.count})
-    return list(first.values())
 
 
 def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:

@@ -315,7 +315,7 @@ def test_widths_that_differ_are_told(launch):
     places = statements(launch)
     raw = launch.race((launch.pc(9, "ld"), 1, 1, READ), (launch.pc(8, "st"), 0, 1, WRITE), GLOBAL + 508, lanes=1 << 31)
     found = race.explain(raw, places)
-    assert found.message == "write-after-read hazard on global `x[4 * t]`"
+    assert found.message == "read-after-write hazard on global `x[127]`"
     assert found.notes == [
         "lane 31, a 16-byte store overlaps a 4-byte load: `x[127]`; nothing orders (1) before (2)"
     ]  # fmt: skip

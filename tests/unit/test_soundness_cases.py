@@ -430,7 +430,7 @@ def transfers(x):
 
 def test_what_is_said_of_a_transfer_that_ends_outside() -> None:
     (found,) = wsemu.check(transfers, 1, 64, (integers(),)).findings
-    assert found.message == "store of 4 bytes outside `tile`"
+    assert found.message == "store of 4 bytes outside `tile`, at byte 60 of 60"
     assert "60 bytes after the array's start" in found.sites[0].text
 
 
