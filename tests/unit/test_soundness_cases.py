@@ -125,14 +125,22 @@ def test_more_ctas_than_can_be_told_apart_are_refused() -> None:
 def test_ctrl_c_gets_through_between_ctas(way: dict[str, Any]) -> None:
     wsemu.check(nothing, 1, 32, (integers(),), **way)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of pytest-xdist ignore it
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
+    done = threading.Event()
+    presses = threading.Thread(target=_press_ctrl_c, args=(done,))
+    presses.start()
     try:
         with pytest.raises(KeyboardInterrupt):  # the launch takes seconds
             wsemu.check(nothing, 10_000_000, 32, (integers(),), budget=400_000_000, **way)
     finally:
-        timer.join()
+        done.set()
+        presses.join()
         signal.signal(signal.SIGINT, before)
+
+
+def _press_ctrl_c(done: threading.Event) -> None:
+    """As people do, until it is heard: in a callback of the garbage collector it is lost."""
+    while not done.wait(0.2):
+        _thread.interrupt_main()
 
 
 # -- atomics and plain accesses ---------------------------------------------------------------------------------------
