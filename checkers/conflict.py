@@ -87,7 +87,8 @@ class Conflict:
     @property
     def onward(self) -> bool:
         """Whether (2) stands behind (1), and every warp runs through both, once."""
-        return self.swapped().backward and not self.in_loop
+        known = self.places.source(self.raw.pc).knows_statements  # else the branches of a kernel are not told apart
+        return known and self.swapped().backward and not self.in_loop
 
     @property
     def backward(self) -> bool:

@@ -310,6 +310,8 @@ def culprit(raw: RawFinding, places: Places) -> Step:
         place = {name: raw.detail.get(name) for name in ("barrier", "generation")}
     elif "address" in raw.detail:
         place = {"what": places.accessed(raw.pc, raw.detail["address"])}
+    elif "index" in raw.detail and places.counts_bytes(raw.pc):
+        place = {"what": f"byte {raw.detail['index']} of {places.program.array_of[raw.pc]}"}
     return places.step(raw.pc, raw.cta, raw.warp, does, mark="(1)", **place)
 
 

@@ -119,7 +119,8 @@ def test_wrong_use_of_a_host_function_is_told_with_its_line(run):
     code, lines = run(HEADER + "cuda.to_device(x).copy_to_host(np.zeros(3, np.float32))\n")
     assert code == 2
     assert lines[0].startswith("error: copy_to_host: an array of shape (32,) does not fit into one of shape (3,)")
-    assert lines[-1].endswith("program.py:13")
+    assert lines[1].strip().startswith("--> ")
+    assert "program.py:13:" in lines[1]
     code, lines = run(HEADER + "cuda.device_array(3, 'number')\n")
     assert code == 2
     assert lines[-1] == "TypeError: data type 'number' not understood"

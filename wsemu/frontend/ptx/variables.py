@@ -251,7 +251,7 @@ def _array(variable: Variable, offset: int) -> SharedArray:
     shape = tuple(variable.shape) or (1,)
     if variable.vector > 1:
         shape = (*shape, variable.vector)
-    return SharedArray(variable.name, offset, shape, element, 0)
+    return SharedArray(variable.name, offset, shape, element, 0, variable.alignment or element.itemsize)
 
 
 def contents(variable: Variable) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
