@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -90,7 +91,8 @@ def test_kernels_and_transfers_are_tested_with_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_copy.py").write_text(COPY)
     plugin = [] if _installed() else ["-p", "wsemu.pytest_plugin"]
     command = [sys.executable, "-m", "pytest", "-q", *plugin]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 

@@ -122,6 +122,7 @@ def test_more_ctas_than_can_be_told_apart_are_refused() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one that came in a callback
 def test_ctrl_c_gets_through_between_ctas(way: dict[str, Any]) -> None:
     wsemu.check(nothing, 1, 32, (integers(),), **way)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of pytest-xdist ignore it

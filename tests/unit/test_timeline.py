@@ -340,7 +340,7 @@ def test_the_tracks_say_that_the_axis_has_steps(lines):
     assert {"warp 0 (compute)", "warp 4 (DMA)", "barrier 5"} <= names
     assert "steps, not cycles" in document["otherData"]["axis"]
     marks = [e["name"] for e in events(lines["no_empty_wait"]) if e["ph"] == "i"]
-    assert "B2 error[race]: read-after-write hazard on shared `tile[lane]`" in marks
+    assert "B2 error[race]: write-after-read hazard on shared `tile[lane]`" in marks
 
 
 # -- as a page --------------------------------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_text_has_the_contrast_that_readers_need(scheme):
 
 def test_a_page_has_findings_marks_and_costs(lines):
     said = "".join(Page(page(lines["no_empty_wait"])).said)
-    assert "B error[race]: read-after-write hazard on shared `tile[lane]`" in said
+    assert "B error[race]: write-after-read hazard on shared `tile[lane]`" in said
     assert "= help: warp 0: arrive on an empty-buffer barrier after line 16" in said
     assert "warp 0, step 0: sync barrier 1 generation 0  line 15, waits to step 2" in said
     assert all(label in said for label in ("A1", "A2", "B1", "B2"))
@@ -474,7 +474,7 @@ def test_reports_and_time_lines_show_in_notebooks(lines):
     for fragment in (report._repr_html_(), lines["no_empty_wait"]._repr_html_()):
         found = Page(fragment)
         assert found.elements[0] == ("div", {"class": "wsemu"})
-        assert "read-after-write hazard" in "".join(found.said)
+        assert "write-after-read hazard" in "".join(found.said)
     found.check_is_alone()
     assert "verified" in "".join(Page(lines["producer_consumer"].report._repr_html_()).said)
 
