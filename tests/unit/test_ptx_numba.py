@@ -97,7 +97,7 @@ CHANGES = {
     "order": Change(others=("bits", "error places", "uninitialized-read")),
     # copies of an access, from a loop, are in a race in one order and in the other
     "unrolled": Change(others=("error places",)),
-    # Numba has lines of the kernel alone: what was inlined leads to the line of the call, and costs with it as one place
+    # Numba has lines of the kernel alone: what was inlined leads to the line of the call, and is one place with it
     "inlined": Change(others=("error places", "warning places", "warning codes")),
     # a negative index goes to the end of the array, as Numba has it: only the source tells that this was not meant
     "wrapped": Change(others=("out-of-bounds",)),
