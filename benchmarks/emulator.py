@@ -25,8 +25,8 @@ import kernels
 import peers
 
 import wsemu
-from wsemu import execution
-from wsemu.kernel import Kernel
+from wsemu.launch.kernel import Kernel
+from wsemu.machine import run as execution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

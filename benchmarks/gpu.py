@@ -32,11 +32,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu import cuda, ptx, settings
+from wsemu import cuda, ptx
 from wsemu.backends import gpu_process, numba_cuda
-from wsemu.check import around, examine, observers
-from wsemu.crosscheck import Recorder, copied
-from wsemu.kernel import configure
+from wsemu.launch.check import around, examine, observers
+from wsemu.launch.crosscheck import Recorder, copied
+from wsemu.model import settings
+from wsemu.model.launch_shape import configure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -42,10 +42,10 @@ import transfer_trials
 from mutations import KINDS, Mutation, of_example, of_pattern
 from survivors import SURVIVORS
 
-from wsemu import settings
-from wsemu.check import observers
-from wsemu.errors import CheckFailed, WsemuError
-from wsemu.finding import Report
+from wsemu.launch.check import observers
+from wsemu.launch.result import CheckFailed, Report
+from wsemu.model import settings
+from wsemu.model.errors import WsemuError
 
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = ("checker", "result", "error", "cost", "survives")

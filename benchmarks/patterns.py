@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from wsemu import TransferCase, check_transfer, native, strategies
-from wsemu.frontend import python as frontend
+from wsemu import TransferCase, check_transfer, strategies
+from wsemu.frontend.python import compile as frontend
+from wsemu.machine import build as native
 
 STRATEGIES = {
     "sequential": strategies.sequential_transfers,

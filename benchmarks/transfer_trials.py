@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import wsemu
-from wsemu import cuda, settings
-from wsemu.errors import UsageError
+from wsemu import cuda
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
 
 TILE = 96
 """words of a tile"""

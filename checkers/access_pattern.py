@@ -6,11 +6,11 @@ import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from wsemu.outcome import AccessCount
+from wsemu.model.outcome import AccessCount
 
 if TYPE_CHECKING:
-    from wsemu.outcome import Pattern
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import Pattern
 
 _MOST = 0.75
 """of the neighbouring lanes that must be equally far apart for a stride"""

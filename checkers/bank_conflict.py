@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import SharedArray
 from wsemu.checkers.access_pattern import by_lane, by_place, mask, stride, tally
-from wsemu.finding import Finding, Site
-from wsemu.limits import COSTS, limits
-from wsemu.places import Places, lanes_text
-from wsemu.reference_costs import WORD, bank_words, passes, ways
+from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.finding import Finding, Site
+from wsemu.model.limits import COSTS, limits
+from wsemu.model.memory_cost import WORD, bank_words, passes, ways
+from wsemu.model.program import SharedArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.limits import CostModel
-    from wsemu.outcome import AccessCount, Pattern
-    from wsemu.settings import Thresholds
+    from wsemu.model.limits import CostModel
+    from wsemu.model.outcome import AccessCount, Pattern
+    from wsemu.model.settings import Thresholds
 
 MOST_PADDING = 8
 """elements that are tried at the end of a row"""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import NAMES
-from wsemu.finding import Finding, Site
-from wsemu.places import CALLS, Places, lanes_text
+from wsemu.evidence.places import CALLS, Places, lanes_text
+from wsemu.model.finding import Finding, Site
+from wsemu.model.isa import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.outcome import RawFinding
+    from wsemu.model.outcome import RawFinding
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.finding import Finding
-from wsemu.places import Places, lanes_text
+from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.finding import Finding
 
 if TYPE_CHECKING:
-    from wsemu.outcome import RawFinding
+    from wsemu.model.outcome import RawFinding
 
 _LONGEST = 60
 """characters of a guard"""

@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers.access_pattern import by_lane, by_place, stride, tally
-from wsemu.finding import Finding
-from wsemu.places import Places, lanes_text
-from wsemu.reference_costs import SECTOR
+from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.finding import Finding
+from wsemu.model.memory_cost import SECTOR
 
 if TYPE_CHECKING:
-    from wsemu.outcome import AccessCount, Pattern
-    from wsemu.places import BoundArray
-    from wsemu.settings import Thresholds
+    from wsemu.model.bound import BoundArray
+    from wsemu.model.outcome import AccessCount, Pattern
+    from wsemu.model.settings import Thresholds
 
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:

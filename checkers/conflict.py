@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import SEGMENT_SHIFT, loops
-from wsemu.outcome import ATOMIC, READ, WRITE
-from wsemu.places import lanes_text
-from wsemu.witness import Access, Witness
+from wsemu.evidence.places import lanes_text
+from wsemu.evidence.schedule import Access, Witness
+from wsemu.model.control_flow import loops
+from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.outcome import ATOMIC, READ, WRITE
 
 if TYPE_CHECKING:
-    from wsemu.bytecode import Span
-    from wsemu.finding import Site, Step
-    from wsemu.outcome import RawFinding
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Site, Step
+    from wsemu.model.outcome import RawFinding
+    from wsemu.model.program import Span
 
 _HAZARDS = {(READ, WRITE): "write-after-read", (WRITE, READ): "read-after-write", (WRITE, WRITE): "write-after-write"}
 VERBS = {READ: "load", WRITE: "store", ATOMIC: "atomic"}

@@ -14,15 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import OPCODE, Program
-from wsemu.finding import Finding, Site, Step
-from wsemu.places import CALLS
+from wsemu.evidence.places import CALLS
+from wsemu.model.finding import Finding, Site, Step
+from wsemu.model.isa import OPCODE
+from wsemu.model.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wsemu.outcome import BarrierState, WarpState
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import BarrierState, WarpState
 
 _BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
 

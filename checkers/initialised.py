@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.finding import Finding
-from wsemu.places import Places, lanes_text
+from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.finding import Finding
 
 if TYPE_CHECKING:
-    from wsemu.outcome import RawFinding
+    from wsemu.model.outcome import RawFinding
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

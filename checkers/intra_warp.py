@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import SEGMENT_SHIFT
 from wsemu.checkers.conflict import Conflict, conflict, step
-from wsemu.finding import Finding
-from wsemu.places import lanes_text
-from wsemu.witness import Witness, culprit
+from wsemu.evidence.places import lanes_text
+from wsemu.evidence.schedule import Witness, culprit
+from wsemu.model.finding import Finding
+from wsemu.model.isa import SEGMENT_SHIFT
 
 if TYPE_CHECKING:
-    from wsemu.finding import Step
-    from wsemu.outcome import RawFinding, Trace
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Step
+    from wsemu.model.outcome import RawFinding, Trace
 
 _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "

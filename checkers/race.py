@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import FIELDS
 from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
-from wsemu.finding import Finding
-from wsemu.outcome import ATOMIC
-from wsemu.places import CALLS
-from wsemu.witness import Witness, numbered
+from wsemu.evidence.places import CALLS
+from wsemu.evidence.schedule import Witness, numbered
+from wsemu.model.finding import Finding
+from wsemu.model.isa import FIELDS
+from wsemu.model.outcome import ATOMIC
 
 if TYPE_CHECKING:
-    from wsemu.finding import Step
-    from wsemu.outcome import Event, RawFinding, Trace
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Step
+    from wsemu.model.outcome import Event, RawFinding, Trace
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsemu.bytecode import NAMES
-from wsemu.finding import Finding
-from wsemu.places import CALLS
-from wsemu.witness import Access, Witness, numbered
+from wsemu.evidence.places import CALLS
+from wsemu.evidence.schedule import Access, Witness, numbered
+from wsemu.model.finding import Finding
+from wsemu.model.isa import NAMES
 
 if TYPE_CHECKING:
-    from wsemu.finding import Site, Step
-    from wsemu.outcome import RawFinding, Trace
-    from wsemu.places import Places
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Site, Step
+    from wsemu.model.outcome import RawFinding, Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import SEGMENT_SHIFT, SHARED
-from wsemu.finding import Finding
-from wsemu.places import lanes_text
+from wsemu.evidence.places import lanes_text
+from wsemu.model.finding import Finding
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
-    from wsemu.outcome import Stored
-    from wsemu.places import Places
-    from wsemu.transfer import Run
+    from wsemu.evidence.places import Places
+    from wsemu.launch.transfer import Run
+    from wsemu.model.outcome import Stored
 
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
@@ -94,7 +94,7 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
 
 
 def _is_local(store: Stored) -> bool:
-    from wsemu.bytecode import LOCAL
+    from wsemu.model.isa import LOCAL
 
     return store.address >> SEGMENT_SHIFT == LOCAL
 

@@ -11,7 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import wsemu
 from wsemu import cuda
-from wsemu.marker import KernelFunction, KernelValue, Namespace
+from wsemu.language.markers import KernelFunction, KernelValue, Namespace
 
 if TYPE_CHECKING:
     from types import ModuleType

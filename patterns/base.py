@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from wsemu import cuda, ptx
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wsemu import cuda, ptx
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.base import CudaDMA
 

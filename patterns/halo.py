@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wsemu import cuda
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.strided import lanes_per_element
 from wsemu.patterns.transfer import Copy, Transfer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.strided import lanes_per_element
 from wsemu.patterns.transfer import Copy, Transfer

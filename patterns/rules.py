@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

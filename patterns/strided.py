@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.transfer import Copy, Rows, Transfer
 

@@ -173,7 +173,7 @@ class Transfer(CudaDMA):
     def plan(self, arch: str = "sm_90") -> Any:
         """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as a
         table."""
-        from wsemu.transfer import plan  # the emulator, which kernels do not need
+        from wsemu.launch.transfer import plan  # the emulator, which kernels do not need
 
         return plan(self, arch)
 

@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsemu import settings
-from wsemu.check import observers
-from wsemu.codes import CODES
+from wsemu.launch.check import observers
+from wsemu.model import settings
+from wsemu.model.codes import CODES
 from wsemu.report.terminal import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

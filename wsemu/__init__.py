@@ -18,42 +18,42 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsemu import cuda as cuda
-    from wsemu import ptx as ptx
-    from wsemu import strategies as strategies
-    from wsemu.check import check as check
-    from wsemu.crosscheck import crosscheck as crosscheck
-    from wsemu.errors import CheckFailed as CheckFailed
-    from wsemu.errors import KernelError as KernelError
-    from wsemu.errors import UnsupportedError as UnsupportedError
-    from wsemu.errors import UsageError as UsageError
-    from wsemu.finding import Finding as Finding
-    from wsemu.finding import Report as Report
-    from wsemu.ptx_module import load_ptx as load_ptx
-    from wsemu.replay import replay as replay
-    from wsemu.tracing import trace as trace
-    from wsemu.transfer import TransferCase as TransferCase
-    from wsemu.transfer import check_transfer as check_transfer
+    from wsemu.campaign import strategies as strategies
+    from wsemu.language import cuda_names as cuda
+    from wsemu.language import ptx_names as ptx
+    from wsemu.launch.check import check as check
+    from wsemu.launch.crosscheck import crosscheck as crosscheck
+    from wsemu.launch.ptx.module import load_ptx as load_ptx
+    from wsemu.launch.replay.run import replay as replay
+    from wsemu.launch.result import CheckFailed as CheckFailed
+    from wsemu.launch.result import Report as Report
+    from wsemu.launch.tracing import trace as trace
+    from wsemu.launch.transfer import TransferCase as TransferCase
+    from wsemu.launch.transfer import check_transfer as check_transfer
+    from wsemu.model.errors import KernelError as KernelError
+    from wsemu.model.errors import UnsupportedError as UnsupportedError
+    from wsemu.model.errors import UsageError as UsageError
+    from wsemu.model.finding import Finding as Finding
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "CheckFailed": "wsemu.errors",
-    "Finding": "wsemu.finding",
-    "KernelError": "wsemu.errors",
-    "Report": "wsemu.finding",
-    "TransferCase": "wsemu.transfer",
-    "UnsupportedError": "wsemu.errors",
-    "UsageError": "wsemu.errors",
+    "CheckFailed": "wsemu.model.errors",
+    "Finding": "wsemu.model.finding",
+    "KernelError": "wsemu.model.errors",
+    "Report": "wsemu.model.finding",
+    "TransferCase": "wsemu.launch.transfer",
+    "UnsupportedError": "wsemu.model.errors",
+    "UsageError": "wsemu.model.errors",
     "check": "wsemu.check",
-    "check_transfer": "wsemu.transfer",
+    "check_transfer": "wsemu.launch.transfer",
     "crosscheck": "wsemu.crosscheck",
     "cuda": "wsemu.cuda",
-    "load_ptx": "wsemu.ptx_module",
+    "load_ptx": "wsemu.launch.ptx.module",
     "ptx": "wsemu.ptx",
     "replay": "wsemu.replay",
     "strategies": "wsemu.strategies",
-    "trace": "wsemu.tracing",
+    "trace": "wsemu.launch.tracing",
 }
 """public name -> the module that defines it (or is it)"""
 

@@ -203,7 +203,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         dynamic_shared: DynamicShared = None,
         out: Out = None,
     ) -> None:
-        from wsemu import commands
+        from wsemu.app import commands
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
@@ -258,7 +258,7 @@ def crosscheck(
     ] = False,
 ) -> None:
     """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
-    from wsemu import commands, program
+    from wsemu.app import commands, program
 
     commands.warn(_options_among(arguments or [], context))
     options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
@@ -274,7 +274,7 @@ def replay(
     budget: Annotated[int | None, typer.Option(min=1, help="Warp instructions of the replay, which is slow.")] = None,
 ) -> None:
     """Execute the schedule of a finding step by step: the race in both orders, the swapped barrier, the deadlock."""
-    from wsemu import replay_program
+    from wsemu.app import replay_program
 
     raise typer.Exit(replay_program.run(witness, program, budget))
 
@@ -307,7 +307,7 @@ def trace(
     out: Out = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
-    from wsemu import commands, trace_program
+    from wsemu.app import commands, trace_program
 
     commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
@@ -333,7 +333,7 @@ def fuzz(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
 ) -> None:
     """Run many examples of a Hypothesis test.  Interrupted or killed, the same command goes on where it was."""
-    from wsemu import fuzz
+    from wsemu.campaign import fuzz
 
     options = {"examples": examples, "batch": batch, "seed": seed}
     raise typer.Exit(fuzz.command(test, options, jobs, results, fresh=fresh))
@@ -346,7 +346,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain a finding: the bug, a kernel that has it, the same kernel without it, what the hardware does."""
-    from wsemu import commands
+    from wsemu.app import commands
 
     raise typer.Exit(commands.explain(code))
 
@@ -354,7 +354,7 @@ def explain(
 @app.command(epilog="Exit codes: 0 wsemu works here, 1 it does not.")
 def doctor() -> None:
     """Say what wsemu runs with: versions, the compiled VM and its cache, the GPU, the configuration."""
-    from wsemu import commands
+    from wsemu.app import commands
 
     raise typer.Exit(commands.doctor())
 
@@ -375,7 +375,7 @@ def main() -> None:
 def _unexpected(error: Exception) -> int:
     """Say what went wrong, also where a program has changed Python itself."""
     try:
-        from wsemu import commands
+        from wsemu.app import commands
 
         return commands.unexpected(error)
     except Exception:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wsemu import libdevice as libdevice_table
-from wsemu.marker import KernelFunction, KernelValue, Namespace, ScalarType, functions, unknown
+from wsemu.language import libdevice as libdevice_table
+from wsemu.language.markers import KernelFunction, KernelValue, Namespace, ScalarType, functions, unknown
 
 _AXES = "xyz"
 
@@ -150,7 +150,7 @@ VECTORS = {
 
 def jit(signature: Any = None, /, **options: Any) -> Any:
     """Declare a kernel, or with `device=True` a function that kernels call: `@cuda.jit` or `@cuda.jit(...)`."""
-    from wsemu import kernel  # the host's side, which this module must not load for those who only name things
+    from wsemu.launch import kernel  # the host's side, which this module must not load for those who only name things
 
     return kernel.jit(signature, **options)
 
@@ -162,7 +162,7 @@ def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool 
 
 def vectorize(*arguments: Any, **options: Any) -> Any:
     """Not modelled: raises UnsupportedError."""
-    from wsemu import takeover
+    from wsemu.host import takeover
 
     return takeover.refuse_vectorize(*arguments, **options)
 
@@ -189,15 +189,15 @@ def __getattr__(name: str) -> Any:
     if name in VECTORS:
         return VECTORS[name]
     if name in HOST:
-        from wsemu import host
+        from wsemu.host import driver as host
 
         return getattr(host, name)
     if name in ("reduce", "Reduce"):
-        from wsemu.reduction import Reduce
+        from wsemu.host.reduction import Reduce
 
         return Reduce
     if name == "random":
-        from wsemu import xoroshiro
+        from wsemu.host import xoroshiro
 
         return xoroshiro
     if name in _TYPES:

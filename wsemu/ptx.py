@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wsemu.marker import functions, unknown
+from wsemu.language.markers import functions, unknown
 
 LOAD_QUALIFIERS: Final = {
     "": "", "ca": "cached at all levels", "cg": "cached in L2", "cs": "likely read once", "lu": "last use",

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from wsemu.finding import Report
-    from wsemu.settings import Settings
+    from wsemu.launch.result import Report
+    from wsemu.model.settings import Settings
 
 OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "arch": ("string", "architecture whose limits hold"),
@@ -55,7 +55,7 @@ class Wsemu:
 
     def check(self, kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any) -> Report:
         """Run `kernel[grid, block](*args)` with all checks; the options are those of `wsemu.check`."""
-        from wsemu.check import check
+        from wsemu.launch.check import check
 
         return check(kernel, grid, block, args, **options)
 
@@ -67,7 +67,7 @@ class Wsemu:
 
     def check_transfer(self, pattern: Any, **options: Any) -> Report:
         """Run one transfer of a pattern, byte by byte; the options are those of `wsemu.check_transfer`."""
-        from wsemu.transfer import check_transfer
+        from wsemu.launch.transfer import check_transfer
 
         return check_transfer(pattern, **options)
 
@@ -135,8 +135,8 @@ def _has_table(folder: Path) -> bool:
 
 def _chosen(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
     """What the project's pyproject.toml and these options say; pytest.UsageError where that is wrong."""
-    from wsemu.config import checked, find
-    from wsemu.errors import UsageError
+    from wsemu.app.config import checked, find
+    from wsemu.model.errors import UsageError
 
     try:
         path, table = find(config.rootpath / "pyproject.toml")
@@ -159,7 +159,7 @@ def _hyphenated(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
     """What the markers of a test say, the closest one first."""
-    from wsemu.errors import UsageError
+    from wsemu.model.errors import UsageError
 
     said: dict[str, Any] = {}
     for marker in item.iter_markers("wsemu"):
@@ -175,8 +175,8 @@ def _settings_of(item: pytest.Item) -> Settings | None:
     chosen = item.config.stash.get(_CHOSEN, None)
     if item.get_closest_marker("wsemu") is None:
         return chosen.settings if chosen else None
-    from wsemu.config import checked
-    from wsemu.errors import UsageError
+    from wsemu.app.config import checked
+    from wsemu.model.errors import UsageError
 
     path, table = (chosen.path, chosen.table) if chosen else (None, {})
     try:
@@ -194,7 +194,7 @@ def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
     chosen = item.stash.get(_SETTINGS, None)
     if chosen is None:
         return nullcontext()
-    from wsemu.settings import using
+    from wsemu.model.settings import using
 
     return using(chosen)
 
@@ -248,16 +248,16 @@ def _cut(traceback: TracebackType | None) -> None:
 
 def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
     """The failed checks that a test raised."""
-    errors = sys.modules.get("wsemu.errors")
+    errors = sys.modules.get("wsemu.model.errors")
     if raised is None or errors is None:
         return []
-    from wsemu.falsified import leaves
+    from wsemu.campaign.falsified import leaves
 
     return [error for error in leaves(raised.value) if isinstance(error, errors.CheckFailed)]
 
 
 def _kept(error: BaseException, item: pytest.Item) -> str:
     """`@example(...)` for the parameters with which a test of Hypothesis failed."""
-    from wsemu.falsified import decorator, given_names, parameters
+    from wsemu.campaign.falsified import decorator, given_names, parameters
 
     return decorator(parameters(error, given_names(getattr(item, "obj", None))))

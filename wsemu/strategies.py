@@ -37,13 +37,13 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu import ptx
-from wsemu.errors import UsageError
-from wsemu.kernel import Dimensions, configure
-from wsemu.limits import limits
+from wsemu.language import ptx_names as ptx
+from wsemu.launch.transfer import TransferCase, check_transfer, fill, job, spelled
+from wsemu.model.errors import UsageError
+from wsemu.model.launch_shape import Dimensions, configure
+from wsemu.model.limits import limits
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
 from wsemu.patterns.rules import MOST_OBJECTS, MOST_THREADS, WARP
-from wsemu.transfer import TransferCase, check_transfer, fill, job, spelled
 
 try:
     from hypothesis import strategies as st
@@ -90,8 +90,8 @@ FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024))
 @functools.cache
 def _ready() -> None:
     """Load the engine and the compiler now, not in the first example, whose deadline Hypothesis watches."""
-    from wsemu import native
-    from wsemu.check import compiled
+    from wsemu.launch.check import compiled
+    from wsemu.machine import build as native
 
     native.compiled()
     run = fill(job(TransferCase(CudaDMASequential(0, WARP, WARP, WARP, 4))))

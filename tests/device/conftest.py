@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wsemu.crosscheck import require_gpu
-from wsemu.errors import UsageError
+from wsemu.launch.crosscheck import require_gpu
+from wsemu.model.errors import UsageError
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from wsemu import strategies, transfer
-from wsemu.check import around
-from wsemu.crosscheck import CrossReport, Emulated, Recorder, compare, emulate
-from wsemu.kernel import configure
+from wsemu import strategies
+from wsemu.launch import transfer
+from wsemu.launch.check import around
+from wsemu.launch.crosscheck import CrossReport, Emulated, Recorder, compare, emulate
+from wsemu.model.launch_shape import configure
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "tests" / "pass").glob("*.py"))]

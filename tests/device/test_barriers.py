@@ -12,7 +12,7 @@ import pytest
 
 from wsemu import cuda, ptx
 from wsemu.backends import gpu_process
-from wsemu.kernel import configure
+from wsemu.model.launch_shape import configure
 
 SECONDS = 5.0
 DONE, ILLEGAL, HANGS = "done", "illegal instruction", "hangs"

@@ -25,7 +25,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import wsemu
-from wsemu import cuda, ptx, settings
+from wsemu import cuda, ptx
+from wsemu.model import settings
 
 ROOT = Path(__file__).parents[2]
 ROLES = 3

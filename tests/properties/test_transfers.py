@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import wsemu
 from wsemu import TransferCase, check_transfer, cuda, patterns
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
 from wsemu.strategies import (
     Invalid,

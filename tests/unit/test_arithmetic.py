@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsemu.bytecode import OPERATIONS
-from wsemu.errors import KernelError
-from wsemu.frontend import arithmetic as a
-from wsemu.frontend import folding
-from wsemu.frontend.folding import evaluate, wrap
-from wsemu.frontend.graph import Graph, Register
-from wsemu.frontend.promotion import resolve
-from wsemu.frontend.scalars import constant
-from wsemu.frontend.values import (
+from wsemu.frontend.assemble.graph import Graph, Register
+from wsemu.frontend.python import arithmetic as a
+from wsemu.frontend.python import folding
+from wsemu.frontend.python.folding import evaluate, wrap
+from wsemu.frontend.python.promotion import resolve
+from wsemu.frontend.python.scalars import constant
+from wsemu.frontend.python.values import (
     NUMBERS,
     ArrayValue,
     ComplexValue,
@@ -42,6 +40,8 @@ from wsemu.frontend.values import (
     uint32,
     uint64,
 )
+from wsemu.model.errors import KernelError
+from wsemu.model.isa import OPERATIONS
 
 MIN64, MAX64 = -(2**63), 2**63 - 1
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^")

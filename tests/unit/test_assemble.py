@@ -8,13 +8,14 @@ import time
 import numpy as np
 import pytest
 
-from wsemu import reference
-from wsemu.bytecode import FIELDS, LANES, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, SIZE, Parameter, Program, Span
-from wsemu.frontend.allocate import Groups, Webs, parallel_copy
-from wsemu.frontend.assemble import assemble
-from wsemu.frontend.flow import EXIT, immediate_post_dominators
-from wsemu.frontend.graph import TRUE, Block, Graph, Instruction, Phi, Register
-from wsemu.reference_operations import semantics, unsigned
+from wsemu.frontend.assemble.allocate import Groups, Webs, parallel_copy
+from wsemu.frontend.assemble.encode import assemble
+from wsemu.frontend.assemble.flow import EXIT, immediate_post_dominators
+from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
+from wsemu.model.isa import FIELDS, LANES, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, SIZE
+from wsemu.model.program import Parameter, Program, Span
+from wsemu.reference import run as reference
+from wsemu.reference.arithmetic import semantics, unsigned
 
 OUT = 3 << SEGMENT_SHIFT
 

@@ -9,7 +9,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
-from wsemu.errors import KernelError, UnsupportedError, UsageError
+from wsemu.model.errors import KernelError, UnsupportedError, UsageError
 
 
 @cuda.jit

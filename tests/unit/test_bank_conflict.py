@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from wsemu import cuda, ptx, settings
-from wsemu.settings import Settings, Thresholds
+from wsemu import cuda, ptx
+from wsemu.model import settings
+from wsemu.model.settings import Settings, Thresholds
 
 
 def conflicts(run, kernel, *arguments, **options):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from wsemu.cli import app
-from wsemu.codes import CODES
+from wsemu.model.codes import CODES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "broken"
 PROGRAMS = sorted(FOLDER.glob("*.py"))

@@ -11,7 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns import (
     Buffers,
     CudaDMA,
@@ -183,7 +183,7 @@ def scaled(scale, x):
 
 
 def test_the_positional_fields_of_a_pattern_argument_are_values():
-    from wsemu.check import compiled
+    from wsemu.launch.check import compiled
 
     x = np.arange(32, dtype=np.float64)
     programs = set()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wsemu import cuda, settings
-from wsemu.settings import Settings, Thresholds
+from wsemu import cuda
+from wsemu.model import settings
+from wsemu.model.settings import Settings, Thresholds
 
 
 def uncoalesced(report):

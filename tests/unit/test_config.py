@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wsemu import config, settings
-from wsemu.check import observers
-from wsemu.config import Configuration, Suppress, configured
-from wsemu.errors import UsageError
+from wsemu.app import config
+from wsemu.app.config import Configuration, Suppress, configured
+from wsemu.launch.check import observers
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wsemu.finding import Report
+    from wsemu.launch.result import Report
 
 PROGRAM = """\
 import numpy as np
@@ -101,7 +102,7 @@ def test_the_keys_are_the_options():
     import typer
 
     from wsemu import cli
-    from wsemu.ptx_launch import Options
+    from wsemu.app.ptx_launch import Options
 
     launch = {field.name.replace("_", "-") for field in dataclasses.fields(Options)}
     commands: Any = typer.main.get_command(cli.app)

@@ -10,8 +10,8 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.errors import KernelError, UsageError
-from wsemu.frontend import trial
+from wsemu.frontend.python import trial
+from wsemu.model.errors import KernelError, UsageError
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
 
 GATHER = CudaDMAIndirect(1, 32, 32, 32, 16, 4)

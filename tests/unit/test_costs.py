@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsemu import cuda, execution, ptx, reference
-from wsemu.binding import bind
-from wsemu.check import compiled
-from wsemu.execution import Watch
-from wsemu.limits import COSTS, LIMITS
-from wsemu.outcome import AccessCount
-from wsemu.reference_costs import sectors
+from wsemu import cuda, ptx
+from wsemu.launch.binding import bind
+from wsemu.launch.check import compiled
+from wsemu.machine import run as execution
+from wsemu.machine.run import Watch
+from wsemu.model.limits import COSTS, LIMITS
+from wsemu.model.memory_cost import sectors
+from wsemu.model.outcome import AccessCount
+from wsemu.reference import run as reference
 
 DATA = Path(__file__).parent.parent / "data"
 LANE = np.arange(32)

@@ -13,9 +13,9 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.backends import gpu_process
 from wsemu.backends.gpu_process import GpuLaunch, GpuResult
-from wsemu.crosscheck import compare, disagreements, emulate
-from wsemu.errors import UsageError, WsemuError
-from wsemu.kernel import configure
+from wsemu.launch.crosscheck import compare, disagreements, emulate
+from wsemu.model.errors import UsageError, WsemuError
+from wsemu.model.launch_shape import configure
 
 
 @cuda.jit

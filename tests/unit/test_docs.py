@@ -28,8 +28,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-from wsemu.codes import CODES
-from wsemu.native import COMPILING
+from wsemu.machine.build import COMPILING
+from wsemu.model.codes import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import execution
-from wsemu.binding import bind
-from wsemu.bytecode import NAMES, Program
-from wsemu.check import compiled
+from wsemu.launch.binding import bind
+from wsemu.launch.check import compiled
+from wsemu.machine import run as execution
+from wsemu.model.isa import NAMES
+from wsemu.model.program import Program
 
 PATH = Path(__file__).parents[2] / "examples" / "dgemm.py"
 EXAMPLE = runpy.run_path(str(PATH))

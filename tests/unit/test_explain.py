@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsemu.binding import bind
-from wsemu.bytecode import NAMES, SEGMENT_SHIFT, SHARED, Span
-from wsemu.check import compiled
 from wsemu.checkers import barrier_misuse, bounds, deadlock, initialised, intra_warp, race, recycling
-from wsemu.finding import Finding
-from wsemu.outcome import ATOMIC, READ, WRITE, BarrierState, Event, Outcome, RawFinding, Trace, WarpState
-from wsemu.places import Places
+from wsemu.evidence.places import Places
+from wsemu.evidence.source_view import Loop, SourceView, iteration, ordinal
+from wsemu.launch.binding import bind
+from wsemu.launch.check import compiled
+from wsemu.model.finding import Finding
+from wsemu.model.isa import NAMES, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ATOMIC, READ, WRITE, BarrierState, Event, Outcome, RawFinding, Trace, WarpState
+from wsemu.model.program import Span
 from wsemu.report.terminal import render_finding
-from wsemu.source_view import Loop, SourceView, iteration, ordinal
 
 TILE = SHARED << SEGMENT_SHIFT
 """address of the first shared array"""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsemu import explain
-from wsemu.check import observers
-from wsemu.codes import CODES
-from wsemu.errors import UsageError
+from wsemu.app import explain
+from wsemu.launch.check import observers
+from wsemu.model.codes import CODES
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wsemu.finding import Report
+    from wsemu.launch.result import Report
 
 
 def reports(program: str, file: Path) -> list[Report]:

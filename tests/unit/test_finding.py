@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from wsemu.bytecode import Span
-from wsemu.codes import CODES
-from wsemu.errors import CheckFailed
-from wsemu.finding import Counters, Finding, Report, Site
+from wsemu.launch.result import CheckFailed, Report
+from wsemu.model.codes import CODES
+from wsemu.model.finding import Counters, Finding, Site
+from wsemu.model.program import Span
 
 SITE = Site(file="k.py", line=3, column=5, end_column=9, cta=(1, 0, 0), warp=2, role="DMA", text="waits")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from wsemu.bytecode import OPERATIONS, SIZE
-from wsemu.frontend import folding
-from wsemu.reference_operations import semantics
+from wsemu.frontend.python import folding
+from wsemu.model.isa import OPERATIONS, SIZE
+from wsemu.reference.arithmetic import semantics
 
 FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
 FOLDED = [name for name, operation in OPERATIONS.items() if operation.kind == "alu" and folding.foldable(name)]

@@ -14,10 +14,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from wsemu import doctor, settings
-from wsemu.config import FORMATS
-from wsemu.errors import KernelError
-from wsemu.finding import Finding, Report, Site, Step, Suppressed
+from wsemu.app import doctor
+from wsemu.app.config import FORMATS
+from wsemu.launch.result import Report
+from wsemu.model import settings
+from wsemu.model.errors import KernelError
+from wsemu.model.finding import Finding, Site, Step, Suppressed
 from wsemu.report import collected, github, sarif
 from wsemu.report import json as json_report
 from wsemu.report.terminal import Printer
@@ -324,6 +326,6 @@ def test_doctor_tells_what_is_wrong(tmp_path, monkeypatch):
 def test_every_setting_can_be_written_in_a_file():
     """`Settings` has what `Configuration` sets, and what only a test of wsemu sets."""
     own = {"checkers", "kernels", "suppressions", "thresholds", "cta_order"}
-    from wsemu.config import Configuration
+    from wsemu.app.config import Configuration
 
     assert set(settings.Settings.__dataclass_fields__) - own <= set(Configuration.model_fields)

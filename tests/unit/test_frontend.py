@@ -57,7 +57,7 @@ def simulated(function: Any, thread: int) -> Any:
     names = dict(function.__globals__)
     names["cuda"] = stand_in
     for name, value in list(names.items()):
-        if isinstance(value, wsemu.kernel.Kernel):
+        if isinstance(value, wsemu.launch.kernel.Kernel):
             names[name] = FunctionType(
                 value.py_func.__code__, names, name, value.py_func.__defaults__, value.py_func.__closure__
             )

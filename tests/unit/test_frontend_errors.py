@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsemu.errors import KernelError, UnsupportedError
-from wsemu.frontend.python import argument_type, compile_kernel
+from wsemu.frontend.python.compile import argument_type, compile_kernel
+from wsemu.model.errors import KernelError, UnsupportedError
 
 PRELUDE = """\
 import math

@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.cuda import threadIdx
-from wsemu.frontend.python import argument_type, compile_kernel
+from wsemu.frontend.python.compile import argument_type, compile_kernel
 
 THREADS = 32
 LANES = np.arange(THREADS)

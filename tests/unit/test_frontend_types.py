@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wsemu import cuda
-from wsemu.frontend.python import argument_type, compile_kernel
+from wsemu.frontend.python.compile import argument_type, compile_kernel
 
 ARGUMENTS = tuple(
     argument_type(value)

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from wsemu.errors import UsageError
-from wsemu.falsified import decorator, leaves, parameters
-from wsemu.fuzz import Campaign
-from wsemu.fuzz_results import Batch, Failure, Outcome, Results
+from wsemu.campaign.falsified import decorator, leaves, parameters
+from wsemu.campaign.fuzz import Campaign
+from wsemu.campaign.results import Batch, Failure, Outcome, Results
+from wsemu.launch.replay.witness_file import load
+from wsemu.model.errors import UsageError
 from wsemu.strategies import KernelCase, Launch, kernels_with, launches
-from wsemu.witness_file import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

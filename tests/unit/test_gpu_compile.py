@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsemu import cuda, ptx, transfer
+from wsemu import cuda, ptx
 from wsemu.backends import numba_cuda
-from wsemu.bytecode import NAMES
-from wsemu.check import around, compiled
-from wsemu.crosscheck import Recorder
-from wsemu.errors import UsageError
-from wsemu.frontend.python import argument_type, compile_kernel
+from wsemu.frontend.python.compile import argument_type, compile_kernel
+from wsemu.launch import transfer
+from wsemu.launch.check import around, compiled
+from wsemu.launch.crosscheck import Recorder
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import NAMES
 from wsemu.patterns import (
     Buffers,
     CudaDMAHalo,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import SEGMENT_SHIFT, SHARED
-from wsemu.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
-from wsemu.outcome import ATOMIC, WRITE, Event, RawFinding, Trace
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ATOMIC, WRITE, Event, RawFinding, Trace
+from wsemu.proof.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wsemu.happens_before import Epoch
-    from wsemu.outcome import EventKind
+    from wsemu.model.outcome import EventKind
+    from wsemu.proof.happens_before import Epoch
 
 COUNTED, WHOLE = 10, 20
 """instructions: a barrier with a count, and one of the whole CTA"""

@@ -7,10 +7,12 @@ import timeit
 import numpy as np
 import pytest
 
-from wsemu import cuda, settings
-from wsemu.errors import UsageError
-from wsemu.kernel import OPTIONS, Kernel, configure, jit
-from wsemu.limits import LIMITS
+from wsemu import cuda
+from wsemu.launch.kernel import OPTIONS, Kernel, jit
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+from wsemu.model.launch_shape import configure
+from wsemu.model.limits import LIMITS
 
 
 def scale(x, a):

@@ -18,12 +18,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = {"wsemu": "wsemu", "patterns": "wsemu.patterns", "checkers": "wsemu.checkers"}
 COMPOSITION = {
     "wsemu.cli",
-    "wsemu.commands",
+    "wsemu.app.commands",
     "wsemu.program",
-    "wsemu.fuzz",
+    "wsemu.campaign.fuzz",
     "wsemu.pytest_plugin",
-    "wsemu.replay_program",
-    "wsemu.trace_program",
+    "wsemu.app.replay_program",
+    "wsemu.app.trace_program",
 }
 """modules that put core and reports together"""
 
@@ -77,7 +77,7 @@ def inside(name: str, package: str) -> bool:
 def test_patterns_import_only_what_kernels_and_their_objects_need(name):
     found = imports(MODULES[name], top_level=True)  # `plan()` runs the emulator when it is called
     ours = {i for i in found if inside(i, "wsemu") and not inside(i, "wsemu.patterns")}
-    assert ours <= {"wsemu.cuda", "wsemu.ptx", "wsemu.errors"}
+    assert ours <= {"wsemu.cuda", "wsemu.ptx", "wsemu.model.errors"}
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.checkers")])
@@ -89,7 +89,13 @@ def test_checkers_import_only_data(name):
 
 
 OUTSIDE = ("wsemu.report", "wsemu.backends")
-ON_DEMAND = {"wsemu.errors", "wsemu.kernel", "wsemu.crosscheck", "wsemu.finding", "wsemu.timeline"}
+ON_DEMAND = {
+    "wsemu.model.errors",
+    "wsemu.launch.kernel",
+    "wsemu.crosscheck",
+    "wsemu.model.finding",
+    "wsemu.launch.timeline",
+}
 """a failed check as text, a kernel on the GPU, a report in a notebook: imported when they are asked for"""
 
 
@@ -105,7 +111,7 @@ def test_the_core_imports_neither_report_nor_backends(name):
     [
         ("rich", {"wsemu.report.terminal"}),
         ("typer", {"wsemu.cli"}),
-        ("hypothesis", {"wsemu.strategies", "wsemu.fuzz_worker"}),
+        ("hypothesis", {"wsemu.strategies", "wsemu.campaign.worker"}),
     ],
 )
 def test_one_module_uses_the_library(library, users):
@@ -118,14 +124,27 @@ def test_only_backends_use_numba_cuda():
 
 
 def test_the_front_end_knows_no_engine():
-    engines = {"wsemu.vm", "wsemu.operations", "wsemu.execution", "wsemu.check", "wsemu.reference"}
+    engines = {
+        "wsemu.machine.scheduler",
+        "wsemu.machine.arithmetic.lanes",
+        "wsemu.machine.run",
+        "wsemu.check",
+        "wsemu.reference",
+    }
     for name, path in MODULES.items():
         if inside(name, "wsemu.frontend"):
             assert not imports(path) & engines, name
 
 
 def test_the_reference_interpreter_shares_no_code_with_the_vm():
-    fast = {"wsemu.vm", "wsemu.operations", "wsemu.execution", "wsemu.machine", "wsemu.named_barrier", "wsemu.memory"}
+    fast = {
+        "wsemu.machine.scheduler",
+        "wsemu.machine.arithmetic.lanes",
+        "wsemu.machine.run",
+        "wsemu.machine.records",
+        "wsemu.machine.sync.named_barrier",
+        "wsemu.machine.memory.bounds",
+    }
     for name, path in MODULES.items():
         if name.startswith("wsemu.reference"):
             found = imports(path)
@@ -186,7 +205,7 @@ def test_documents_link_to_files_that_exist():
 
 
 def test_the_limits_page_shows_the_table():
-    from wsemu.limits import LIMITS
+    from wsemu.model.limits import LIMITS
 
     page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     for arch, limit in LIMITS.items():

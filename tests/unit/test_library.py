@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsemu import cuda, host, ptx
-from wsemu.bytecode import OPERATIONS
-from wsemu.errors import KernelError, UsageError
-from wsemu.frontend import library
-from wsemu.frontend.graph import Graph
-from wsemu.frontend.scalars import constant, literal
-from wsemu.frontend.values import (
+from wsemu import cuda, ptx
+from wsemu.frontend.assemble.graph import Graph
+from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.scalars import constant, literal
+from wsemu.frontend.python.values import (
     NUMBERS,
     ArrayValue,
     ComplexValue,
@@ -31,6 +29,9 @@ from wsemu.frontend.values import (
     int32,
     int64,
 )
+from wsemu.host import driver as host
+from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.isa import OPERATIONS
 
 
 class Emitted:

@@ -7,7 +7,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
-from wsemu.errors import KernelError, UsageError
+from wsemu.model.errors import KernelError, UsageError
 
 TABLE = np.arange(1, 9, dtype=np.float32)
 """a host array that kernels name: constant memory"""

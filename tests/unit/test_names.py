@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wsemu import commands, trace_program
-from wsemu.errors import KernelError, UsageError, WsemuError
+from wsemu.app import commands, trace_program
+from wsemu.model.errors import KernelError, UsageError, WsemuError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsemu import cuda, program, takeover
-from wsemu.check import check
-from wsemu.errors import UnsupportedError, UsageError
-from wsemu.settings import Settings
+from wsemu import cuda
+from wsemu.app import program
+from wsemu.host import takeover
+from wsemu.launch.check import check
+from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted(path for path in (ROOT / "tests" / "numba").glob("*.py") if path.stem != "neighbour")

@@ -14,10 +14,11 @@ import struct
 import numpy as np
 import pytest
 
-from wsemu import layout
-from wsemu.bytecode import FIELDS, LANES, OPCODE, OPERATIONS, ROW, SIZE, Program
-from wsemu.execution import Machine
-from wsemu.reference_operations import semantics
+from wsemu.machine import state as layout
+from wsemu.machine.run import Machine
+from wsemu.model.isa import FIELDS, LANES, OPCODE, OPERATIONS, ROW, SIZE
+from wsemu.model.program import Program
+from wsemu.reference.arithmetic import semantics
 
 BATCHES = 8
 OPERANDS = ("a", "b", "c", "imm")

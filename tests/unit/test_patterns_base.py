@@ -9,7 +9,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 from wsemu.patterns.base import CudaDMA
 
 

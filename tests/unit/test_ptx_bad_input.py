@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from wsemu import program
-from wsemu.ptx_launch import Options
-from wsemu.settings import Settings
+from wsemu.app import program
+from wsemu.app.ptx_launch import Options
+from wsemu.model.settings import Settings
 
 FILE = Path(__file__).resolve().parents[1] / "ptx" / "launching.sm_90.ptx"
 TEXT = FILE.read_text()

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsemu.errors import UsageError
-from wsemu.native import COMPILING
-from wsemu.ptx_launch import Options, argument
+from wsemu.app.ptx_launch import Options, argument
+from wsemu.machine.build import COMPILING
+from wsemu.model.errors import UsageError
 
 FILE = Path(__file__).resolve().parents[1] / "ptx" / "launching.sm_90.ptx"
 SAXPY = ("--entry", "saxpy", "--grid", "4", "--block", "32")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.codes import CODES
+from wsemu.model.codes import CODES
 from wsemu.report.terminal import render
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

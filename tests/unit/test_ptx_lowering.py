@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.errors import KernelError
 from wsemu.frontend.ptx import compile_entry, parse
+from wsemu.model.errors import KernelError
 
 HEADER = ".version 8.4\n.target sm_90\n.address_size 64\n"
 REGISTERS = (

@@ -12,11 +12,11 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.demangle import demangle
-from wsemu.dialect import text as in_cuda
-from wsemu.errors import KernelError, UsageError
 from wsemu.frontend.ptx.excerpt import loc_span
-from wsemu.ptx_module import EntryError, PtxKernel
+from wsemu.launch.ptx.demangle import demangle
+from wsemu.launch.ptx.module import EntryError, PtxKernel
+from wsemu.launch.words import text as in_cuda
+from wsemu.model.errors import KernelError, UsageError
 
 FOLDER = Path(__file__).resolve().parents[1] / "ptx"
 FILE = FOLDER / "launching.sm_90.ptx"
@@ -384,7 +384,7 @@ def test_unwritten_arrays_are_found(module):
 
 
 def test_a_launch_is_traced_and_replayed(module, tmp_path):
-    from wsemu.witness_file import Witness
+    from wsemu.launch.replay.witness_file import Witness
 
     out = np.zeros(64, np.int32)
     timeline = wsemu.trace(module["reverse"], 1, 64, (out,))

@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda, takeover
+from wsemu import cuda
 from wsemu.backends import numba_cuda
-from wsemu.binding import Memory
-from wsemu.bytecode import FIRST_ARRAY
-from wsemu.crosscheck import disagreements
-from wsemu.device_array import DeviceArray
-from wsemu.errors import UnsupportedError, UsageError
+from wsemu.host import takeover
+from wsemu.host.device_array import DeviceArray
+from wsemu.launch.binding import Memory
+from wsemu.launch.crosscheck import disagreements
+from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.isa import FIRST_ARRAY
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
 
 try:
@@ -38,9 +39,10 @@ from wsemu.backends import offline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.finding import Finding, Report
-    from wsemu.kernel import LaunchConfiguration
-    from wsemu.settings import Settings
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.settings import Settings
 
 CHECK: Any = importlib.import_module("wsemu.check")  # `wsemu.check` is the function
 ROOT = Path(__file__).parents[2]

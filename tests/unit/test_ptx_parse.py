@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from wsemu.errors import KernelError, WsemuError
 from wsemu.frontend.ptx import parse
 from wsemu.frontend.ptx.literals import bits_of, literal
 from wsemu.frontend.ptx.parser import parse_file
@@ -28,6 +27,7 @@ from wsemu.frontend.ptx.syntax import (
     Variable,
     Vector,
 )
+from wsemu.model.errors import KernelError, WsemuError
 
 HEADER = ".version 8.4\n.target sm_90\n.address_size 64\n"
 

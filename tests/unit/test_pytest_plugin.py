@@ -14,7 +14,7 @@ import pytest
 
 import wsemu
 from wsemu import CheckFailed, cuda
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from wsemu import execution, reference
-from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, LANES, OPERATIONS, SEGMENT_SHIFT, Parameter, SharedArray, Span
-from wsemu.frontend.assemble import assemble
-from wsemu.frontend.graph import TRUE, Graph, Instruction, Register
-from wsemu.reference_operations import atomics, from_float, rounded, semantics, to_float
+from wsemu.frontend.assemble.encode import assemble
+from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction, Register
+from wsemu.machine import run as execution
+from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, LANES, OPERATIONS, SEGMENT_SHIFT
+from wsemu.model.program import Parameter, SharedArray, Span
+from wsemu.reference import run as reference
+from wsemu.reference.arithmetic import atomics, from_float, rounded, semantics, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.outcome import Outcome
+    from wsemu.model.outcome import Outcome
 
 FULL = 0xFFFFFFFF
 

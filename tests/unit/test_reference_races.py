@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda, ptx, reference
-from wsemu import reference_races as races
-from wsemu.binding import bind
-from wsemu.bytecode import NAMES, SEGMENT_SHIFT, SHARED
-from wsemu.check import compiled
-from wsemu.outcome import ATOMIC, READ, WRITE, TraceRequest
+from wsemu import cuda, ptx
+from wsemu.launch.binding import bind
+from wsemu.launch.check import compiled
+from wsemu.model.isa import NAMES, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ATOMIC, READ, WRITE, TraceRequest
+from wsemu.reference import run as reference
+from wsemu.reference.memory import shadow as races
 
 if TYPE_CHECKING:
-    from wsemu.bytecode import Program
-    from wsemu.outcome import Outcome, RawFinding
+    from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.program import Program
 
 TILE = SHARED << SEGMENT_SHIFT
 FULL = 0xFFFFFFFF

@@ -14,17 +14,19 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda, ptx, settings
-from wsemu.bytecode import NAMES
-from wsemu.check import Bound, bind_launch, observers, starting
+from wsemu import cuda, ptx
 from wsemu.cli import main
-from wsemu.errors import UsageError
-from wsemu.finding import Finding, Report, Step
-from wsemu.kernel import configure
-from wsemu.replay import Replay, follow
-from wsemu.replay_machine import ReplayError
-from wsemu.witness import numbered
-from wsemu.witness_file import Saver, Witness, WitnessError, load, program_of
+from wsemu.evidence.schedule import numbered
+from wsemu.launch.check import Bound, bind_launch, observers, starting
+from wsemu.launch.replay.machine import ReplayError
+from wsemu.launch.replay.run import Replay, follow
+from wsemu.launch.replay.witness_file import Saver, Witness, WitnessError, load, program_of
+from wsemu.launch.result import Report
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+from wsemu.model.finding import Finding, Step
+from wsemu.model.isa import NAMES
+from wsemu.model.launch_shape import configure
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.properties.programs import check_interpreted, free, skeleton
@@ -528,8 +530,8 @@ def ahead(x):
 
 
 def test_a_step_that_a_barrier_holds_back_is_told() -> None:
-    from wsemu.check import bind_launch
-    from wsemu.kernel import configure
+    from wsemu.launch.check import bind_launch
+    from wsemu.model.launch_shape import configure
 
     x = np.zeros(1, np.int32)
     bound = bind_launch(ahead, configure(1, 64), (x,), settings.Settings())[0]

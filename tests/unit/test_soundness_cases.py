@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda, planes, ptx
+from wsemu import cuda, ptx
+from wsemu.machine.memory import shadow_planes
 from wsemu.patterns import CudaDMASequential
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -96,8 +97,8 @@ def everyone_reads_everything(x, n):
 
 
 def test_sets_with_more_elements_than_sets_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planes, "MANY_SETS", planes.FIRST_SETS)
-    monkeypatch.setattr(planes, "ACCESS_SETS", 64)
+    monkeypatch.setattr(shadow_planes, "MANY_SETS", shadow_planes.FIRST_SETS)
+    monkeypatch.setattr(shadow_planes, "ACCESS_SETS", 64)
     wsemu.check(everyone_reads_everything, 1, 1024, (np.ones(4000, np.float32), 4000)).assert_clean()
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wsemu import cuda, ptx, reference
-from wsemu.binding import bind
-from wsemu.bytecode import NAMES, SEGMENT_SHIFT
-from wsemu.check import compiled
-from wsemu.taint import examine, order_dependent, tainted
+from wsemu import cuda, ptx
+from wsemu.launch.binding import bind
+from wsemu.launch.check import compiled
+from wsemu.model.isa import NAMES, SEGMENT_SHIFT
+from wsemu.proof.taint import examine, order_dependent, tainted
+from wsemu.reference import run as reference
 
 
 class Run:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from wsemu.bytecode import Span
-from wsemu.errors import KernelError, UnsupportedError, UsageError
-from wsemu.finding import Counters, Finding, Report, Site
+from wsemu.launch.result import Report
+from wsemu.model.errors import KernelError, UnsupportedError, UsageError
+from wsemu.model.finding import Counters, Finding, Site
+from wsemu.model.program import Span
 from wsemu.report import terminal
 
 SOURCE = """\

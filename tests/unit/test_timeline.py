@@ -18,14 +18,16 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda, ptx, settings, tracing
-from wsemu.check import observers, traceable
+from wsemu import cuda, ptx
+from wsemu.launch import tracing
+from wsemu.launch.check import observers, traceable
+from wsemu.launch.timeline import Timeline
+from wsemu.model import settings
 from wsemu.report.html import SHEET, page, report_fragment, timeline_fragment
 from wsemu.report.perfetto import AXIS, chrome_trace
 from wsemu.report.terminal import plain
 from wsemu.report.timeline_svg import window
 from wsemu.report.timeline_terminal import timeline_lines
-from wsemu.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "data" / "timeline"
@@ -480,7 +482,7 @@ def test_reports_and_time_lines_show_in_notebooks(lines):
 
 
 def test_a_report_imports_its_page_only_when_it_is_shown():
-    code = "import sys, wsemu.finding; print([m for m in sys.modules if m.startswith('wsemu.report')])"
+    code = "import sys, wsemu.model.finding; print([m for m in sys.modules if m.startswith('wsemu.report')])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.backends import numba_cuda
-from wsemu.errors import UsageError
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
 
-    from wsemu.kernel import Kernel, LaunchConfiguration
+    from wsemu.launch.kernel import Kernel
+    from wsemu.model.launch_shape import LaunchConfiguration
 
 _START = 120.0
 """seconds that a child may take to import Numba-CUDA and to compile a kernel"""

@@ -18,8 +18,8 @@ from numba.core import errors
 from numba.cuda import cgutils
 from numba.cuda.extending import _intrinsic
 
-from wsemu import ptx
-from wsemu.errors import UsageError
+from wsemu.language import ptx_names as ptx
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

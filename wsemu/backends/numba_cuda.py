@@ -14,10 +14,11 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu import cuda, ptx
-from wsemu.errors import UsageError
-from wsemu.kernel import Kernel
-from wsemu.marker import KernelFunction
+from wsemu.language import cuda_names as cuda
+from wsemu.language import ptx_names as ptx
+from wsemu.language.markers import KernelFunction
+from wsemu.launch.kernel import Kernel
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -152,7 +153,7 @@ def _is_numbas(function: FunctionType) -> bool:
 
 def _is_pattern(value: Any) -> bool:
     """Whether an object, or a class, is a frozen dataclass with methods."""
-    from wsemu.frontend.names import has_methods
+    from wsemu.frontend.python.names import has_methods
 
     kind = value if isinstance(value, type) else type(value)
     return hasattr(kind, "__dataclass_fields__") and has_methods(kind)

@@ -20,7 +20,7 @@ from wsemu.backends import numba_cuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.kernel import Kernel
+    from wsemu.launch.kernel import Kernel
 
 HOPPER = (9, 0)
 """compute capability"""

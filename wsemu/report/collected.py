@@ -6,13 +6,14 @@ import json
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.errors import KernelError, UnsupportedError
+from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.report.diagnostic import Style, clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
 
 LEVELS: dict[Style, str] = {"error": "error", "warning": "warning"}
 """style of a text -> its level, where that is no note"""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import linecache
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import LANES
+from wsemu.model.isa import LANES
 from wsemu.report.diagnostic import display_path
 from wsemu.report.markup import Markup, join, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.cost_view import BankPicture, LineCost
+    from wsemu.evidence.cost_view import BankPicture, LineCost
 
 _AROUND = 2
 """lines without a cost that are shown before and after one that has"""

@@ -19,15 +19,16 @@ import textwrap
 import unicodedata
 from typing import TYPE_CHECKING, Literal
 
-from wsemu.errors import KernelError, UnsupportedError
-from wsemu.finding import Site
-from wsemu.own import is_own
+from wsemu.language.own import is_own
+from wsemu.model.errors import KernelError, UnsupportedError
+from wsemu.model.finding import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wsemu.bytecode import Span
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+    from wsemu.model.program import Span
 
 Style = Literal["", "error", "warning", "good", "strong", "frame", "primary", "secondary"]
 Line = list[tuple[str, Style]]

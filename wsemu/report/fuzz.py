@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from wsemu.fuzz import Progress
-    from wsemu.fuzz_results import Batch, Failure
+    from wsemu.campaign.fuzz import Progress
+    from wsemu.campaign.results import Batch, Failure
     from wsemu.report.terminal import Printer
 
 

@@ -17,7 +17,8 @@ from wsemu.report.terminal import WIDTH, plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.finding import Finding, Report, Site
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding, Site
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})

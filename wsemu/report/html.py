@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.launch.timeline import NO_STEPS, letter
 from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, style, tag
 from wsemu.report.timeline_svg import MOST_ARROWS, Window, legend, timeline_svg, window
-from wsemu.timeline import NO_STEPS, letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.launch.timeline import Timeline
+    from wsemu.model.finding import Finding
     from wsemu.report.diagnostic import Line
-    from wsemu.timeline import Timeline
 
 COLUMNS = 100
 """of the findings' text"""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch.timeline import letter
 from wsemu.report.diagnostic import display_path
-from wsemu.timeline import letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.timeline import Generation, Step, Timeline
+    from wsemu.launch.timeline import Generation, Step, Timeline
 
 AXIS = "1 us is 1 step: steps, not cycles"
 _BARRIERS = 1000

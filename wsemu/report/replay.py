@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.evidence.schedule import numbered
 from wsemu.report.diagnostic import finding_lines, wrapped
-from wsemu.witness import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.finding import Finding
-    from wsemu.replay import Order, Replay
+    from wsemu.launch.replay.run import Order, Replay
+    from wsemu.model.finding import Finding
     from wsemu.report.diagnostic import Line
 
 _DOES = {"load": "loads", "store": "stores", "atomic": "leaves"}

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from wsemu import __version__, explain
-from wsemu.codes import CODE_NUMBERS, CODES
+from wsemu import __version__
+from wsemu.app import explain
+from wsemu.model.codes import CODE_NUMBERS, CODES
 from wsemu.report import diagnostic
 from wsemu.report.collected import cleaned
 
 if TYPE_CHECKING:
-    from wsemu.finding import Finding, Index, Report, Site, Step, Suppressed
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding, Index, Site, Step, Suppressed
     from wsemu.report.collected import Collector, Message
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

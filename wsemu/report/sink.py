@@ -13,7 +13,8 @@ from wsemu.report.terminal import Printer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
     from wsemu.report.diagnostic import Style
 
 

@@ -11,7 +11,8 @@ from wsemu.report import diagnostic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wsemu.finding import Finding, Report
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
 
 WIDTH = 80
 """columns of plain text"""

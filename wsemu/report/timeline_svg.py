@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsemu.launch.timeline import letter
 from wsemu.report.markup import Markup, join, tag
-from wsemu.timeline import letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.timeline import Generation, Mark, Step, Stretch, Timeline
+    from wsemu.launch.timeline import Generation, Mark, Step, Stretch, Timeline
 
 MOST_STEPS = 2_000
 """drawn, of those from the first on"""

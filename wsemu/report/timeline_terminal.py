@@ -17,14 +17,14 @@ import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsemu.launch.timeline import NO_STEPS, letter
 from wsemu.report.diagnostic import clean, display_path, summary_lines
-from wsemu.timeline import NO_STEPS, letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from wsemu.launch.timeline import Step, Timeline, Warp
     from wsemu.report.diagnostic import Line, Style
-    from wsemu.timeline import Step, Timeline, Warp
 
 MOST_BLOCKS = 4
 """rows of the picture that lie below each other"""

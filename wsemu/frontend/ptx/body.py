@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.errors import KernelError
 from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, UsedBytes, Variable
+from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
 
 MOST = 1 << 20
 """registers that one directive may declare"""

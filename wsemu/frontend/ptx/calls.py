@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import ABORTS
-from wsemu.frontend.graph import TRUE, Register
+from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.body import registers_of, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Operand, Sink, Variable, Vector
 from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.isa import ABORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.frontend.graph import Block, Register
+    from wsemu.frontend.assemble.graph import Block, Register
 
 ALIGNED = 1
 """auxiliary of the barriers that need a converged warp"""

@@ -11,8 +11,8 @@ from wsemu.frontend.ptx.tokens import END, NUMBER, tokens
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.errors import KernelError
     from wsemu.frontend.ptx.source import Source
+    from wsemu.model.errors import KernelError
 
 
 class Cursor:

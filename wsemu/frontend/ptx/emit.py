@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from wsemu.errors import KernelError
-from wsemu.frontend.graph import TRUE, Block, Graph, Register
-from wsemu.frontend.graph import Instruction as GraphInstruction
+from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
+from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
+from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
-    from wsemu.bytecode import Span
     from wsemu.frontend.ptx.module import Module
     from wsemu.frontend.ptx.syntax import Function, Targets
+    from wsemu.model.program import Span
 
 REGISTER_TYPES = {
     "pred": "p",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Block, Graph
+    from wsemu.frontend.assemble.graph import Block, Graph
 
 
 def part_ends(graph: Graph) -> None:

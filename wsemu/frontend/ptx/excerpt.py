@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 
-from wsemu.bytecode import Span
+from wsemu.model.program import Span
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*|/\*.*?(?:\*/|$)|.')
 """a literal, a comment, or a character"""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.compound import COMPOUND
+from wsemu.frontend.assemble.compound import COMPOUND
 from wsemu.frontend.ptx.expand import PAIRS, odd_fma, signed
 from wsemu.frontend.ptx.floats import (
     INFINITY,
@@ -30,7 +30,7 @@ from wsemu.frontend.ptx.steps import RESULT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.forms import Form, Lower
 

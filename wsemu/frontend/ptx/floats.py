@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.steps import Steps
 
 ROW = {"f16": "b16", "bf16": "b16", "f32": "b32", "f64": "b64"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.bytecode import OPERATIONS
-from wsemu.frontend.compound import COMPOUND
+from wsemu.frontend.assemble.compound import COMPOUND
+from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.steps import Steps
     from wsemu.frontend.ptx.syntax import Instruction, Operand

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.assemble import assemble
-from wsemu.frontend.graph import Graph
+from wsemu.frontend.assemble.encode import assemble
+from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
@@ -19,10 +19,10 @@ from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.bytecode import Program
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.module import Entry, Kind, Module
     from wsemu.frontend.ptx.syntax import Function
+    from wsemu.model.program import Program
 
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 

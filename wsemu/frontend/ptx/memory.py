@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.frontend.graph import Register
+from wsemu.frontend.assemble.graph import Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import OFFSET, WINDOW, CallParameter, EntryParameter
+from wsemu.model.isa import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

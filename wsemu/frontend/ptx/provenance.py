@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import OPERATIONS, SharedArray
+from wsemu.model.isa import OPERATIONS
+from wsemu.model.program import SharedArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wsemu.frontend.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Register
     from wsemu.frontend.ptx.syntax import Function
 
 _CARRIES = frozenset(

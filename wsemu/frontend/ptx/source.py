@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 
-from wsemu.bytecode import Span
-from wsemu.errors import KernelError
+from wsemu.model.errors import KernelError
+from wsemu.model.program import Span
 
 
 class Source:

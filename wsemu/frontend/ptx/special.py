@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter
 
     Special = Callable[[Emitter], Register]

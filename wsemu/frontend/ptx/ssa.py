@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.flow import Liveness, immediate_post_dominators, predecessors, reachable
-from wsemu.frontend.graph import Instruction, Phi
-from wsemu.frontend.simplify import assignments, fixed_registers
+from wsemu.frontend.assemble.flow import Liveness, immediate_post_dominators, predecessors, reachable
+from wsemu.frontend.assemble.graph import Instruction, Phi
+from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.frontend.graph import Block, Graph, Register
+    from wsemu.frontend.assemble.graph import Block, Graph, Register
 
 Values = dict["Register", "Register"]
 """register of PTX -> its value at a place"""

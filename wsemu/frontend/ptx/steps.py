@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import OPERATIONS, SIZE
-from wsemu.frontend.compound import COMPOUND
-from wsemu.frontend.graph import Instruction
+from wsemu.frontend.assemble.compound import COMPOUND
+from wsemu.frontend.assemble.graph import Instruction
+from wsemu.model.isa import OPERATIONS, SIZE
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Register
 
 RESULT = {**{name: operation.result for name, operation in OPERATIONS.items()}, **COMPOUND}
 """operation -> type of its result"""

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import SEGMENT_SHIFT, SHARED, ConstantArray, SharedArray
-from wsemu.bytecode import Parameter as RegisterParameter
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Symbol
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.program import ConstantArray, SharedArray
+from wsemu.model.program import Parameter as RegisterParameter
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Register
     from wsemu.frontend.ptx.emit import Emitter
     from wsemu.frontend.ptx.syntax import Variable
 

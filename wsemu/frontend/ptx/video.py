@@ -10,7 +10,7 @@ from wsemu.frontend.ptx.forms import UnhandledForm, chosen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.forms import Form, Lower
     from wsemu.frontend.ptx.syntax import Operand

@@ -8,7 +8,7 @@ from wsemu.frontend.ptx.forms import UnhandledForm, chosen
 from wsemu.frontend.ptx.syntax import Both, Number
 
 if TYPE_CHECKING:
-    from wsemu.frontend.graph import Register
+    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.forms import Form, Lower
     from wsemu.frontend.ptx.syntax import Operand

@@ -1,0 +1,272 @@
+"""`[tool.wsemu]` of pyproject.toml: the options of the command line, written once.
+
+    [tool.wsemu]
+    arch = "sm_80"
+    skip = ["coalescing"]
+
+    [[tool.wsemu.suppress]]
+    code = "bank-conflict"
+    file = "kernels/transpose.py"
+    array = "tile"
+    reason = "kept as the slow version that the fast one is measured against"
+
+`Configuration` is the one model: its keys are the options of `wsemu check` without their dashes, and with `wsemu_` in
+front (and `_` for `-`) the names in a pytest ini file.  What the command line gives goes before the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import glob
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from wsemu.evidence.suppressions import Suppression
+from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.errors import UsageError
+from wsemu.model.limits import limits
+from wsemu.model.settings import Engine, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
+
+Format = Literal["text", "json", "github", "sarif"]
+FILE = "pyproject.toml"
+LARGEST = 1 << 20
+"""bytes of a file that is read for its table"""
+
+
+def _hyphenated(name: str) -> str:
+    return name.replace("_", "-")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=_hyphenated, validate_by_name=True
+    )
+
+
+class Suppress(_Table):
+    """One `[[tool.wsemu.suppress]]`: findings that are known and accepted."""
+
+    code: str
+    """a finding code, or a checker for all of its codes"""
+    file: str = Field(min_length=1)
+    """of the source, relative to the folder of the configuration; `*` and `?` match, `/` too"""
+    reason: str
+    """why they are accepted; kept beside each one that is left out"""
+    line: int | None = Field(default=None, ge=1)
+    function: str | None = Field(default=None, min_length=1)
+    """the kernel or the device function"""
+    array: str | None = Field(default=None, min_length=1)
+
+    @field_validator("code")
+    @classmethod
+    def _known(cls, code: str) -> str:
+        finding_codes([code])
+        return code
+
+    @field_validator("reason")
+    @classmethod
+    def _said(cls, reason: str) -> str:
+        if not reason.strip():
+            raise ValueError("say why the finding is accepted")
+        return reason.strip()
+
+
+class Configuration(_Table):
+    """What `wsemu check` and `wsemu run` were told, and what holds where they were not."""
+
+    arch: str = "sm_90"
+    fma: bool = True
+    budget: int = Field(default=Settings().budget, ge=1)
+    engine: Engine = "vm"
+    only: list[str] = []
+    skip: list[str] = []
+    lockstep: bool = False
+    fail_on: list[str] = []
+    kernel: list[str] = []
+    """names of kernels, with `*` and `?`; no name: all"""
+    limit: int | None = Field(default=None, ge=0)
+    """findings that are shown"""
+    format: Format = "text"
+    save_witness: str = ""
+    """folder into which the schedule of each error is saved"""
+    suppress: list[Suppress] = []
+
+    @field_validator("save_witness")
+    @classmethod
+    def _folder(cls, name: str) -> str:
+        if "\0" in name:
+            raise ValueError("no folder has the character 0 in its name")
+        return name
+
+    @field_validator("arch")
+    @classmethod
+    def _has_limits(cls, arch: str) -> str:
+        limits(arch)
+        return arch
+
+    @field_validator("only", "skip")
+    @classmethod
+    def _checkers(cls, names: list[str]) -> list[str]:
+        checkers_named(names)
+        return names
+
+    @field_validator("fail_on")
+    @classmethod
+    def _codes(cls, names: list[str]) -> list[str]:
+        finding_codes(names)
+        return names
+
+    def settings(self, file: Path | None = None) -> Settings:
+        """What holds for each launch; `file` is where the suppressions come from."""
+        looking = checkers_named(self.only) if self.only else Settings().checkers
+        looking -= checkers_named(self.skip)
+        if not looking:
+            raise UsageError("nothing left to look for: `skip` takes away all that `only` names")
+        return Settings(
+            arch=self.arch,
+            fma=self.fma,
+            budget=self.budget,
+            engine=self.engine,
+            lockstep=self.lockstep,
+            checkers=looking,
+            fail_on=finding_codes(self.fail_on),
+            kernels=tuple(self.kernel),
+            suppressions=tuple(_suppressions(self.suppress, file or Path(FILE))),
+        )
+
+
+def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppression]:
+    """The entries, with the files that they name relative to the folder of the file that they are written in."""
+    text = written.read_text(encoding="utf-8").split("\n") if entries and written.is_file() else []
+    lines = [n for n, line in enumerate(text, 1) if line.replace(" ", "").startswith("[[tool.wsemu.suppress]]")]
+    folder = glob.escape(os.path.realpath(written.parent))
+    for number, entry in enumerate(entries):
+        yield Suppression(
+            codes=finding_codes([entry.code]),
+            reason=entry.reason,
+            written=(str(written), lines[number] if len(lines) == len(entries) else 1),
+            kind="configuration",
+            file=os.path.normpath(os.path.join(folder, entry.file)),
+            line=entry.line,
+            function=entry.function,
+            array=entry.array,
+        )
+
+
+def configured(program: Path, given: Mapping[str, Any]) -> tuple[Configuration, Settings]:
+    """What holds for a program: `given` by the command line (keys as in the file), else by the nearest pyproject.toml
+    that has the table, else the defaults.  UsageError names the file, the key and what it may be."""
+    path, table = find(program)
+    if path is not None:
+        checked(table, f"{path.name}: [tool.wsemu]")
+    chosen = checked({**table, **given}, "the command line")
+    return chosen, chosen.settings(path)
+
+
+def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and that table."""
+    for folder in program.resolve().parents:
+        path = folder / FILE
+        if path.is_file():
+            table = read(path)
+            if table is not None:
+                return path, table
+    return None, {}
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError where it is no TOML."""
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= LARGEST else ""
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name} is not UTF-8: byte {error.start}") from None
+    if size > LARGEST:
+        raise UsageError(f"{path.name} has {size:,} bytes: wsemu reads at most {LARGEST:,}")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path.name} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from None
+    except (RecursionError, ValueError):
+        raise UsageError(f"{path.name} is not TOML that can be read: nested too deeply, or a number too long") from None
+    tool = document.get("tool", {})
+    table = tool.get("wsemu") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{path.name}: `tool.wsemu` is {_kind(table)}: write the table `[tool.wsemu]`")
+    return table
+
+
+def checked(table: Mapping[str, Any], where: str) -> Configuration:
+    """The model of a table; UsageError starts with `where` and names the first key that is wrong."""
+    try:
+        return Configuration.model_validate(dict(table), by_alias=True, by_name=False)
+    except ValidationError as error:
+        wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
+        raise UsageError(f"{where} {_told(wrong[0])}") from None
+
+
+def _told(error: ErrorDetails) -> str:
+    """What is wrong with a key and what it may be."""
+    path, model = error["loc"], Configuration
+    entry = f"`suppress` number {int(path[1]) + 1} " if path[0] == "suppress" and len(path) > 2 else ""
+    keys = _names(Suppress if entry else model)
+    key = str(path[2] if entry else path[0])
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key.replace("_", "-"), keys, 1, 0.5)
+        remedy = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(keys)}"
+        return f"{entry}has no key {_quoted(key)}: {remedy}"
+    if error["type"] == "missing":
+        return f"{entry}lacks `{key}`: its keys are {', '.join(keys)}"
+    if error["type"] == "value_error":
+        return f"{entry}`{key}`: {error['ctx']['error']}"
+    value = error["input"]
+    given = _quoted(value) if isinstance(value, (str, int, float)) else _kind(value)
+    item = f" has an item {given}" if len(path) > (3 if entry else 1) else f" is {given}"
+    return f"{entry}`{key}`{item}: give {_wanted(error)}"
+
+
+def _wanted(error: ErrorDetails) -> str:
+    known = {
+        "string_type": "a string",
+        "int_type": "an integer",
+        "bool_type": "true or false",
+        "list_type": "a list",
+        "string_too_short": "a string that is not empty",
+        "model_type": "a table `[[tool.wsemu.suppress]]`",
+    }
+    if error["type"] == "literal_error":
+        return f"one of {error['ctx']['expected']}"
+    if error["type"] == "greater_than_equal":
+        return f"{error['ctx']['ge']} or more"
+    return known.get(error["type"], error["msg"])
+
+
+@functools.cache
+def _names(model: type[_Table]) -> Sequence[str]:
+    return [_hyphenated(name) for name in model.model_fields]
+
+
+def _quoted(value: Any) -> str:
+    """A value as text, short and on one line."""
+    text = ascii(value).replace("'", '"') if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+FORMATS: tuple[str, ...] = get_args(Format)

@@ -1,0 +1,143 @@
+"""`wsemu doctor`: what wsemu runs with, for whoever looks for the cause of a problem or reports one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wsemu import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+State = Literal["good", "note", "bad"]
+"""`bad`: wsemu does not work as it should; `note`: something that may be wanted is missing"""
+NEEDED = ("numpy", "numba", "llvmlite", "pydantic", "rich", "typer")
+WANTED = {
+    "numba-cuda": "`wsemu crosscheck` and kernels on a GPU need it: pip install 'wsemu[gpu]'",
+    "hypothesis": "`wsemu.strategies` and `wsemu fuzz` need it: pip install 'wsemu[hypothesis]'",
+    "pytest": "the pytest plugin needs it",
+}
+PATIENCE = 20.0
+"""seconds that the GPU's driver has to answer"""
+
+
+class Item(NamedTuple):
+    """One line: a thing, how it stands, and what is known."""
+
+    state: State
+    name: str
+    text: str
+
+
+def examine(program: Path | None = None) -> Iterator[Item]:
+    """Everything, one item after the other; `program` (or the working folder) says which pyproject.toml counts."""
+    yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parent}")
+    yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
+    yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
+    yield from _packages()
+    for look in (_vm, _cache, _gpu, lambda: _configuration(program), _terminal):
+        yield _looked(look)
+
+
+def _looked(look: Callable[[], Item]) -> Item:
+    """What a look found; what it stumbles over is what is to be known."""
+    try:
+        return look()
+    except Exception as error:
+        name = getattr(look, "__name__", "").strip("_<>")
+        return Item("bad", name, f"{type(error).__name__}: {error}")
+
+
+def _packages() -> Iterator[Item]:
+    for name in (*NEEDED, *WANTED):
+        try:
+            yield Item("good", name, importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            state: State = "bad" if name in NEEDED else "note"
+            yield Item(state, name, "not installed" + (f": {WANTED[name]}" if name in WANTED else ""))
+
+
+def _vm() -> Item:
+    """Whether the compiled VM of this version is there, and works."""
+    import numpy as np
+
+    from wsemu.language import cuda_names as cuda
+    from wsemu.launch import check
+    from wsemu.machine import build as native
+
+    held = native.cached()
+
+    @cuda.jit
+    def probe(x):  # type: ignore[no-untyped-def]
+        x[cuda.threadIdx.x] = cuda.threadIdx.x
+
+    data = np.zeros(32, np.int64)
+    check(probe, 1, 32, (data,))
+    if data.tolist() != list(range(32)):
+        return Item("bad", "VM", f"a kernel that numbers 32 words gives {data.tolist()[:4]}...")
+    return Item("good", "VM", "runs a kernel; " + ("compiled before" if held else "compiled now"))
+
+
+def _cache() -> Item:
+    """Where the compiled VM is kept."""
+    from wsemu.machine import build as native
+
+    path = native.cached()
+    if path is not None:
+        return Item("good", "cache", f"{path} ({path.stat().st_size:,} bytes)")
+    folders = native.folders()
+    places = ", ".join(map(str, folders))
+    if any(os.access(folder, os.W_OK) for folder in folders):
+        return Item("note", "cache", f"nothing for this version in {places}: it was cleared, or the source was edited")
+    return Item("bad", "cache", f"cannot be written: {places}; set WSEMU_CACHE_DIR to a folder that can")
+
+
+def _gpu() -> Item:
+    """What the driver says of GPUs; wsemu needs none."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return Item("note", "GPU", "none found (no nvidia-smi): `wsemu crosscheck` needs one, nothing else does")
+    query = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Item("note", "GPU", f"nvidia-smi does not answer: {error}")
+    cards = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode or not cards:
+        return Item("note", "GPU", "none found by nvidia-smi: `wsemu crosscheck` needs one, nothing else does")
+    return Item("good", "GPU", "; ".join(f"{card.replace(', ', ', driver ')}" for card in cards))
+
+
+def _configuration(program: Path | None) -> Item:
+    """The pyproject.toml that counts, and whether it is right."""
+    from wsemu.app import config
+    from wsemu.model.errors import UsageError
+
+    start = program or Path.cwd() / config.FILE
+    try:
+        path, table = config.find(start)
+        config.configured(start, {})
+    except UsageError as error:
+        return Item("bad", "configuration", str(error))
+    if path is None:
+        return Item("good", "configuration", "no pyproject.toml with [tool.wsemu] from here upwards: defaults")
+    keys = ", ".join(ascii(key).strip("'") for key in table)
+    return Item("good", "configuration", f"{path}: {keys or 'empty'}")
+
+
+def _terminal() -> Item:
+    stream = sys.stdout
+    if not stream.isatty():
+        return Item("good", "terminal", f"none: plain text, 80 columns, {stream.encoding}")
+    colours = "no colours" if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else "colours"
+    columns = shutil.get_terminal_size().columns
+    return Item(
+        "good", "terminal", f"{os.environ.get('TERM', 'unknown')}, {columns} columns, {colours}, {stream.encoding}"
+    )

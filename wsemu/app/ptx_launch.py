@@ -1,0 +1,283 @@
+"""A launch of a PTX kernel as the command line has it: `--entry`, `--grid`, `--block`, an `--arg` for each parameter.
+
+i32:7  f64:-1.5  u64:0xff         a number of this type
+f32[64,64]:zeros                  an array: zeros, ones, arange, a number, empty (not yet written), random,
+f32[64,64]:random:5               random with a seed, or the contents of a file
+f32[64,64]:x.npy
+x.npy                             an array as it is in the file
+{i32:7, f32[8]:zeros}             a structure by value, of such fields; an array is a pointer in it
+bytes:0700000000000000            a structure by its bytes, in hexadecimal
+null                              a null pointer
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.ptx.module import load_ptx
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.launch.ptx.module import PtxKernel
+
+TYPES = {
+    **{f"{letter}{bits}": f"{word}{bits}" for letter, word in (("i", "int"), ("s", "int"), ("u", "uint"))
+       for bits in (8, 16, 32, 64)},
+    "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
+}  # fmt: skip
+"""as in PTX -> as in NumPy, which is understood too"""
+LARGEST = 4 << 30
+"""bytes of an array that is made here"""
+RANDOM = 100
+"""random integers are below this"""
+_EXTENT = re.compile(r"\d+(?:[,xX]\d+){0,2}$")
+_ARGUMENT = re.compile(r"(?P<type>\w+)\s*(?:\[(?P<shape>[^\]]*)\])?\s*(?::(?P<value>.*))?$", re.S)
+_GRAMMAR = "write TYPE:VALUE, TYPE[SHAPE]:FILL or FILE.npy, such as `i32:7` and `f32[64,64]:random`"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says of a launch; the names are those of its options."""
+
+    entry: str = ""
+    """nothing: the only kernel of the file"""
+    grid: str = ""
+    block: str = ""
+    arg: tuple[str, ...] = ()
+    dynamic_shared: str = "0"
+    """bytes"""
+    out: str = ""
+    """the file for the arrays after the launch"""
+
+    def words(self) -> list[str]:
+        """As on a command line."""
+        return [*_words(self)]
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Options:
+        """From `words`; UsageError for others."""
+        known = {f"--{field.name.replace('_', '-')}": field.name for field in fields(cls)}
+        given: dict[str, Any] = {}
+        for option, value in zip(words[::2], (*words[1::2], ""), strict=False):
+            if option not in known:
+                raise UsageError(f"`{option}` is no option of a PTX launch: they are {', '.join(known)}")
+            name = known[option]
+            given[name] = (*given.get(name, ()), value) if name == "arg" else value
+        return cls(**given)
+
+
+def _words(options: Options) -> Iterator[str]:
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value != field.default:
+            for one in value if isinstance(value, tuple) else (value,):
+                yield from (f"--{field.name.replace('_', '-')}", one)
+
+
+def run(file: Path, words: Sequence[str]) -> None:
+    """Make the launch that `words` describe, of a kernel of `file`, checked; write the results where they are wanted.
+
+    UsageError and KernelError say what is wrong with the file or the options.
+    """
+    options = Options.read(words)
+    module = load_ptx(file)
+    kernel = module[options.entry] if options.entry else module.only()
+    wanted = (("grid", options.grid, "CTAs"), ("block", options.block, "threads of a CTA"))
+    for name, value, what in wanted:
+        if not value:
+            raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
+    _check_out(options.out)
+    shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
+    launch = kernel[*shape, 0, _bytes(options.dynamic_shared)]
+    arguments = [argument(text, number) for number, text in enumerate(options.arg)]
+    launch(*arguments)
+    if options.out:
+        _save(Path(options.out), kernel, arguments)
+
+
+def _extent(text: str, name: str) -> tuple[int, ...]:
+    text = text.replace(" ", "")
+    if not _EXTENT.match(text):
+        raise UsageError(f"`--{name} {text}` is no extent: give one to three numbers, `8` or `8,4,2`")
+    return tuple(int(part[:12]) for part in re.split("[,xX]", text))
+
+
+def _bytes(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"`--dynamic-shared {text}` is no number of bytes: write `--dynamic-shared 4096`")
+    return int(text[:15])
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def argument(text: str, number: int = 0) -> Any:
+    """The argument that a text describes; `number` is its position, and the seed of random numbers without one.
+
+    UsageError names the text and what may be written.
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        return _structure(text, number)
+    if text == "null":
+        return None
+    if text.startswith("bytes:"):
+        try:
+            return bytes.fromhex(text.removeprefix("bytes:"))
+        except ValueError:
+            raise UsageError(f"`--arg {text}`: give the bytes as pairs of hexadecimal digits") from None
+    if text.endswith(".npy") and not _ARGUMENT.match(text.removesuffix(".npy")):
+        return _loaded(text, text)
+    match = _ARGUMENT.match(text)
+    if match is None or (match["value"] is None and match["shape"] is None):
+        if text.endswith(".npy"):
+            return _loaded(text, text)
+        raise UsageError(f"`--arg {text}` is not understood: {_GRAMMAR}")
+    dtype = _dtype(match["type"], text)
+    if match["shape"] is None:
+        return _scalar(dtype, match["value"], text)
+    return _array(dtype, _shape(match["shape"], dtype, text), match["value"] or "zeros", text, number)
+
+
+def _dtype(name: str, text: str) -> np.dtype[Any]:
+    known = {**TYPES, **{numpy: numpy for numpy in TYPES.values()}}
+    if name not in known:
+        raise UsageError(f"`--arg {text}` has the type `{name}`: the types are {', '.join(TYPES)}")
+    return np.dtype(known[name])
+
+
+def _scalar(dtype: np.dtype[Any], value: str, text: str) -> np.generic:
+    try:
+        number: int | float = float(value) if dtype.kind == "f" else int(value.strip(), 0)
+    except ValueError:
+        words = {"true": 1, "false": 0}
+        if dtype.kind != "b" or value.strip().lower() not in words:
+            raise UsageError(f"`--arg {text}`: `{value}` is no {dtype}; {_GRAMMAR}") from None
+        number = words[value.strip().lower()]
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= number <= bounds.max:
+            raise UsageError(f"`--arg {text}`: an {dtype} is {bounds.min} to {bounds.max}")
+    with np.errstate(over="ignore"):
+        made: np.generic = dtype.type(number)
+    return made
+
+
+def _shape(written: str, dtype: np.dtype[Any], text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in written.split(",")]
+    if not all(part.isdecimal() for part in parts) or len(parts) > 32:
+        raise UsageError(f"`--arg {text}` has the shape `{written}`: give extents, `f32[64]` or `f32[64,64]`")
+    size = dtype.itemsize
+    for part in parts:
+        size *= int(part[:18])
+    if size > LARGEST:
+        raise UsageError(f"`--arg {text}` has {size:,} bytes: at most {LARGEST:,}")
+    return tuple(int(part) for part in parts)
+
+
+def _array(dtype: np.dtype[Any], shape: tuple[int, ...], fill: str, text: str, number: int) -> npt.NDArray[Any]:
+    name, _, rest = fill.strip().partition(":")
+    if fill.endswith(".npy"):
+        return _matching(_loaded(fill.strip(), text), dtype, shape, text)
+    if name == "random":
+        if rest and not rest.isdecimal():
+            raise UsageError(f"`--arg {text}`: the seed `{rest}` is no number; write `random` or `random:5`")
+        return _random(dtype, shape, int(rest) if rest else number)
+    if fill in ("zeros", "ones"):
+        return np.full(shape, int(fill == "ones"), dtype)
+    if fill == "empty":
+        from wsemu.host.device_array import device_array
+
+        return device_array(shape, dtype)
+    if fill == "arange":
+        return np.arange(np.prod(shape, dtype=np.int64)).astype(dtype).reshape(shape)
+    try:
+        value = _scalar(dtype, fill, text)
+    except UsageError:
+        fills = "zeros, ones, arange, random, random:SEED, empty, a number, or FILE.npy"
+        raise UsageError(f"`--arg {text}`: no fill `{fill}`; the fills are {fills}") from None
+    return np.full(shape, value, dtype)
+
+
+def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDArray[Any]:
+    """Floats from 0 to 1, integers from 0 to 99."""
+    generator = np.random.default_rng(seed)
+    if dtype.kind == "f":
+        return generator.random(shape, np.float64 if dtype.itemsize == 8 else np.float32).astype(dtype)
+    return generator.integers(0, 2 if dtype.kind == "b" else RANDOM, shape).astype(dtype)
+
+
+def _loaded(path: str, text: str) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise UsageError(f"`--arg {text}`: `{path}` cannot be read: {error.strerror or error}") from None
+    except Exception:  # NumPy says in many ways that a header is wrong
+        raise UsageError(f"`--arg {text}`: `{path}` is no array of numbers as `numpy.save` writes it") from None
+    return array
+
+
+def _matching(array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], text: str) -> npt.NDArray[Any]:
+    if array.dtype != dtype or array.shape != shape:
+        extents = ",".join(map(str, array.shape))
+        raise UsageError(f"`--arg {text}`: the file has an array {array.dtype}[{extents}]")
+    return array
+
+
+def _structure(text: str, number: int) -> tuple[Any, ...]:
+    """`{...}`: fields between commas, which may be structures themselves."""
+    if not text.endswith("}"):
+        raise UsageError(f"`--arg {text}` lacks `}}` at its end")
+    depth, start, parts = 0, 1, []
+    for place, character in enumerate(text[1:-1], 1):
+        depth += (character in "{[") - (character in "]}")
+        if character == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    parts.append(text[start:-1])
+    if depth or len(text) > 100_000 or text.count("{") > 50:
+        raise UsageError(f"`--arg {text[:60]}`: its brackets do not match, or are too many")
+    return tuple(argument(part, RANDOM * (number + 1) + n) for n, part in enumerate(parts))
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def _check_out(out: str) -> None:
+    """UsageError, before the launch, for a file that cannot be written."""
+    if not out:
+        return
+    path = Path(out)
+    if path.suffix != ".npz":
+        raise UsageError(f"`--out {out}` is no .npz: its name says what is written")
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"`--out {out}` cannot be written: {'a folder' if path.is_dir() else 'no such folder'}")
+
+
+def _save(path: Path, kernel: PtxKernel, arguments: Sequence[Any]) -> None:
+    """The arrays among the arguments, as `arg0`, `arg1`, ... by position; whole or not at all."""
+    arrays: Mapping[str, Any] = {
+        f"arg{number}": np.asarray(value) for number, value in enumerate(arguments) if isinstance(value, np.ndarray)
+    }
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".wsemu-")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                np.savez(stream, **arrays)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UsageError(f"the arrays of `{kernel.__name__}` cannot be written to `{path}`: {error.strerror}") from None

@@ -1,0 +1,95 @@
+"""`wsemu replay WITNESS`: run the program that a witness file names up to its launch, and execute that step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.app import program
+from wsemu.launch.check import observers, starting
+from wsemu.launch.replay.run import BUDGET, Replay, follow
+from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_of
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+from wsemu.model.finding import Finding
+from wsemu.report.replay import replay_lines
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.launch.check import Bound
+    from wsemu.launch.result import Report
+
+
+class _Quiet(Printer):
+    """Says what goes wrong with the program, and nothing of its launches."""
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        pass
+
+
+class _Replaying:
+    """Waits for the launch of a witness, replays it before it runs, and takes its report."""
+
+    def __init__(self, witness: Witness, budget: int) -> None:
+        self.witness, self.budget = witness, budget
+        self.launches = 0
+        self.replay: Replay | None = None
+        self.finding: Finding | None = None
+        self.error: UsageError | None = None
+
+    def start(self, bound: Bound) -> None:
+        self.launches += 1
+        if self.launches != self.witness.launch:
+            return
+        try:
+            self.witness.check(bound)
+            self.replay = follow(bound, self.witness.code, self.witness.steps, self.budget)
+        except UsageError as error:
+            self.error = error
+            raise program.Enough from None
+
+    def observe(self, report: Report) -> None:
+        if self.replay is not None:
+            same = (f for f in report.errors if (f.code, f.steps) == (self.witness.code, self.witness.steps))
+            self.finding = next(same, None)
+            raise program.Enough
+
+
+def run(path: Path, file: Path | None, budget: int | None) -> int:
+    """Replay a witness file, with the program `file` in the place of the one that it names; returns the exit code."""
+    printer = _Quiet()
+    try:
+        witness = load(path)
+        file = program_of(witness, path) if file is None else file
+        chosen = settings.Settings(arch=witness.arch, fma=witness.inputs.fma)
+        replaying = _Replaying(witness, budget or BUDGET)
+        code = _run(replaying, file, chosen, printer)
+        if replaying.error is not None:
+            raise replaying.error
+        if replaying.replay is None:
+            if code in (program.INTERNAL, program.INTERRUPTED):
+                return code
+            raise WitnessError(
+                f"`{path}` is of launch {witness.launch} of its program, which made {replaying.launches} this time"
+            )
+    except UsageError as error:
+        printer.error(error)
+        return program.USAGE
+    finding = replaying.finding or Finding(code=witness.code, message=witness.message, severity="error")
+    printer.lines(replay_lines(finding, replaying.replay, printer.width))
+    return program.FAILED
+
+
+def _run(replaying: _Replaying, file: Path, chosen: settings.Settings, printer: Printer) -> int:
+    """Run the program until the launch was replayed."""
+    starting.append(replaying.start)
+    observers.append(replaying.observe)
+    try:
+        return program.run(file, replaying.witness.arguments, chosen, quiet=True, printer=printer)
+    except program.Enough:
+        return 0
+    finally:
+        starting.remove(replaying.start)
+        observers.remove(replaying.observe)

@@ -1,0 +1,158 @@
+"""`wsemu trace FILE`: run a program, and draw the time line of one CTA of one launch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app import config, program
+from wsemu.app.commands import launch_words
+from wsemu.launch.check import traceable
+from wsemu.launch.tracing import build
+from wsemu.model.errors import UsageError
+from wsemu.report.diagnostic import display_path
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.result import Report
+    from wsemu.launch.timeline import Timeline
+    from wsemu.model.finding import Finding
+    from wsemu.model.outcome import Tracer
+
+OUTPUTS = (".html", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to draw, and where."""
+
+    launch: int | None = None
+    """counted from 1; None: the first that failed, else the first with a finding, else the first"""
+    cta: int | None = None
+    """linear index; None: that of the first finding"""
+    first: int | None = None
+    """step from which on"""
+    output: Path | None = None
+    """.html or .json; None: the terminal"""
+
+
+class _Quiet(Printer):
+    """Says what goes wrong with the program, and leaves its reports to the picture."""
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        pass
+
+
+class _Choice:
+    """The launch to draw, of those that the program makes; each is traced at once, while its arrays are as they
+    were."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.timeline: Timeline | None = None
+        self.number = self.count = 0
+        self.error: UsageError | None = None
+
+    def look(self, report: Report, places: Places, tracer: Tracer) -> None:
+        self.count += 1
+        if self.wanted.launch not in (None, self.count) or not self._is_better(report):
+            return
+        try:
+            self.timeline, self.error = build(report, places, tracer, self.wanted.cta), None
+        except UsageError as error:
+            self.timeline, self.error = None, error
+        self.number = self.count
+
+    def _is_better(self, report: Report) -> bool:
+        return self.timeline is None or _weight(report) > _weight(self.timeline.report)
+
+
+def _weight(report: Report) -> int:
+    return 2 if report.errors else min(len(report.findings), 1)
+
+
+def run(
+    file: Path, arguments: Sequence[str], given: Mapping[str, Any], wanted: Wanted, launch: Mapping[str, Any]
+) -> int:
+    """Run `file` with the options `given`, or make the `launch` of a PTX file, draw what is wanted; returns the exit
+    code of `wsemu check`."""
+    printer = _Quiet()
+    try:
+        if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
+            raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
+        arguments = launch_words(file, arguments, launch)
+        _, settings = config.configured(file, given)
+    except UsageError as error:
+        printer.error(error)
+        return program.USAGE
+    choice = _Choice(wanted)
+    traceable.append(choice.look)
+    try:
+        code = program.run(file, arguments, settings, printer=printer)
+    finally:
+        traceable.remove(choice.look)
+    if choice.timeline is None:
+        if wanted.launch is not None and wanted.launch > choice.count > 0:
+            choice.error = UsageError(f"no launch {wanted.launch}: the program made {choice.count}")
+        if choice.error is None:
+            return code or program.USAGE
+        printer.error(choice.error)
+        return program.USAGE
+    try:
+        _draw(choice, choice.timeline, printer)
+    except OSError as error:
+        printer.text(f"error: cannot write `{wanted.output}`: {error.strerror or error}", "error")
+        return program.USAGE
+    return code
+
+
+def _draw(choice: _Choice, timeline: Timeline, printer: Printer) -> None:
+    wanted = choice.wanted
+    if choice.count > 1:
+        printer.text(f"launch {choice.number} of {choice.count}; `--launch N` draws another one")
+    if wanted.output is None:
+        from wsemu.report.timeline_terminal import timeline_lines
+
+        printer.lines(timeline_lines(timeline, printer.width, wanted.first))
+        return
+    _save(wanted.output, _writer(wanted)(timeline))
+    findings = len(timeline.report.findings)
+    what = f"CTA {timeline.cta} of `{timeline.report.kernel}`, {timeline.length:,} steps"
+    text = f"{what}, {findings} finding{'s' * (findings != 1)}"
+    printer.text(f"{display_path(str(wanted.output))}: {text}")
+
+
+def _writer(wanted: Wanted) -> Callable[[Timeline], str]:
+    if wanted.output is not None and wanted.output.suffix == ".json":
+        from wsemu.report.perfetto import chrome_trace
+
+        return chrome_trace
+    from wsemu.report.html import page
+
+    return lambda timeline: page(timeline, wanted.first)
+
+
+def _save(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".wsemu-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    """The mask of the process, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

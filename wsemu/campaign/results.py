@@ -1,0 +1,148 @@
+"""The result file of `wsemu fuzz`: an SQLite database with a row for every batch of examples that has run.
+
+A row is written in one transaction when its batch is done, so that a file is whole whenever the process is killed.
+Rows hold nothing that differs from run to run.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+APPLICATION, VERSION = 0x57534655, 1
+"""`WSFU`; and the version of the tables"""
+_TABLES = f"""
+CREATE TABLE IF NOT EXISTS campaign (
+    id INTEGER PRIMARY KEY, test TEXT NOT NULL, seed INTEGER NOT NULL, source TEXT NOT NULL, UNIQUE (test, seed, source)
+);
+CREATE TABLE IF NOT EXISTS batch (
+    campaign INTEGER NOT NULL, first INTEGER NOT NULL, size INTEGER NOT NULL, examples INTEGER NOT NULL, failure TEXT,
+    PRIMARY KEY (campaign, first, size)
+) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION}
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Batch:
+    """Examples of one seed."""
+
+    first: int
+    """number of its first example in the campaign"""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed, with the smallest example that does."""
+
+    title: str
+    place: str
+    """`file:line` in the test, or empty"""
+    text: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    """of the example, as source text"""
+    example: str = ""
+    """`@example(...)`, or empty where the parameters are not Python's text"""
+    witness: str = ""
+    """a witness file, where there is a schedule to replay"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a batch."""
+
+    examples: int
+    """how often the test ran, shrinking included"""
+    failure: Failure | None = None
+
+
+class Results:
+    """A result file, for one campaign: a test, a seed, and the sources as they are now."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create a file; UsageError where it is something else."""
+        self.path = path
+        self._campaign = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=60)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"`{path}` cannot be opened: {error}") from None
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise UsageError(
+                f"`{path}` is no result file of `wsemu fuzz` ({error}): give --results another name"
+            ) from None
+
+    def _prepare(self) -> None:
+        number = self._database.execute("PRAGMA application_id").fetchone()[0]
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        used = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if used and (number, version) != (APPLICATION, VERSION):
+            raise sqlite3.DatabaseError(f"version {version}" if number == APPLICATION else "another program's")
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("BEGIN IMMEDIATE")
+        for statement in _TABLES.split(";"):
+            self._database.execute(statement)
+        self._database.execute("COMMIT")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def begin(self, test: str, seed: int, source: str, *, fresh: bool = False) -> bool:
+        """Choose the campaign; `fresh` forgets its batches.  Returns whether the test has run with other sources."""
+        key = (test, seed, source)
+        self._execute("INSERT OR IGNORE INTO campaign (test, seed, source) VALUES (?, ?, ?)", key)
+        query = "SELECT id FROM campaign WHERE test = ? AND seed = ? AND source = ?"
+        self._campaign = self._execute(query, key)[0][0]
+        if fresh:
+            self._execute("DELETE FROM batch WHERE campaign = ?", (self._campaign,))
+        others = "SELECT count(*) FROM batch JOIN campaign ON id = campaign WHERE test = ? AND seed = ? AND source <> ?"
+        return bool(self._execute(others, key)[0][0])
+
+    def add(self, batch: Batch, outcome: Outcome) -> None:
+        """Keep what came of a batch."""
+        failure = outcome.failure
+        text = None if failure is None else json.dumps({name: getattr(failure, name) for name in Failure.__slots__})
+        row = (self._campaign, batch.first, batch.size, outcome.examples, text)
+        self._execute("INSERT OR REPLACE INTO batch VALUES (?, ?, ?, ?, ?)", row)
+
+    def known(self) -> dict[Batch, Outcome]:
+        """The batches of the campaign, in their order."""
+        query = "SELECT first, size, examples, failure FROM batch WHERE campaign = ? ORDER BY first, size"
+        try:
+            return {
+                Batch(int(first), int(size)): Outcome(int(examples), None if text is None else _failure(text))
+                for first, size, examples, text in self._execute(query, (self._campaign,))
+            }
+        except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
+            raise UsageError(f"`{self.path}` is damaged: remove it, or give --results another name") from None
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        try:
+            return self._database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise UsageError(f"`{self.path}` cannot be used ({error}): give --results another name") from None
+
+
+def _failure(text: str) -> Failure:
+    fields = json.loads(text)
+    values = {str(name): str(value) for name, value in fields["parameters"].items()}
+    names = ("title", "place", "text", "example", "witness")
+    title, place, told, example, witness = (str(fields[name]) for name in names)
+    return Failure(title, place, told, values, example, witness)

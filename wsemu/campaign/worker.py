@@ -1,0 +1,266 @@
+"""A process of `wsemu fuzz`: imports the test, then runs one batch of examples for each line that it reads.
+
+    python -m wsemu.campaign.worker FILE FUNCTION
+    <- {"source": ...} or {"error": ...}            once, when the test is ready
+    -> {"seed": 7, "examples": 200}
+    <- {"examples": 200, "failure": null}           or what failed, as `describe` has it
+
+JSON on the standard streams, one object a line; the test's own output goes nowhere.  A batch depends on nothing but the
+sources, its seed and its size: neither on earlier batches nor on the process that runs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import json
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
+from wsemu.launch.result import CheckFailed
+from wsemu.model.errors import UsageError, WsemuError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType, TracebackType
+
+KNOWN = {"wsemu"}
+"""fixtures that a test may take"""
+
+
+# -- the test --------------------------------------------------------------------------------------------------------
+def exists(file: Path) -> None:
+    """UsageError unless there is the file of a test."""
+    if not file.is_file():
+        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
+
+
+def load(file: Path, name: str) -> Any:
+    """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
+    exists(file)
+    try:
+        module = _imported(file)
+    except WsemuError as error:
+        raise UsageError(f"`{file}` cannot be imported: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"`{file}` cannot be imported: {type(error).__name__}: {error}") from None
+    test = getattr(module, name, None)
+    if test is None:
+        found = [n for n, value in vars(module).items() if getattr(value, "is_hypothesis_test", False)]
+        raise UsageError(f"`{file}` has no function `{name}`: its tests with @given are {', '.join(found) or 'none'}")
+    if not getattr(test, "is_hypothesis_test", False):
+        raise UsageError(f"`{name}` draws nothing: decorate it with Hypothesis' @given")
+    others = [n for n in inspect.signature(test).parameters if n not in KNOWN]
+    if others:
+        raise UsageError(
+            f"`{name}` takes `{others[0]}`, which @given does not draw: of pytest's fixtures, `wsemu` alone"
+        )
+    return test
+
+
+def _imported(file: Path) -> ModuleType:
+    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
+    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"`{file}` is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def sources() -> str:
+    """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
+    import hypothesis
+
+    from wsemu import __version__
+
+    here, digest = os.path.realpath(os.getcwd()) + os.sep, hashlib.sha256()
+    digest.update(f"{__version__} {hypothesis.__version__} {sys.version_info[:2]}".encode())
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    for path in sorted({os.path.realpath(file) for file in files if file}):
+        if path.startswith(here) and "site-packages" not in path and path.endswith(".py"):
+            digest.update(path.removeprefix(here).encode() + b"\0" + Path(path).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+# -- a batch ---------------------------------------------------------------------------------------------------------
+class Batches:
+    """A test, made ready to run batches of examples."""
+
+    def __init__(self, test: Any) -> None:
+        from hypothesis import HealthCheck, Phase, Verbosity, settings
+
+        from wsemu.machine import build as native
+
+        native.compiled()  # takes seconds once per installation, which no deadline of an example should see
+        _freeze_constants()
+        self.test, self.ran = test, 0
+        self.names = given_names(test)
+        test.hypothesis.inner_test = self._counted(test.hypothesis.inner_test)
+        self.settings = settings(
+            test._hypothesis_internal_use_settings,
+            database=None,
+            deadline=None,
+            derandomize=False,
+            phases=[Phase.generate, Phase.target, Phase.shrink],  # pytest runs those of @example
+            print_blob=False,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+            verbosity=Verbosity.normal,
+        )
+
+    def _counted(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(inner)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self.ran += 1
+            return inner(*args, **kwargs)
+
+        return run
+
+    def run(self, seed: int, examples: int) -> dict[str, Any]:
+        """The outcome of a batch: how often the test ran, and the smallest example that fails."""
+        import hypothesis
+
+        self.ran = 0
+        test = hypothesis.seed(seed)(self.test)
+        test._hypothesis_internal_use_settings = hypothesis.settings(self.settings, max_examples=examples)
+        arguments = {name: _fixture() for name in inspect.signature(self.test).parameters}
+        failure = None
+        try:
+            test(**arguments)
+        except Exception as error:
+            failure = describe(next(leaves(error)), self.names)
+        return {"examples": self.ran, "failure": failure}
+
+
+def _fixture() -> Any:
+    from wsemu.pytest_plugin import Wsemu
+
+    return Wsemu()
+
+
+def _leave_out_our_constants() -> None:
+    """Hypothesis draws constants out of the sources of the modules that are loaded, where they are not in
+    `site-packages`.  Not out of wsemu's in a checkout: which of them are loaded hangs on what was compiled before."""
+    from hypothesis.internal.conjecture import providers
+
+    if hasattr(providers, "is_local_module_file"):
+        here, is_local = os.path.dirname(os.path.realpath(__file__)), providers.is_local_module_file
+        ours = tuple(os.path.realpath(os.path.join(here, part)) + os.sep for part in ("", "patterns", "checkers"))
+        providers.is_local_module_file = lambda path: is_local(path) and not os.path.realpath(path).startswith(ours)
+
+
+def _freeze_constants() -> None:
+    """Keep to the constants of the modules that are loaded now: others load in the course of a batch, and a batch must
+    not depend on the ones before it."""
+    from hypothesis.internal.conjecture import providers
+
+    if hasattr(providers, "_get_local_constants"):
+        constants = providers._get_local_constants()
+        providers._get_local_constants = lambda: constants
+
+
+def describe(error: BaseException, names: tuple[str, ...] | None) -> dict[str, Any]:
+    """A failure as data that is the same in every run.
+
+    title (one line), place (`file:line` in the test), text (the diagnostics), parameters, example (the decorator that
+    keeps it), witness (JSON); the last two may be empty.
+    """
+    values = parameters(error, names)
+    if isinstance(error, CheckFailed):
+        error.report = error.report.model_copy(update={"seconds": 0.0})
+    text = str(error).strip()
+    if not isinstance(error, WsemuError):
+        text = ": ".join(part for part in (type(error).__name__, text) if part)
+    return {
+        "title": text.partition("\n")[0],
+        "place": _place(error.__traceback__),
+        "text": text,
+        "parameters": values,
+        "example": decorator(values),
+        "witness": _witness(error),
+    }
+
+
+def _witness(error: BaseException) -> str:
+    """The schedule of the first error that has one, for `wsemu.replay`."""
+    from wsemu.launch.replay.witness_file import Witness
+
+    if isinstance(error, CheckFailed) and error.report.inputs is not None:
+        for finding in error.report.errors:
+            if finding.steps:
+                return Witness.of(error.report, finding).model_dump_json()
+    return ""
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """Where the test was when it failed: the last frame below the working folder that is not wsemu's."""
+    here, ours = os.path.realpath(os.getcwd()) + os.sep, os.path.dirname(os.path.realpath(__file__)) + os.sep
+    place = ""
+    while traceback is not None:
+        file = os.path.realpath(traceback.tb_frame.f_code.co_filename)
+        if file.startswith(here) and "site-packages" not in file and not file.startswith(ours):
+            place = f"{file.removeprefix(here)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+# -- the process -----------------------------------------------------------------------------------------------------
+def _streams() -> tuple[TextIO, TextIO]:
+    """The standard streams for ourselves; the test reads nothing and its output goes nowhere."""
+    reads, writes = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    return reads, writes
+
+
+def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, int]]:
+    """Requests as they come.  When there will be no more, because the one who asks has ended, the process ends too,
+    whatever the test is doing."""
+    requests: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in reads:
+            requests.put(json.loads(line))
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    return requests
+
+
+def main(file: str, name: str) -> None:
+    """Serve until there are no more requests."""
+    from wsemu.app.config import configured
+    from wsemu.model.settings import using
+
+    reads, writes = _streams()
+    requests = _requests(reads)
+
+    def answer(what: dict[str, Any]) -> None:
+        writes.write(json.dumps(what) + "\n")
+        writes.flush()
+
+    try:
+        _, settings = configured(Path(file), {})
+        _leave_out_our_constants()
+        with using(settings):
+            batches = Batches(load(Path(file), name))
+            answer({"source": sources()})
+            while True:
+                answer(batches.run(**requests.get()))
+    except UsageError as error:
+        answer({"error": str(error)})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,102 @@
+"""What memory accesses cost, by source line, and which lane wants which bank: data for whoever draws it.
+
+Reference: `limits.COSTS` has the rules; the counts are those of the checked run, over all its CTAs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.limits import COSTS
+from wsemu.model.memory_cost import WORD, bank_words, passes, wavefronts
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import Pattern
+
+MOST_PICTURES = 12
+"""of banks; those that cost less are left out"""
+
+
+class LineCost(NamedTuple):
+    """What the accesses of one source line cost; an ideal is what they need at least."""
+
+    file: str
+    line: int
+    executions: int
+    """by warps"""
+    wavefronts: int
+    ideal_wavefronts: int
+    sectors: int
+    ideal_sectors: int
+
+
+class Cell(NamedTuple):
+    """A lane that wants a word of a bank."""
+
+    lane: int
+    bank: int
+    word: int
+    """counted from the start of shared memory"""
+    ways: int
+    """different words of this bank that are wanted in the same pass"""
+
+
+class BankPicture(NamedTuple):
+    """The worst execution of a shared access that had conflicts."""
+
+    text: str
+    """`load tile[lane, k]`"""
+    file: str
+    line: int
+    cta: int
+    wavefronts: int
+    ideal: int
+    executions: int
+    banks: int
+    """of this architecture"""
+    cells: tuple[Cell, ...]
+
+
+def line_costs(places: Places) -> list[LineCost]:
+    """The lines with accesses to shared or global memory, ascending by file and line."""
+    found: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0] * 5)
+    for pc, count in places.outcome.accesses.items():
+        if not (count.wavefronts or count.sectors):
+            continue
+        span = places.span(pc)
+        costs = (count.executions, count.wavefronts, count.ideal_wavefronts, count.sectors, count.ideal_sectors)
+        total = found[span.file, span.line]
+        total[:] = [a + b for a, b in zip(total, costs, strict=True)]
+    return [LineCost(file, line, *costs) for (file, line), costs in sorted(found.items())]
+
+
+def bank_pictures(places: Places) -> list[BankPicture]:
+    """Of each shared access that took more wavefronts than it needs, the one with the most in excess first."""
+    counts = places.outcome.accesses
+    conflicts = {pc: pattern for pc, count in counts.items() if (pattern := count.worst_wavefronts) is not None}
+    excess = {pc: counts[pc].wavefronts - counts[pc].ideal_wavefronts for pc in conflicts}
+    order = sorted(conflicts, key=lambda pc: (-excess[pc], pc))
+    return [_picture(places, pc, conflicts[pc]) for pc in order[:MOST_PICTURES]]
+
+
+def _picture(places: Places, pc: int, pattern: Pattern) -> BankPicture:
+    model = COSTS[places.outcome.arch]
+    size, count, span = places.size(pc), places.outcome.accesses[pc], places.span(pc)
+    offsets = {lane: at for lane, at in enumerate(pattern.offsets) if pattern.lanes >> lane & 1}
+    store = places.verb(pc) == "store"
+    cells = []
+    for part in passes(offsets, size, store, model):
+        wanted = bank_words(part, size, model)
+        for lane, at in part.items():
+            for word in range(at // WORD, (at + size - 1) // WORD + 1):
+                bank = word % model.banks
+                cells.append(Cell(lane, bank, word, len(wanted[bank])))
+    first = (pattern.segment << SEGMENT_SHIFT) + pattern.offsets[cells[0].lane]
+    text = f"{places.verb(pc)} {places.accessed(pc, first)}"
+    _, ideal = wavefronts(offsets, size, store, model)
+    return BankPicture(
+        text, span.file, span.line, pattern.cta, pattern.cost, ideal, count.executions, model.banks, tuple(cells)
+    )

@@ -1,0 +1,182 @@
+"""What a launch was made of, as hashes: so that a witness says which line or argument has changed since.
+
+Source is hashed line by line over the outermost functions that the kernel's instructions come from, arguments one by
+one before the launch changes them, and the compiled program as a whole: it also has the globals that were frozen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.launch.check import Bound
+    from wsemu.model.bound import BoundArray
+    from wsemu.model.program import Program
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_LINE, _WHOLE = 8, 32
+"""hexadecimal digits kept of a line's and of a larger thing's hash"""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lines(_Data):
+    """A function's source."""
+
+    file: str
+    """its name alone; from `wsemu/` on for wsemu's own patterns"""
+    function: str
+    first: int = Field(ge=1)
+    lines: list[str]
+    """hash of each line, without blanks at its end"""
+
+
+class Value(_Data):
+    """An argument before the launch."""
+
+    name: str
+    what: str
+    """`float32[64]`, or a number itself"""
+    digest: str = ""
+    """of an array's contents; empty where they were not kept"""
+
+
+class Inputs(_Data):
+    """What a launch was made of."""
+
+    source: list[Lines] = []
+    values: list[Value] = []
+    program: str = ""
+    """hash of the bytecode and its constants"""
+    fma: bool = True
+    """a * b + c was contracted"""
+    uninitialized: list[str] = []
+    """arrays whose contents counted as not yet written"""
+
+
+def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = None) -> Inputs:
+    """The inputs of a launch; `data` are the bytes of each segment as they were before it, None for unknown ones."""
+    program = bound.program
+    before = [data for data, _ in bound.segments] if data is None else data
+    code = (program.code.tolist(), program.constants, program.shared, program.local_bytes)
+    return Inputs(
+        source=[*_source(program)] if bound.source is None else [_code(program, *bound.source)],
+        values=[*dict.fromkeys(_scalars(program, bound.names, bound.rows)), *_arrays(bound.arrays, before)],
+        program=_digest(repr(code).encode()),
+        fma=bound.settings.fma,
+        uninitialized=[array.name for array in bound.arrays if array.segment in bound.uninitialized],
+    )
+
+
+def changes(then: Inputs, now: Inputs) -> Iterator[str]:
+    """What has changed in between, in words: lines first, since they explain the rest."""
+    lines = [*_changed_lines(then, now)]
+    yield from lines
+    values = {value.name: value for value in now.values}
+    for old in then.values:
+        new = values.pop(old.name, None)
+        if new is None:
+            yield f"argument `{old.name}` is gone"
+        elif new.what != old.what:
+            yield f"argument `{old.name}` was {old.what}, and is {new.what} now"
+        elif old.digest and new.digest and new.digest != old.digest:
+            yield f"the contents of argument `{old.name}`, {old.what}, are others now"
+    for name in values:
+        yield f"argument `{name}` is new"
+    if then.program != now.program and not lines:
+        yield "the kernel compiles to another program now: a global that it uses, or wsemu, has changed"
+
+
+def _changed_lines(then: Inputs, now: Inputs) -> Iterator[str]:
+    functions = {(lines.file, lines.function): lines for lines in now.source}
+    for old in then.source:
+        new = functions.pop((old.file, old.function), None)
+        if new is None:
+            yield f"`{old.function}` of {old.file} is no longer part of the kernel"
+            continue
+        pairs = enumerate(zip(old.lines, new.lines, strict=False))
+        at = next((n for n, (one, other) in pairs if one != other), min(len(old.lines), len(new.lines)))
+        if old.lines != new.lines:
+            yield f"{new.file}:{new.first + at} in `{new.function}` has changed"
+    for file, function in functions:
+        yield f"`{function}` of {file} is a new part of the kernel"
+
+
+def _source(program: Program) -> Iterator[Lines]:
+    """The outermost function around each span of the program."""
+    from wsemu.evidence.source_view import view
+
+    seen: dict[tuple[str, int], Lines] = {}
+    for span in sorted(program.spans, key=lambda s: (os.path.basename(s.file), s.line)):
+        found = view(span.file).outermost(span.line)
+        if found is None:
+            continue
+        name, first, last = found
+        text = linecache.getlines(span.file)[first - 1 : last]
+        lines = [_digest(line.rstrip().encode(errors="replace"), _LINE) for line in text]
+        seen.setdefault((span.file, first), Lines(file=_name(span.file), function=name, first=first, lines=lines))
+    yield from seen.values()
+
+
+def _code(program: Program, file: str, first: int, last: int) -> Lines:
+    """A kernel that is no Python function: the lines of its code."""
+    text = linecache.getlines(file)[first - 1 : last]
+    lines = [_digest(line.rstrip().encode(errors="replace"), _LINE) for line in text]
+    return Lines(file=_name(file), function=program.name, first=first, lines=lines)
+
+
+def _name(file: str) -> str:
+    if file.startswith("<"):
+        return file.partition(" ")[0].rstrip(">") + ">"  # without what tells texts apart
+    path = os.path.realpath(file)
+    inside = path.startswith(_HERE + os.sep)
+    return "wsemu/" + os.path.relpath(path, _HERE).replace(os.sep, "/") if inside else os.path.basename(path)
+
+
+def _scalars(program: Program, names: Sequence[str], rows: dict[int, Any]) -> Iterator[Value]:
+    for parameter in program.parameters:
+        if parameter.part == "bytes":
+            at = f" at byte {parameter.axis}" if parameter.axis else ""
+            name = f"{names[parameter.argument]}{at} ({parameter.type})"
+            yield Value(name=name, what=repr(rows[parameter.row][1]))
+        if parameter.part == "value":
+            path = "".join(f".{p}" if isinstance(p, str) else f"[{p}]" for p in parameter.component)
+            imaginary = ".imag" * (parameter.axis == 1)
+            yield Value(name=f"{names[parameter.argument]}{path}{imaginary}", what=repr(rows[parameter.row][1]))
+
+
+def _arrays(bound: Sequence[BoundArray], data: Sequence[npt.NDArray[np.uint8] | None]) -> Iterator[Value]:
+    from wsemu.model.isa import FIRST_ARRAY
+
+    for array in bound:
+        extents = ", ".join(map(str, array.shape))
+        segment = data[array.segment - FIRST_ARRAY]
+        digest = ""
+        if segment is not None:
+            contents = _contents(array, segment)
+            where = f"{array.segment} {array.offset} {array.strides}"
+            digest = _digest(where.encode() + contents.tobytes())
+        yield Value(name=array.name, what=f"{array.dtype}[{extents}]", digest=digest)
+
+
+def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """The array in a copy of its segment."""
+    if 0 in array.shape:
+        return np.zeros(0, array.dtype)
+    return np.ndarray(array.shape, array.dtype, np.ascontiguousarray(segment).data, array.offset, array.strides)
+
+
+def _digest(data: bytes, digits: int = _WHOLE) -> str:
+    return hashlib.sha256(data).hexdigest()[:digits]

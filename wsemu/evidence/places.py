@@ -1,0 +1,324 @@
+"""Where things are: an instruction in the source, an address in an array, a warp by its role."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.evidence.source_view import Loop, SourceView, view
+from wsemu.language.own import PATTERNS, is_own
+from wsemu.model.finding import Site, Step
+from wsemu.model.isa import FIELDS, FIRST_ARRAY, LOCAL, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
+from wsemu.model.program import Program, SharedArray, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.model.outcome import Outcome
+
+
+HARNESS = os.path.realpath(Path(__file__).with_name("transfer.py"))
+"""the kernel in which `check_transfer` runs a pattern: nothing to show"""
+_ROLES = {
+    "wait_for_dma_start": "DMA",
+    "finish_async_dma": "DMA",
+    "start_async_dma": "compute",
+    "wait_for_dma_finish": "compute",
+    "start": "compute",
+    "finish": "DMA",
+}
+"""what a warp is for that executes this method of a transfer pattern"""
+CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
+"""what a warp of this role arrives with, and what the other side waits with"""
+_LONGEST = 40
+"""characters of an index expression that is shown as it stands in the source"""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArray:
+    """An array argument as the launch sees it: where it starts in its segment, its layout, its source name."""
+
+    name: str
+    segment: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(slots=True)
+class Places:
+    """A launch's geometry, for whoever explains a finding."""
+
+    program: Program
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    outcome: Outcome
+    arrays: list[BoundArray] = field(default_factory=list)
+    segment_of: dict[int, int] = field(default_factory=dict)
+    """register row of an array's address -> its segment"""
+
+    def span(self, pc: int) -> Span:
+        """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
+        spans = self.program.spans
+        shown = own = spans[self.program.span_of[pc]]
+        for call in reversed(self.program.stack_of[pc]):
+            if not shown.file.startswith(PATTERNS):
+                break
+            shown = spans[call]
+        return own if shown.file == HARNESS else shown
+
+    def cta(self, number: int) -> tuple[int, int, int]:
+        """Coordinates of a CTA's linear index."""
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def site(self, pc: int, text: str, *, cta: int | None = None, warp: int | None = None, **fields: Any) -> Site:
+        """The source of an instruction, with what happened there."""
+        return Site.at(
+            self.span(pc),
+            text,
+            cta=None if cta is None else self.cta(cta),
+            warp=warp,
+            array=self.program.array_of[pc],
+            **fields,
+        )
+
+    def step(self, pc: int, cta: int, warp: int, does: str, **fields: Any) -> Step:
+        """A step of a schedule, of a warp of a CTA by its linear index."""
+        return Step(cta=self.cta(cta), warp=warp, does=does, instruction=pc, line=self.line(pc), **fields)
+
+    def who(self, cta: int, warp: int, role: str = "") -> str:
+        """`warp 1`, with its role where that is known and its CTA where there is more than one."""
+        text = f"warp {warp} ({role})" if role else f"warp {warp}"
+        return text + self.in_cta(cta)
+
+    def in_cta(self, cta: int) -> str:
+        """` of CTA (3, 0, 0)`, or nothing in a launch of one CTA."""
+        return "" if self.grid == (1, 1, 1) else f" of CTA {self.cta(cta)}"
+
+    def role(self, pcs: Iterable[int]) -> str:
+        """What a warp that executed these instructions is for, as far as its calls of transfer patterns tell."""
+        found = {_ROLES[name] for pc in pcs for name in self._calls(pc)}
+        return found.pop() if len(found) == 1 else ""
+
+    def call(self, pc: int) -> str:
+        """The call of a transfer pattern that an operation is what it waits or arrives with: `wait_for_dma_start`,
+        also inside of `execute_dma`; or nothing."""
+        return next(reversed(list(self._calls(pc))), "")
+
+    def patterns(self, pc: int) -> set[str]:
+        """The modules of transfer patterns, such as `halo`, through which an instruction was reached."""
+        spans = (self.program.spans[n] for n in (*self.program.stack_of[pc], self.program.span_of[pc]))
+        return {Path(span.file).stem for span in spans if span.file.startswith(PATTERNS)}
+
+    def calls(self) -> dict[str, list[int]]:
+        """The calls of transfer patterns that were executed, each with its barrier operations."""
+        found: dict[str, list[int]] = {}
+        for pc in np.flatnonzero(self.outcome.executions).tolist():
+            if self.verb(pc) == "barrier" and (name := self.call(pc)):
+                found.setdefault(name, []).append(pc)
+        return found
+
+    def syncs(self, file: str) -> list[int]:
+        """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
+        count = FIELDS.index("b")
+        found = {
+            self.span(pc): pc
+            for pc in np.flatnonzero(self.outcome.executions).tolist()
+            if self.verb(pc) == "barrier" and not self.program.code[pc, count]
+        }
+        return [pc for span, pc in found.items() if span.file == file]
+
+    def _calls(self, pc: int) -> Iterable[str]:
+        for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
+            span = self.program.spans[number]
+            if span.file.startswith(PATTERNS):
+                name = view(span.file).function(span)
+                if name in _ROLES:
+                    yield name
+
+    def callers(self, pc: int) -> list[Site]:
+        """The calls through which an instruction was inlined, outermost first, beyond its own place."""
+        shown = self.span(pc)
+        spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
+        if shown in spans:
+            spans = spans[: spans.index(shown)]
+        return [Site.at(span, "called from here", primary=False) for span in spans if not is_own(span.file)]
+
+    def line(self, pc: int) -> int:
+        return self.span(pc).line
+
+    def where(self, pc: int) -> str:
+        """`file.py:12`, for notes."""
+        span = self.span(pc)
+        return f"{os.path.basename(span.file)}:{span.line}"
+
+    def source(self, pc: int) -> SourceView:
+        """The file in which an instruction was written, as `span` has it."""
+        return view(self.span(pc).file)
+
+    def counts_bytes(self, pc: int) -> bool:
+        """Whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
+        span = self.program.spans[self.program.span_of[pc]]
+        return view(span.file).counts_bytes(span)
+
+    def near(self, pc: int, other: int) -> str:
+        """`line 24`, with the file where that is not the file of the instruction `other`."""
+        span, beside = self.span(pc), self.span(other)
+        return f"line {span.line}" if span.file == beside.file else f"{os.path.basename(span.file)}:{span.line}"
+
+    def named(self, pc: int, other: int) -> str:
+        """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it
+        belongs to, or its own words."""
+        if self.near(pc, other) != f"line {self.line(other)}":
+            return self.near(pc, other)
+        name = self.call(pc)
+        text = f"{name}()" if name else self.source(pc).text(self.span(pc))
+        return f"`{text}`" if 0 < len(text) <= _LONGEST else f"line {self.line(pc)}"
+
+    def after(self, pc: int, other: int) -> str:
+        """`after line 24`: behind the statement in which an instruction was written."""
+        statement, text = self.source(pc).statement(self.span(pc)), self.near(pc, other)
+        end = (statement and statement.end_lineno) or self.line(pc)
+        return f"after {text.removesuffix(str(self.line(pc)))}{end}"
+
+    def loops(self, pc: int) -> list[Loop] | None:
+        """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
+        found: list[Loop] = []
+        for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
+            span = self.program.spans[number]
+            loops = view(span.file).loops(span)
+            if loops is None:
+                return None
+            found += loops
+        return found
+
+    def barrier(self, pc: int) -> int | None:
+        """The named barrier of an operation, if that is a constant; -1 for an instruction that is none."""
+        if OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind != "barrier":
+            return -1
+        row = int(self.program.code[pc, 3])
+        return next((int(c.value) for c in self.program.constants if c.row == row), None)
+
+    def size(self, pc: int) -> int:
+        """Bytes a lane of a load, store or atomic."""
+        return access_shape(NAMES[int(self.program.code[pc, 0])])[1]
+
+    def accessed(self, pc: int, address: int) -> str:
+        """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
+        text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
+        return text if 0 < len(text) <= _LONGEST else self.element(address, pc)
+
+    def array_name(self, pc: int) -> str:
+        name = self.program.array_of[pc]
+        return f"`{name}`" if name else "memory"
+
+    def verb(self, pc: int) -> str:
+        """`load`, `store` or `atomic`."""
+        return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
+
+    def space(self, segment: int) -> str:
+        if segment in (SHARED, LOCAL):
+            return "shared" if segment == SHARED else "local"
+        return "global"
+
+    def within(self, address: int, pc: int) -> tuple[int, int] | None:
+        """The distance of an address from the start of the array that an access names, and the array's size, in bytes;
+        None where there is no such array, or it is local or dynamic."""
+        name = self.program.array_of[pc]
+        for array in self.arrays:
+            if array.name == name:
+                steps = zip(array.shape, array.strides, strict=True)
+                size = sum((extent - 1) * max(stride, 0) for extent, stride in steps) + array.dtype.itemsize
+                return address - (array.segment << SEGMENT_SHIFT) - array.offset, size
+        for shared in self.program.shared:
+            if shared.name == name:
+                size = int(np.prod(shared.shape, dtype=np.int64)) * shared.dtype.itemsize
+                return address - (SHARED << SEGMENT_SHIFT) - shared.offset, size
+        return None
+
+    def element(self, address: int, pc: int) -> str:
+        """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
+        segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
+        meant = self.within(address, pc)
+        if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
+            return f"byte {meant[0]} of {self.program.array_of[pc]}"
+        if segment >= FIRST_ARRAY:
+            return self._global_element(segment, offset, pc)
+        declared = self.program.shared if segment == SHARED else self.program.locals
+        if segment == LOCAL and self.program.local_bytes:
+            offset %= self.program.local_bytes
+        for array in declared:
+            index = _position(array, offset)
+            if index is not None:
+                return f"{array.name}[{', '.join(map(str, index))}]"
+        if segment == SHARED and self.program.uses_dynamic_shared:
+            offset -= -(-self.program.shared_bytes // 16) * 16
+            name, element = self.program.array_of[pc], self.program.element_of[pc]
+            if name and element:
+                return f"{name}[{offset // np.dtype(element).itemsize}]"
+        return f"byte {offset} of {self.space(segment)} memory"
+
+    def beyond(self, address: int) -> tuple[str, str]:
+        """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is not
+        known."""
+        room = 1 << SEGMENT_SHIFT
+        segment, offset = divmod(address + room // 2, room)  # before an array, too
+        offset -= room // 2
+        if segment == 0:
+            return "", f"the address is {address:#x}: a null pointer, or an index into one"
+        if segment in (SHARED, LOCAL):
+            return f"{self.space(segment)} memory", f"the address is byte {offset:,} of {self.space(segment)} memory"
+        inside = [a for a in self.arrays if a.segment == segment]
+        array = max(inside, key=lambda a: (a.offset <= offset, a.offset), default=None)
+        if array is None:
+            return "", f"the address is {address:#x}, in no array"
+        spans = ((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
+        size = 0 if 0 in array.shape else sum(spans) + array.dtype.itemsize
+        where = f"the address is byte {offset - array.offset:,} of `{array.name}`, which has {size:,}"
+        return f"`{array.name}`", where
+
+    def _global_element(self, segment: int, offset: int, pc: int) -> str:
+        named = self.program.array_of[pc]
+        candidates = [a for a in self.arrays if a.segment == segment]
+        candidates.sort(key=lambda a: a.name != named)
+        for array in candidates:
+            index = _unravel(offset - array.offset, array)
+            if index is not None:
+                return f"{array.name}[{', '.join(map(str, index))}]"
+        return f"byte {offset} of {named or 'global memory'}"
+
+
+def _position(array: SharedArray, offset: int) -> tuple[int, ...] | None:
+    element = (offset - array.offset) // array.dtype.itemsize
+    if not 0 <= element < int(np.prod(array.shape, dtype=np.int64)):
+        return None
+    return tuple(int(i) for i in np.unravel_index(element, array.shape))
+
+
+def _unravel(offset: int, array: BoundArray) -> tuple[int, ...] | None:
+    """Indices of the element at a byte offset, by strides from the largest down."""
+    index = [0] * len(array.shape)
+    for axis in sorted(range(len(array.shape)), key=lambda a: -abs(array.strides[a])):
+        if array.strides[axis] > 0:
+            index[axis], offset = divmod(offset, array.strides[axis])
+    inside = all(0 <= i < extent for i, extent in zip(index, array.shape, strict=True))
+    return tuple(index) if inside and 0 <= offset < array.dtype.itemsize else None
+
+
+def lanes_text(mask: int) -> str:
+    """A lane mask as `lane 3`, `lanes 0-31`, `lanes 0, 2, 4, ...`."""
+    lanes = [lane for lane in range(32) if mask >> lane & 1]
+    if not lanes:
+        return "no lane"
+    if len(lanes) == 1:
+        return f"lane {lanes[0]}"
+    if lanes[-1] - lanes[0] == len(lanes) - 1:
+        return f"lanes {lanes[0]}-{lanes[-1]}"
+    shown = ", ".join(map(str, lanes[:4]))
+    return f"lanes {shown}{', ...' if len(lanes) > 4 else ''}"

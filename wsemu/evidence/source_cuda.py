@@ -1,0 +1,107 @@
+"""CUDA C++ as findings show it: which expression of a statement an access is, and where an array was declared.
+
+Line information names statements; the name of the array that an access touches tells which part of one it is.  Where
+that is not plain, the statement stays.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.evidence.source_view import CUDA
+from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.model.program import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.program import Program
+
+_ASSIGNED = re.compile(r"\s*(?:=(?!=)|(?P<compound>\+\+|--|(?:<<|>>|[-+*/%&|^])=))")
+_FIRST = re.compile(r"(?:\+\+|--)\s*$")
+
+
+class _Place(NamedTuple):
+    """`tile[i][j]` in a text."""
+
+    start: int
+    end: int
+    stored: bool
+    loaded: bool
+
+
+def refine(program: Program) -> None:
+    """Let the instructions of a program that access arrays name the expression that does, where it is one, and its
+    shared arrays their declarations."""
+    numbers: dict[Span, int] = {}
+    for number, span in enumerate(program.spans):
+        numbers.setdefault(span, number)
+
+    def number_of(span: Span) -> int:
+        if span not in numbers:
+            numbers[span] = len(program.spans)
+            program.spans.append(span)
+        return numbers[span]
+
+    for pc, name in enumerate(program.array_of):
+        span = program.spans[program.span_of[pc]]
+        if name is not None and span.file.endswith(CUDA):
+            found = _expression(span, name, OPERATIONS[NAMES[int(program.code[pc, 0])]].kind)
+            if found is not None:
+                program.span_of[pc] = number_of(found)
+    program.shared[:] = [
+        array._replace(span=number_of(_declaration(program.spans[array.span], array.name))) for array in program.shared
+    ]
+
+
+def _expression(span: Span, name: str, kind: str) -> Span | None:
+    """The one place within a span that names an element of an array, and loads or stores it."""
+    text = linecache.getline(span.file, span.line)
+    if not text.isascii() or span.end_line != span.line:
+        return None
+    wanted = [
+        place
+        for place in _places(text[: span.end_column], name, span.column)
+        if kind == "atomic" or (place.stored if kind == "store" else place.loaded)
+    ]
+    if len({text[place.start : place.end] for place in wanted}) != 1:
+        return None
+    return span._replace(column=wanted[0].start, end_column=wanted[0].end)
+
+
+def _places(text: str, name: str, begin: int) -> Iterator[_Place]:
+    for match in re.compile(rf"(?<![\w.>])(?:this->)?{re.escape(name)}(?=\s*\[)").finditer(text, begin):
+        end = _past_brackets(text, match.end())
+        if end:
+            after = _ASSIGNED.match(text, end)
+            both = bool(_FIRST.search(text, begin, match.start())) or (after is not None and bool(after["compound"]))
+            yield _Place(match.start(), end, both or after is not None, both or after is None)
+
+
+def _past_brackets(text: str, at: int) -> int:
+    """Where the subscripts that begin at a place end; 0 where one is left open."""
+    depth = 0
+    end = 0
+    for place in range(at, len(text)):
+        character = text[place]
+        depth += (character == "[") - (character == "]")
+        if depth == 0 and character == "]":
+            end = place + 1
+        elif depth == 0 and not character.isspace():
+            break
+    return end if depth == 0 else 0
+
+
+def _declaration(function: Span, name: str) -> Span:
+    """Where a shared array is declared, at or below the line of its function; that line where it is not found."""
+    lines = linecache.getlines(function.file) if function.file.endswith(CUDA) else []
+    pattern = re.compile(rf"__shared__\b.*?\b({re.escape(name)})\s*\[")
+    for number, line in enumerate(lines[function.line - 1 :], function.line):
+        match = pattern.search(line) if line.isascii() else None
+        if match:
+            return Span(
+                function.file, number, match.start(1), number, _past_brackets(line, match.end(1)) or match.end(1)
+            )
+    return function

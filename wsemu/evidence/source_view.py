@@ -1,0 +1,323 @@
+"""What the source says at a place: the element that an access names, the loops and branches around it.
+
+Read from the file that a span names, for whoever explains a finding; the front end has no part in it.  Where the file
+is gone or was edited, nothing is known and nothing is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import operator
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wsemu.language import cuda_names as cuda
+from wsemu.language import ptx_names as ptx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.model.program import Span
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+_CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
+CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
+"""suffixes of C++ sources"""
+_ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A `for` loop over a `range`; what is not a constant in the source is None."""
+
+    name: str
+    """the loop's variable, or `` where the body changes it or it is called `_`"""
+    start: int | None = None
+    step: int | None = None
+    trips: int | None = None
+
+
+def iteration(loops: list[Loop], execution: int) -> str:
+    """In which iteration a statement that runs once in each is for the n-th time (from 0), such as `i=2, j=0`.
+
+    Empty where that cannot be told, or there is no loop.
+    """
+    values: list[str] = []
+    for depth, loop in reversed(list(enumerate(loops))):
+        count = execution
+        if depth:
+            if not loop.trips:
+                return ""
+            execution, count = divmod(execution, loop.trips)
+        if not loop.name or loop.start is None or loop.step is None:
+            return f"{ordinal(count)} iteration" if len(loops) == 1 else ""
+        values.insert(0, f"{loop.name}={loop.start + count * loop.step}")
+    return ", ".join(values)
+
+
+def ordinal(count: int) -> str:
+    """`1st` for 0, `2nd` for 1."""
+    number = count + 1
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{suffix}"
+
+
+class SourceView:
+    """One file's syntax tree, asked by spans."""
+
+    knows_shapes = True
+    """an index is into an array that knows its extents"""
+    knows_statements = True
+    """loops and branches are known"""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        try:
+            self.tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            self.tree = ast.parse("")
+        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def node(self, span: Span) -> ast.AST | None:
+        """The innermost node that stands exactly at a span."""
+        found = None
+        for node in self.parents:  # parents come before their children
+            if isinstance(node, (ast.expr, ast.stmt)) and _at(node, span):
+                found = node
+        return found
+
+    def ancestors(self, span: Span) -> Iterator[ast.AST]:
+        """From the node at a span up to its function."""
+        node = self.node(span)
+        while node is not None and not isinstance(node, _FUNCTIONS):
+            yield node
+            node = self.parents.get(node)
+
+    def function(self, span: Span) -> str:
+        """The name of the function around a span, or ``."""
+        node = self.node(span)
+        while node is not None and not isinstance(node, _FUNCTIONS):
+            node = self.parents.get(node)
+        return getattr(node, "name", "")
+
+    def outermost(self, line: int) -> tuple[str, int, int] | None:
+        """The outermost function around a line: name, with its class's, first line with decorators, last line."""
+        for node in ast.walk(self.tree):  # breadth first
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min(at.lineno for at in (node, *node.decorator_list))
+                if first <= line <= (node.end_lineno or first):
+                    owner = self.parents.get(node)
+                    name = f"{owner.name}.{node.name}" if isinstance(owner, ast.ClassDef) else node.name
+                    return name, first, node.end_lineno or first
+        return None
+
+    def access(self, span: Span) -> str:
+        """The element that an access names, such as `tile[s, lane]`, or `` where the source has no such expression."""
+        base, parts = self.indices(span)
+        return f"{base}[{', '.join(parts)}]" if parts else ""
+
+    def indices(self, span: Span) -> tuple[str, list[str]]:
+        """The array that an access names, and its index in each dimension: `tile`, [`s`, `lane`]."""
+        node = self.node(span)
+        if isinstance(node, ast.Subscript):
+            base, index = node.value, node.slice
+        elif isinstance(node, ast.Call) and len(node.args) > 1 and _takes_index(node):
+            base, index = node.args[:2]
+        else:
+            return "", []
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        return self._text(base), [self._text(part) for part in parts]
+
+    def counts_bytes(self, span: Span) -> bool:
+        """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`."""
+        node = self.node(span)
+        return isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes")
+
+    def byte_offset(self, span: Span) -> tuple[str, str]:
+        """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
+        node = self.node(span)
+        if not isinstance(node, ast.Call) or len(node.args) < 2:
+            return "", ""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return (self._text(node.args[0]), self._text(node.args[1])) if name in ("ld_bytes", "st_bytes") else ("", "")
+
+    def text(self, span: Span) -> str:
+        """The expression at a span as it stands there, or ``."""
+        node = self.node(span)
+        return self._text(node) if isinstance(node, ast.expr) else ""
+
+    def _text(self, node: ast.expr) -> str:
+        if node.lineno != node.end_lineno:
+            return ast.unparse(node)
+        return self.lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
+
+    def statement(self, span: Span) -> ast.stmt | None:
+        """The statement around a span."""
+        return next((node for node in self.ancestors(span) if isinstance(node, ast.stmt)), None)
+
+    def apart(self, span: Span, other: Span) -> bool:
+        """Whether two places are in different branches of one `if`."""
+        branches = dict(self._branches(other))
+        return any(branches.get(node, branch) != branch for node, branch in self._branches(span))
+
+    def _branches(self, span: Span) -> Iterator[tuple[ast.AST, bool]]:
+        below: ast.AST | None = None
+        for node in self.ancestors(span):
+            if isinstance(node, ast.If) and below is not node.test and below is not None:
+                yield node, below in node.body
+            below = node
+
+    def in_loop(self, span: Span, other: Span) -> bool:
+        """Whether two places are in one loop."""
+        around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
+        return any(node in around for node in self.ancestors(other))
+
+    def parts(self, between: Span, first: Span, second: Span) -> bool:
+        """Whether every way from `first` to the next run of `second` leads through the place `between`."""
+        around, one, two = (
+            [node for node in self.ancestors(span) if isinstance(node, (*_CONDITIONAL, ast.For))]
+            for span in (between, first, second)
+        )
+        if not {*around} <= {*one, *two} or self.apart(between, first) or self.apart(between, second):
+            return False
+        here, start, end = ((span.line, span.column) for span in (between, first, second))
+        if start < end:
+            return start < here < end
+        loop = next((node for node in one if node in two and isinstance(node, (ast.For, ast.While))), None)
+        return loop in around and not end <= here <= start
+
+    def loops(self, span: Span) -> list[Loop] | None:
+        """The loops around a place, outermost first; None where it need not run once in each iteration."""
+        found: list[Loop] = []
+        conditional = False
+        below: ast.AST | None = None
+        for node in self.ancestors(span):
+            if isinstance(node, ast.For) and below is not node.iter and below not in node.orelse:
+                if conditional or any(isinstance(n, (ast.Break, ast.Continue)) for n in ast.walk(node)):
+                    return None
+                if not _is_range(node.iter):  # the front end unrolls it
+                    return None
+                found.insert(0, self._loop(node))
+            elif isinstance(node, (ast.While, ast.comprehension)):
+                return None
+            conditional |= isinstance(node, _CONDITIONAL) and below is not getattr(node, "test", None)
+            below = node
+        return found if below is not None else None
+
+    def _loop(self, node: ast.For) -> Loop:
+        call, target = node.iter, node.target
+        name = target.id if isinstance(target, ast.Name) and target.id != "_" else ""
+        if any(_sets(n, name) and n is not target for n in ast.walk(node)):
+            name = ""
+        values = [self._constant(argument, node) for argument in call.args] if isinstance(call, ast.Call) else [None]
+        values = [0, *values] if len(values) == 1 else values
+        start, stop, step = (*values, 1)[:3]
+        trips = None if start is None or stop is None or not step else len(range(start, stop, step))
+        return Loop(name, start, step, trips)
+
+    def _constant(self, node: ast.AST, where: ast.AST) -> int | None:
+        """The value of an expression of integers and of names that the module gives a value once."""
+        if isinstance(node, ast.Constant):
+            return node.value if type(node.value) is int else None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self._constant(node.operand, where)
+            return None if value is None else -value
+        if isinstance(node, ast.BinOp):
+            left, right = self._constant(node.left, where), self._constant(node.right, where)
+            operation = _ARITHMETIC.get(type(node.op))
+            return None if left is None or right is None or operation is None else operation(left, right)
+        return self._named(node.id, where) if isinstance(node, ast.Name) else None
+
+    def _named(self, name: str, where: ast.AST) -> int | None:
+        """The value of a name that the function around `where`, or else the module, sets once at its top level."""
+        scope = where
+        while not isinstance(scope, (*_FUNCTIONS, ast.Module)):
+            scope = self.parents[scope]
+        if isinstance(scope, _FUNCTIONS):
+            if any(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(scope)):
+                return None
+            if not any(_sets(n, name) for n in ast.walk(scope)):
+                scope = self.tree
+        set_at = [n for n in self._scope(scope) if _sets(n, name)]
+        statement = self.parents[set_at[0]] if len(set_at) == 1 else None
+        if not isinstance(statement, ast.Assign) or self.parents[statement] is not scope:
+            return None
+        return self._constant(statement.value, statement)
+
+    def _scope(self, scope: ast.AST) -> Iterator[ast.AST]:
+        """The nodes of a function or module, those of the functions inside left out."""
+        for child in ast.iter_child_nodes(scope):
+            yield child
+            if not isinstance(child, _FUNCTIONS):
+                yield from self._scope(child)
+
+
+class CudaView(SourceView):
+    """A file in CUDA C++: its expressions are known where a span is one, and nothing of its statements."""
+
+    knows_shapes = False
+    knows_statements = False
+
+    def __init__(self, text: str) -> None:
+        super().__init__("")
+        self.lines = text.split("\n")
+
+    def indices(self, span: Span) -> tuple[str, list[str]]:
+        """`tile[s][lane]`, where a span is that: `tile`, [`s`, `lane`]."""
+        text = self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
+        match = _ELEMENT.match(text)
+        return (match[1], re.split(r"\]\s*\[", match[2])) if match else ("", [])
+
+    def access(self, span: Span) -> str:
+        """The element that a span names, as it stands there."""
+        base, parts = self.indices(span)
+        return f"{base}[{']['.join(parts)}]" if parts else ""
+
+
+def view(file: str) -> SourceView:
+    """The view of a file as `linecache` has it; an empty one where there is none."""
+    return (_cuda if file.endswith(CUDA) else _view)("".join(linecache.getlines(file)))
+
+
+_view = functools.lru_cache(maxsize=32)(SourceView)
+_cuda = functools.lru_cache(maxsize=32)(CudaView)
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and 1 <= len(node.args) <= 3
+
+
+def _at(node: ast.expr | ast.stmt, span: Span) -> bool:
+    place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+    return place == (span.line, span.column, span.end_line, span.end_column)
+
+
+def _sets(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del))
+
+
+def _called(call: ast.Call) -> str:
+    name: str = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name
+
+
+def _takes_index(call: ast.Call) -> bool:
+    """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
+    i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
+    name = _called(call)
+    own = getattr(ptx, name, None) if name.startswith(("ld_", "st_")) else None
+    return isinstance(call.args[0], ast.Name) and (
+        (own is not None and not name.endswith("_bytes")) or name in dir(cuda.atomic) or name in _CACHED
+    )
+
+
+_CACHED = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt")
+"""`cuda.ldcg(x, i)`, `cuda.stcs(y, i, value)`"""

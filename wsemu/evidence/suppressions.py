@@ -1,0 +1,190 @@
+"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX), or
+`[[tool.wsemu.suppress]]`.
+
+A comment counts for findings with a site on its line.  A suppression that matches nothing, although its code was looked
+for and its function ran, is told: it hides the next bug there.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import functools
+import linecache
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wsemu.model.codes import CHECKER_OF, finding_codes
+from wsemu.model.errors import UsageError
+from wsemu.model.finding import Suppressed, Unused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding, Site
+    from wsemu.model.program import Span
+    from wsemu.model.settings import Settings
+
+_COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Which findings are accepted, and why; what is None matches any."""
+
+    codes: frozenset[str]
+    reason: str
+    written: tuple[str, int]
+    """where: file and line"""
+    kind: Literal["source", "configuration"]
+    file: str
+    """of the finding's site, absolute; `*` and `?` match"""
+    line: int | None = None
+    function: str | None = None
+    array: str | None = None
+
+    def accepts(self, finding: Finding, kernel: str) -> bool:
+        return finding.code in self.codes and any(self._at(site, kernel) for site in finding.sites)
+
+    def _at(self, site: Site, kernel: str) -> bool:
+        if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is
+            return False
+        return (
+            _matches(site.file, self.file)
+            and (self.line is None or site.line <= self.line <= site.end_line)
+            and (self.array is None or site.array == self.array)
+            and (self.function is None or self.function in (kernel, _function_at(site.file, site.line).name))
+        )
+
+
+def accepted(
+    findings: list[Finding], places: Places, settings: Settings
+) -> tuple[list[Finding], list[Suppressed], list[Unused]]:
+    """The findings that stay, those that a suppression accepts, and the suppressions of what ran that are of no use."""
+    commented, void = _commented(places.program.spans)
+    known = [*commented, *settings.suppressions]
+    if not known:
+        return findings, [], void
+    kernel = places.program.name
+    kept: list[Finding] = []
+    left_out: list[Suppressed] = []
+    for finding in findings:
+        by = next((s for s in known if s.accepts(finding, kernel)), None)
+        if by is None:
+            kept.append(finding)
+        else:
+            file, line = by.written
+            left_out.append(Suppressed(finding=finding, reason=by.reason, file=file, line=line, kind=by.kind))
+    if places.outcome.status != "done":  # what the rest of the launch would show is not known
+        return kept, left_out, void
+    used = {(entry.file, entry.line) for entry in left_out}
+    idle = [s for s in known if s.written not in used and _was_looked_for(s, places, settings)]
+    return kept, left_out, [*void, *(_unused(s) for s in idle)]
+
+
+def _unused(suppression: Suppression) -> Unused:
+    codes = ", ".join(sorted(suppression.codes))
+    file, line = suppression.written
+    return Unused(file=file, line=line, message=f"the suppression of {codes} matches nothing: remove it")
+
+
+def _was_looked_for(suppression: Suppression, places: Places, settings: Settings) -> bool:
+    """Whether a launch could have had a finding that this suppression accepts."""
+    if not {CHECKER_OF[code] for code in suppression.codes} <= settings.checkers:
+        return False
+    if suppression.kind == "source":
+        return True  # `_commented` gives only those of functions that ran
+    spans = [span for span in places.program.spans if _matches(span.file, suppression.file)]
+    if suppression.function not in (None, places.program.name):
+        spans = [span for span in spans if _function_at(span.file, span.line).name == suppression.function]
+    if suppression.line is not None:
+        return any(span.line <= suppression.line <= span.end_line for span in spans)
+    return bool(spans)
+
+
+# -- comments in the source -------------------------------------------------------------------------------------------
+
+
+class _Comment(NamedTuple):
+    line: int
+    codes: frozenset[str]
+    reason: str
+    problem: str
+    """why it does not count, or empty"""
+
+
+class _Function(NamedTuple):
+    name: str
+    first: int
+    last: int
+
+
+def _commented(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
+    """The comments in the functions that these spans lie in, and those that do not count."""
+    found: list[Suppression] = []
+    void: list[Unused] = []
+    lines: dict[str, set[int]] = {}
+    for span in spans:
+        lines.setdefault(span.file, set()).add(span.line)
+    for file in sorted(lines):
+        for comment in _comments(_text(file)):
+            _, first, last = _function_at(file, comment.line)
+            if not any(first <= line <= last for line in lines[file]):
+                continue
+            place = file, comment.line
+            if comment.problem:
+                void.append(Unused(file=file, line=comment.line, message=comment.problem))
+            else:
+                found.append(Suppression(comment.codes, comment.reason, place, "source", file, comment.line))
+    return found, void
+
+
+@functools.lru_cache(maxsize=64)
+def _comments(text: str) -> tuple[_Comment, ...]:
+    """The comments of a file that are for wsemu."""
+    if "wsemu:" not in text:
+        return ()
+    matches = ((n, _COMMENT.search(line)) for n, line in enumerate(text.split("\n"), 1))
+    return tuple(_comment(n, match[1], match[2].strip()) for n, match in matches if match)
+
+
+def _comment(line: int, codes: str | None, reason: str) -> _Comment:
+    if not codes or not codes.strip():
+        return _Comment(line, frozenset(), "", "names no finding code: write `# wsemu: ignore[CODE] reason`")
+    try:
+        known = finding_codes(code.strip() for code in codes.split(","))
+    except UsageError as error:
+        return _Comment(line, frozenset(), "", f"`ignore[...]` does not count: {error}")
+    problem = (
+        "" if reason else f"`ignore[{codes.strip()}]` does not count without a reason: write it behind the bracket"
+    )
+    return _Comment(line, known, reason, problem)
+
+
+def _text(file: str) -> str:
+    return "".join(linecache.getlines(file))
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(text: str) -> tuple[_Function, ...]:
+    """The functions of a file, outer ones first."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return tuple(_Function(node.name, node.lineno, node.end_lineno or node.lineno) for node in nodes)
+
+
+def _function_at(file: str, line: int) -> _Function:
+    """The innermost function around a line; without a name and a line where there is none."""
+    around = [f for f in _functions(_text(file)) if f.first <= line <= f.last]
+    return max(around, key=lambda f: f.first, default=_Function("", line, line))
+
+
+def _matches(file: str, pattern: str) -> bool:
+    """Whether a file is meant by a pattern, both with their links resolved."""
+    return file == pattern or fnmatch.fnmatchcase(os.path.realpath(file), pattern)

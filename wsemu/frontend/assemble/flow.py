@@ -1,0 +1,283 @@
+"""Control flow of a kernel: reachable blocks, predecessors, immediate post-dominators, live ranges.
+
+Blocks are named by their index.  Sets of registers that live across blocks are Python integers used as bit sets, so
+that a pass costs a few machine words per block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.compound import COMPOUND
+from wsemu.frontend.assemble.graph import Block, Register
+from wsemu.model.isa import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+EXIT = -1
+"""the virtual block that follows every exit and trap"""
+
+ALU = frozenset((*COMPOUND, *(name for name, operation in OPERATIONS.items() if operation.kind == "alu")))
+"""operations without effect, which may be dropped when nobody needs the result"""
+
+Ranges = dict[Register, list[tuple[int, int]]]
+"""register -> half-open stretches of positions where it holds a value that is still needed, in order"""
+
+
+def reachable(blocks: Mapping[int, Block]) -> set[int]:
+    """Indices of the blocks that control can reach from block 0."""
+    seen = {0}
+    stack = [0]
+    while stack:
+        for successor in blocks[stack.pop()].successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append(successor)
+    return seen
+
+
+def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
+    """Block -> its predecessors in layout order; a branch with two equal targets counts twice."""
+    result: dict[int, list[int]] = {index: [] for index in blocks}
+    for index, block in blocks.items():
+        for successor in block.successors:
+            result[successor].append(index)
+    return result
+
+
+def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Block -> the first block that every way to the end must pass; EXIT where that is the end itself.
+
+    A loop that cannot end gets one imagined way out, from the block that comes last, so that its inner branches still
+    have a place to meet.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
+    """
+    backwards: dict[int, list[int]] = {index: [] for index in successors}
+    backwards[EXIT] = []
+    for index, following in successors.items():
+        for successor in following or (EXIT,):
+            backwards[successor].append(index)
+    order, number = _reverse_post_order(backwards)
+    stuck = [index for index in successors if index not in number]
+    while stuck:
+        backwards[EXIT].append(stuck[-1])
+        order, number = _reverse_post_order(backwards)
+        stuck = [index for index in stuck if index not in number]
+    # A block's predecessors in the reversed graph are its successors, and the imagined edges.
+    imagined = set(backwards[EXIT])
+    nearest = {EXIT: EXIT}
+    changed = True
+    while changed:
+        changed = False
+        for index in order[1:]:
+            following = [*successors[index], EXIT] if index in imagined else successors[index]
+            best: int | None = None
+            for other in following:
+                if other in nearest:
+                    best = other if best is None else _meet(other, best, nearest, number)
+            if best is not None and nearest.get(index) != best:
+                nearest[index] = best
+                changed = True
+    del nearest[EXIT]
+    return nearest
+
+
+def _reverse_post_order(edges: Mapping[int, Sequence[int]]) -> tuple[list[int], dict[int, int]]:
+    """Order of a depth-first search from EXIT, and each block's place in it."""
+    seen = {EXIT}
+    finished: list[int] = []
+    stack: list[tuple[int, Iterator[int]]] = [(EXIT, iter(edges[EXIT]))]
+    while stack:
+        index, following = stack[-1]
+        for successor in following:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(edges[successor])))
+                break
+        else:
+            finished.append(index)
+            stack.pop()
+    finished.reverse()
+    return finished, {index: place for place, index in enumerate(finished)}
+
+
+def _meet(a: int, b: int, nearest: Mapping[int, int], number: Mapping[int, int]) -> int:
+    """The nearest common ancestor of a and b in the tree so far."""
+    while a != b:
+        while number[a] > number[b]:
+            a = nearest[a]
+        while number[b] > number[a]:
+            b = nearest[b]
+    return a
+
+
+class Liveness:
+    """Where each register is needed.
+
+    `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
+    instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it
+    is an ALU operation, writes at the position after that.  Other operations write where they read, so that a result
+    never shares a row with an operand: a checker may look at the address afterwards.  Phi operands are read at the end.
+    """
+
+    def __init__(self, blocks: Sequence[Block], fixed: set[Register], reassigned: set[Register]) -> None:
+        self.blocks = blocks
+        self.fixed = fixed
+        self.reassigned = reassigned
+        self.start: dict[int, int] = {}
+        self.end: dict[int, int] = {}
+        position = 0
+        for block in blocks:
+            self.start[block.index] = position
+            position += 2 * len(block.instructions) + 3
+            self.end[block.index] = position
+        self._bit: dict[Register, int] = {}
+        self._registers: list[Register] = []
+        self._exposed: dict[int, int] = {}
+        self._defined: dict[int, int] = {}
+        self.out: dict[int, int] = {}
+        """block -> bit set of registers needed after it, phi operands included"""
+        self._summarise()
+        self._solve()
+
+    def _number(self, registers: Iterable[Register]) -> int:
+        """The bit set of `registers`."""
+        bits = 0
+        for register in registers:
+            bit = self._bit.get(register)
+            if bit is None:
+                bit = self._bit[register] = 1 << len(self._registers)
+                self._registers.append(register)
+            bits |= bit
+        return bits
+
+    def _summarise(self) -> None:
+        """Per block: registers read before they are written there, and registers written there."""
+        fixed, reassigned = self.fixed, self.reassigned
+        exposed: dict[int, set[Register]] = {}
+        defined: dict[int, set[Register]] = {}
+        across: set[Register] = set()
+        for block in self.blocks:
+            read: set[Register] = set()
+            written = {phi.result for phi in block.phis}
+            for instruction in block.instructions:
+                for register in instruction.operands:
+                    if register not in written:
+                        read.add(register)
+                guard = instruction.guard
+                if guard and guard not in written:
+                    read.add(guard)
+                for register in instruction.results:
+                    if guard and register in reassigned and register not in written:
+                        read.add(register)
+                    written.add(register)
+            if block.predicate not in written:
+                read.add(block.predicate)
+            read -= fixed
+            exposed[block.index], defined[block.index] = read, written
+            across |= read
+        for block in self.blocks:
+            for phi in block.phis:
+                across.update(phi.incoming.values())
+        across -= fixed
+        self._number(sorted(across))
+        for block in self.blocks:
+            self._exposed[block.index] = self._number(exposed[block.index])
+            self._defined[block.index] = self._number(defined[block.index] & across)
+
+    def _solve(self) -> None:
+        """Backward data flow over the blocks until nothing changes."""
+        passed: dict[tuple[int, int], int] = {}
+        for block in self.blocks:
+            for phi in block.phis:
+                for source, register in phi.incoming.items():
+                    edge = (source, block.index)
+                    passed[edge] = passed.get(edge, 0) | self._bit.get(register, 0)
+        entry = dict.fromkeys(self.start, 0)
+        self.out = dict.fromkeys(self.start, 0)
+        changed = True
+        while changed:
+            changed = False
+            for block in reversed(self.blocks):
+                index = block.index
+                out = 0
+                for successor in block.successors:
+                    out |= entry[successor] | passed.get((index, successor), 0)
+                if out != self.out[index] or not entry[index]:
+                    self.out[index] = out
+                    before = self._exposed[index] | (out & ~self._defined[index])
+                    if before != entry[index]:
+                        entry[index] = before
+                        changed = True
+
+    def before(self, index: int) -> list[Register]:
+        """The registers that are needed where block `index` begins."""
+        return self._members(self._exposed[index] | (self.out[index] & ~self._defined[index]))
+
+    def before_all(self, registers: set[Register]) -> dict[int, list[Register]]:
+        """Block -> those of `registers` that are needed where it begins."""
+        mask = self._number(register for register in registers if register in self._bit)
+        return {
+            index: self._members((self._exposed[index] | (self.out[index] & ~self._defined[index])) & mask)
+            for index in self.start
+        }
+
+    def _members(self, bits: int) -> list[Register]:
+        found = []
+        while bits:
+            low = bits & -bits
+            found.append(self._registers[low.bit_length() - 1])
+            bits ^= low
+        return found
+
+    def ranges(self) -> Ranges:
+        """The live ranges of all registers that are not fixed."""
+        result: Ranges = {}
+        for block in reversed(self.blocks):
+            self._block_ranges(block, result)
+        for stretches in result.values():
+            stretches.reverse()
+        return result
+
+    def _block_ranges(self, block: Block, result: Ranges) -> None:
+        """Walk one block backwards; stretches are appended last first, neighbours joined."""
+        start, end = self.start[block.index], self.end[block.index]
+        fixed, reassigned = self.fixed, self.reassigned
+        needed: dict[Register, int] = {}  # register -> end of the stretch that is open above this point
+        bits = self.out[block.index]
+        while bits:
+            low = bits & -bits
+            needed[self._registers[low.bit_length() - 1]] = end
+            bits ^= low
+        position = end - 2
+        if block.predicate not in fixed:
+            needed.setdefault(block.predicate, position + 1)
+        for instruction in reversed(block.instructions):
+            position -= 2
+            guard = instruction.guard
+            write = position + 1 if instruction.operation in ALU else position
+            for register in instruction.results:
+                if guard and register in reassigned:  # lanes without the guard keep what was there
+                    needed.setdefault(register, position + 2)
+                else:
+                    _close(result, register, write, needed.pop(register, write + 1))
+            for register in instruction.operands:
+                if register not in needed and register not in fixed:
+                    needed[register] = position + 1
+            if guard and guard not in needed and guard not in fixed:
+                needed[guard] = position + 1
+        for phi in block.phis:
+            _close(result, phi.result, start, needed.pop(phi.result, start + 1))
+        for register, stop in needed.items():
+            _close(result, register, start, stop)
+
+
+def _close(result: Ranges, register: Register, start: int, stop: int) -> None:
+    """Add the stretch [start, stop) below those already there."""
+    stretches = result.get(register)
+    if stretches is None:
+        result[register] = [(start, stop)]
+    elif stretches[-1][0] <= stop:
+        stretches[-1] = (start, stretches[-1][1])
+    else:
+        stretches.append((start, stop))

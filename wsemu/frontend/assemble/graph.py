@@ -1,0 +1,116 @@
+"""What a front end hands to the assembler: a control-flow graph over typed virtual registers.
+
+A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register
+that
+nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `assemble.py` adds those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wsemu.model.program import ConstantArray, Parameter, SharedArray, Span
+
+Register = int
+"""index into `Graph.types`; TRUE is the predicate that always holds"""
+TRUE: Register = 0
+
+
+@dataclass(slots=True)
+class Instruction:
+    """`operation` of `bytecode.OPERATIONS`; `results` has one register, or n for a load of a vector, none for a store.
+
+    Memory: operands[0] is the address register, `immediate` a byte offset; a store names its values in operands[1:].
+    Shuffles and match.all: results[1], if there, is the predicate.  Barriers: operands (id,) or (id, count) or (id,
+    count, predicate).
+    `index`: operands (index, extent, stride, base).  A guarded instruction keeps its old result where the guard is
+    false.
+    """
+
+    operation: str
+    results: tuple[Register, ...] = ()
+    operands: tuple[Register, ...] = ()
+    immediate: int = 0
+    auxiliary: int = 0
+    guard: Register = TRUE
+    negated: bool = False
+    span: int = 0
+    stack: tuple[int, ...] = ()
+    array: str | None = None
+    element: str | None = None
+
+
+@dataclass(slots=True)
+class Phi:
+    """result takes incoming[predecessor block]; all phis of a block at once."""
+
+    result: Register
+    incoming: dict[int, Register]
+
+
+@dataclass(slots=True)
+class Block:
+    """Straight-line code and where it goes: no successor (exit, trap), one (jump), two (branch on `predicate`)."""
+
+    index: int
+    phis: list[Phi] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    successors: tuple[int, ...] = ()
+    """(taken where predicate holds, taken elsewhere) for a branch"""
+    predicate: Register = TRUE
+    span: int = 0
+    stack: tuple[int, ...] = ()
+    end: str = "jump"
+    """jump, bra, exit or trap"""
+    trap: int = 0
+    """of a trap: its index in `Graph.traps`; of an exit: `FAILS` or `ABORTS` of `bytecode`, if it is one of these"""
+
+
+@dataclass(slots=True)
+class Graph:
+    """One kernel with every function it calls inlined."""
+
+    name: str
+    types: list[str] = field(default_factory=lambda: ["p"])
+    blocks: list[Block] = field(default_factory=list)
+    constants: dict[tuple[str, int | float | bool | str], Register] = field(default_factory=dict)
+    """(type, value) -> register; floats keyed by `float.hex()` so that -0.0 and nan keep their identity"""
+    parameters: dict[Register, Parameter] = field(default_factory=dict)
+    """row is filled in by the assembler"""
+    specials: dict[str, Register] = field(default_factory=dict)
+    constant_arrays: dict[Register, ConstantArray] = field(default_factory=dict)
+    """rows, also those in `addresses`, are registers until the assembler gives them out"""
+    shared: list[SharedArray] = field(default_factory=list)
+    locals: list[SharedArray] = field(default_factory=list)
+    shared_bytes: int = 0
+    local_bytes: int = 0
+    uses_dynamic_shared: bool = False
+    spans: list[Span] = field(default_factory=list)
+    traps: list[str] = field(default_factory=list)
+
+    def new(self, type_: str) -> Register:
+        """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""
+        self.types.append(type_)
+        return len(self.types) - 1
+
+    def constant(self, type_: str, value: int | float | bool) -> Register:
+        """The register that holds `value`; one register per distinct bit pattern."""
+        key = (type_, value.hex() if isinstance(value, float) else value)
+        register = self.constants.get(key)
+        if register is None:
+            register = self.constants[key] = self.new(type_)
+        return register
+
+    def special(self, name: str) -> Register:
+        """The register of a special value, such as `tid.x` (b32) or `shared` (b64, a base address)."""
+        register = self.specials.get(name)
+        if register is None:
+            b64 = name in ("shared", "local", "dynamic", "dynamic_bytes")
+            register = self.specials[name] = self.new("b64" if b64 else "b32")
+        return register
+
+    def block(self) -> Block:
+        """A new empty block at the end of the list; list order is layout order."""
+        block = Block(len(self.blocks))
+        self.blocks.append(block)
+        return block

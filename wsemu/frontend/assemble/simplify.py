@@ -1,0 +1,277 @@
+"""Cleaning of a graph before rows are given out: dead blocks, trivial phis, copies, dead code, critical edges.
+
+The graph itself is left as it is; everything here works on copies of its blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
+from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Blocks = dict[int, Block]
+"""block index -> block, in layout order"""
+
+
+def fixed_registers(graph: Graph) -> set[Register]:
+    """Registers whose rows nobody writes: constants, parameters, special values, addresses of constant arrays."""
+    return {TRUE, *graph.constants.values(), *graph.parameters, *graph.specials.values(), *graph.constant_arrays}
+
+
+def simplified(graph: Graph) -> Blocks:
+    """Working copies of the blocks that can run, without copies and without code whose result nobody needs."""
+    blocks = _reachable_copies(graph)
+    assigned = assignments(blocks.values())
+    alias = _aliases(blocks, assigned, fixed_registers(graph))
+    if alias:
+        rename(blocks, alias)
+    blocks = _merged(blocks)
+    _drop_negations(blocks, assigned)
+    remove_dead_code(blocks)
+    return blocks
+
+
+def assignments(blocks: Iterable[Block]) -> dict[Register, int]:
+    """How often each register is assigned, phis included."""
+    count: dict[Register, int] = {}
+    for block in blocks:
+        for phi in block.phis:
+            count[phi.result] = count.get(phi.result, 0) + 1
+        for instruction in block.instructions:
+            for register in instruction.results:
+                count[register] = count.get(register, 0) + 1
+    return count
+
+
+def _reachable_copies(graph: Graph) -> Blocks:
+    """Copies of the reachable blocks; branches on a constant and branches to one place become jumps."""
+    decided = {register: bool(value) for (type_, value), register in graph.constants.items() if type_ == "p"}
+    decided[TRUE] = True
+    blocks: Blocks = {}
+    for block in graph.blocks:
+        copy = replace(block, phis=list(block.phis), instructions=list(block.instructions))
+        if len(block.successors) == 2:
+            taken, other = block.successors
+            if block.predicate in decided:
+                copy.successors = (taken if decided[block.predicate] else other,)
+            elif taken == other:
+                copy.successors = (taken,)
+        if len(copy.successors) == 1:
+            copy.end, copy.predicate = "jump", TRUE
+        blocks[block.index] = copy
+    kept = reachable(blocks)
+    if len(kept) < len(blocks):
+        blocks = {index: block for index, block in blocks.items() if index in kept}
+    before = predecessors(blocks)
+    for index, block in blocks.items():
+        if block.phis:
+            block.phis = [
+                Phi(phi.result, {source: phi.incoming[source] for source in before[index]}) for phi in block.phis
+            ]
+    return blocks
+
+
+def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]) -> dict[Register, Register]:
+    """Registers that are only another name: phis of one value, moves from a register that is assigned once."""
+    alias: dict[Register, Register] = {}
+
+    def find(register: Register) -> Register:
+        while register in alias:
+            register = alias[register]
+        return register
+
+    for block in blocks.values():
+        for instruction in block.instructions:
+            if instruction.operation[:4] == "mov." and not instruction.guard:
+                result, source = instruction.results[0], instruction.operands[0]
+                if assigned[result] == 1 and (source in fixed or assigned.get(source) == 1):
+                    alias[result] = source
+    phis = [phi for block in blocks.values() for phi in block.phis]
+    changed = bool(phis)
+    while changed:
+        changed = False
+        for phi in phis:
+            if phi.result not in alias:
+                values = {find(register) for register in phi.incoming.values()} - {phi.result}
+                if len(values) == 1:
+                    alias[phi.result] = values.pop()
+                    changed = True
+    return {register: find(register) for register in alias}
+
+
+def _merged(blocks: Blocks) -> Blocks:
+    """Join each block with its only successor where that has no other way in."""
+    before = predecessors(blocks)
+    result = dict(blocks)
+    joined: dict[int, int] = {}
+    for index in blocks:
+        block = result.get(index)
+        while block is not None and len(block.successors) == 1:
+            after = result.get(block.successors[0])
+            if after is None or after.index in (0, index) or len(before[after.index]) > 1 or after.phis:
+                break
+            block.instructions += after.instructions
+            block.successors, block.predicate = after.successors, after.predicate
+            block.span, block.stack, block.end, block.trap = after.span, after.stack, after.end, after.trap
+            joined[after.index] = index
+            del result[after.index]
+    if joined:
+        for block in result.values():
+            for phi in block.phis:
+                for source in [source for source in phi.incoming if source in joined]:
+                    last = source
+                    while last in joined:
+                        last = joined[last]
+                    phi.incoming[last] = phi.incoming.pop(source)
+    return result
+
+
+def rename(blocks: Blocks, alias: dict[Register, Register]) -> None:
+    """Use alias[r] for r everywhere; the instructions and phis that made r are left without a use."""
+    get = alias.get
+    for block in blocks.values():
+        block.predicate = get(block.predicate, block.predicate)
+        block.phis = [
+            Phi(phi.result, {source: get(register, register) for source, register in phi.incoming.items()})
+            for phi in block.phis
+            if phi.result not in alias
+        ]
+        for at, instruction in enumerate(block.instructions):
+            operands = instruction.operands
+            if instruction.guard in alias or any(register in alias for register in operands):
+                block.instructions[at] = Instruction(
+                    instruction.operation,
+                    instruction.results,
+                    tuple([get(register, register) for register in operands]),
+                    instruction.immediate,
+                    instruction.auxiliary,
+                    get(instruction.guard, instruction.guard),
+                    instruction.negated,
+                    instruction.span,
+                    instruction.stack,
+                    instruction.array,
+                    instruction.element,
+                )
+
+
+def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
+    """A branch on `not p` is a branch on p the other way round."""
+    negated: dict[Register, Register] = {}
+    for block in blocks.values():
+        for instruction in block.instructions:
+            if instruction.operation == "not.pred" and not instruction.guard:
+                result, source = instruction.results[0], instruction.operands[0]
+                if assigned[result] == 1 and assigned.get(source, 0) <= 1:
+                    negated[result] = source
+    if negated:
+        for block in blocks.values():
+            while block.predicate in negated:
+                block.predicate = negated[block.predicate]
+                block.successors = block.successors[::-1]
+
+
+def remove_dead_code(blocks: Blocks) -> None:
+    """Drop ALU operations and phis whose results reach no memory access, barrier, branch or other effect."""
+    sources: dict[Register, list[Iterable[Register]]] = {}
+    needed: set[Register] = set()
+    for block in blocks.values():
+        needed.add(block.predicate)
+        for phi in block.phis:
+            sources.setdefault(phi.result, []).append(phi.incoming.values())
+        for instruction in block.instructions:
+            if instruction.operation in ALU:
+                made = sources.setdefault(instruction.results[0], [])
+                made.append(instruction.operands)
+                if instruction.guard:
+                    made.append((instruction.guard,))
+            else:
+                needed.update(instruction.operands)
+                needed.add(instruction.guard)
+    stack = list(needed)
+    while stack:
+        for registers in sources.get(stack.pop(), ()):
+            for register in registers:
+                if register not in needed:
+                    needed.add(register)
+                    stack.append(register)
+    for block in blocks.values():
+        if block.phis:
+            block.phis = [phi for phi in block.phis if phi.result in needed]
+        block.instructions = [
+            instruction
+            for instruction in block.instructions
+            if instruction.operation not in ALU or instruction.results[0] in needed
+        ]
+
+
+def split_critical_edges(blocks: Blocks) -> Blocks:
+    """Give every edge from a branch to a block with phis a block of its own, right after the branch."""
+    if not any(block.phis for block in blocks.values()):
+        return blocks
+    result: Blocks = {}
+    fresh = max(blocks) + 1
+    for index, block in blocks.items():
+        result[index] = block
+        if len(block.successors) == 2:
+            successors = list(block.successors)
+            for side in (1, 0):
+                target = blocks[successors[side]]
+                if target.phis:
+                    result[fresh] = Block(fresh, successors=(target.index,), span=block.span, stack=block.stack)
+                    for phi in target.phis:
+                        phi.incoming[fresh] = phi.incoming.pop(index)
+                    successors[side] = fresh
+                    fresh += 1
+            block.successors = (successors[0], successors[1])
+    return result
+
+
+def used_registers(blocks: Iterable[Block]) -> set[Register]:
+    """Every register that is read somewhere."""
+    used: set[Register] = {TRUE}
+    for block in blocks:
+        used.add(block.predicate)
+        for phi in block.phis:
+            used.update(phi.incoming.values())
+        for instruction in block.instructions:
+            used.update(instruction.operands)
+            used.add(instruction.guard)
+    return used
+
+
+def spread_vectors(blocks: Blocks, failing: set[int], graph_types: list[str]) -> None:
+    """Give the vector accesses `failing` (by identity) elements of their own, with moves to or from the old ones."""
+    for block in blocks.values():
+        if not any(id(instruction) in failing for instruction in block.instructions):
+            continue
+        code: list[Instruction] = []
+        for instruction in block.instructions:
+            code.extend(_spread(instruction, graph_types) if id(instruction) in failing else (instruction,))
+        block.instructions = code
+
+
+def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
+    """One vector access with fresh element registers and the moves it needs."""
+    load = bool(instruction.results)
+    elements = instruction.results if load else instruction.operands[1:]
+    type_ = "b" + instruction.operation.rpartition(".b")[2]
+    fresh = []
+    for _ in elements:
+        types.append(type_)
+        fresh.append(len(types) - 1)
+    place = {"span": instruction.span, "stack": instruction.stack}
+    if load:
+        guard = {"guard": instruction.guard, "negated": instruction.negated}
+        return [replace(instruction, results=tuple(fresh))] + [
+            Instruction(f"mov.{type_}", (old,), (new,), **guard, **place)  # type: ignore[arg-type]
+            for old, new in zip(elements, fresh, strict=True)
+        ]
+    return [
+        Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
+        for old, new in zip(elements, fresh, strict=True)
+    ] + [replace(instruction, operands=(instruction.operands[0], *fresh))]

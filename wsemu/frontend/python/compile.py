@@ -1,0 +1,220 @@
+"""The Python front end: from a function in the Numba-CUDA dialect to a `Program`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from wsemu.frontend.assemble.encode import assemble
+from wsemu.frontend.assemble.graph import Graph
+from wsemu.frontend.python.builder import Builder
+from wsemu.frontend.python.names import is_pattern
+from wsemu.frontend.python.promotion import number_type
+from wsemu.frontend.python.scalars import part_type
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    ComplexValue,
+    NumberType,
+    PatternValue,
+    RecordValue,
+    Scalar,
+    Static,
+    TupleValue,
+    TypedVariable,
+    Value,
+    boolean,
+    complex128,
+    float64,
+    int64,
+    uint64,
+)
+from wsemu.frontend.python.walker import Walker
+from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.program import Parameter, Program
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array argument: its elements, dimensions, layout (C, F or A) and whether it may be written."""
+
+    dtype: np.dtype[Any]
+    ndim: int
+    layout: str
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StaticType:
+    """An argument that is a compile-time object, by identity."""
+
+    object: Any
+
+    def __hash__(self) -> int:
+        return id(self.object)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StaticType) and other.object is self.object
+
+
+@dataclass(frozen=True, slots=True)
+class KnownType:
+    """A part of an argument that is known at compile time, by value."""
+
+    type: type
+    """without it True and 1 were one"""
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    items: tuple[Any, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternType:
+    """An argument that is a frozen dataclass with methods for kernels, such as a transfer pattern.
+
+    Its positional fields are values of the launch, like other arguments; keyword-only fields shape the code and are
+    compiled in.
+    """
+
+    cls: type
+    fields: tuple[tuple[str, Any], ...]
+
+
+DEPTH = 12_000
+"""frames of the interpreter that a compilation may use: recursive functions are walked in place"""
+ArgumentType = NumberType | ArrayType | TupleType | PatternType | StaticType
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel's program, the types its variables got, and remarks for the report."""
+
+    program: Program
+    variables: list[TypedVariable]
+    notes: list[str] = field(default_factory=list)
+
+
+def argument_type(value: Any, name: str = "argument") -> ArgumentType:
+    """The type of a host argument; UsageError names the argument that cannot be passed."""
+    if isinstance(value, np.ndarray):
+        if number_type(value.dtype) is None and value.dtype.names is None:
+            raise UsageError(
+                f"argument `{name}` is an array of {value.dtype}: kernels hold numbers of up to 64 bits, and records"
+            )
+        layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
+        return ArrayType(value.dtype, value.ndim, layout, bool(value.flags.writeable))
+    if isinstance(value, bool):
+        return boolean
+    if isinstance(value, int) and not isinstance(value, np.generic):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise UsageError(f"argument `{name}` is {value}, which does not fit into 64 bits")
+        return int64 if value < 1 << 63 else uint64
+    if isinstance(value, np.generic):
+        found = number_type(value.dtype)
+        if found is None:
+            raise UsageError(f"argument `{name}` is {value!r} of dtype {value.dtype}: pass a number of up to 64 bits")
+        return found
+    if isinstance(value, float):
+        return float64
+    if isinstance(value, complex):
+        return complex128
+    if isinstance(value, tuple):
+        items = tuple(argument_type(item, f"{name}[{n}]") for n, item in enumerate(value))
+        return TupleType(items, tuple(getattr(value, "_fields", ())))
+    if isinstance(value, (list, set, dict, str, bytes)) or value is None:
+        what = "None" if value is None else f"a {type(value).__name__}"
+        remedy = "pass np.asarray(...)" if isinstance(value, list) else "pass a number or a NumPy array"
+        raise UsageError(f"argument `{name}` is {what}: {remedy}")
+    if hasattr(value, "__array_interface__"):
+        return argument_type(np.asarray(value), name)
+    if dataclasses.is_dataclass(value) and is_pattern(value):
+        return _pattern_type(value, name)
+    return StaticType(value)
+
+
+def _pattern_type(value: Any, name: str) -> PatternType:
+    """Fields by name: the type of a positional one, the value of a keyword-only one."""
+    fields: list[tuple[str, Any]] = []
+    for part in dataclasses.fields(value):
+        item = getattr(value, part.name)
+        known = part.kw_only and item.__hash__ is not None
+        fields.append((part.name, KnownType(type(item), item) if known else argument_type(item, f"{name}.{part.name}")))
+    return PatternType(type(value), tuple(fields))
+
+
+def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True) -> Compiled:
+    """Compile a kernel for arguments of these types.  KernelError and UnsupportedError say what is wrong with it."""
+    graph = Graph(function.__name__)
+    builder = Builder(graph)
+    walker = Walker(builder)
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    values = [
+        _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))
+    ]
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEPTH))
+    try:
+        walker.run_kernel(function, values)
+    except RecursionError as error:
+        too_deep = KernelError(
+            f"kernel `{function.__name__}` nests expressions or calls too deeply", remedy="split it up"
+        )
+        raise walker.locate(too_deep, walker.node) from error
+    finally:
+        sys.setrecursionlimit(limit)
+    return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
+
+
+def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:
+    """The value that an argument, or the part of it at `path`, has in the kernel."""
+
+    def parameter(register_type: str, part: str, axis: int = 0) -> int:
+        register = b.graph.new(register_type)
+        b.graph.parameters[register] = Parameter(0, register_type, n, path, part, axis)
+        return register
+
+    match type_:
+        case NumberType(kind="c"):
+            part = part_type(type_)
+            return ComplexValue(type_, *(Scalar(part, parameter(part.register, "value", axis)) for axis in range(2)))
+        case NumberType():
+            return Scalar(type_, parameter(type_.register, "value"))
+        case ArrayType():
+            return _array(type_, name, parameter)
+        case TupleType():
+            items = (_argument(b, walker, n, f"{name}[{k}]", item, (*path, k)) for k, item in enumerate(type_.items))
+            return TupleValue(tuple(items), type_.names)
+        case PatternType():
+            fields = {
+                key: walker.host_value(item.value, f"{name}.{key}")
+                if isinstance(item, KnownType)
+                else _argument(b, walker, n, f"{name}.{key}", item, (*path, key))
+                for key, item in type_.fields
+            }
+            return PatternValue(type_.cls, fields)
+        case StaticType():
+            return Static(type_.object)
+    raise AssertionError(type_)
+
+
+def _array(type_: ArrayType, name: str, parameter: Any) -> Value:
+    address = parameter("b64", "address")
+    shape = tuple(Scalar(int64, parameter("b64", "shape", axis)) for axis in range(type_.ndim))
+    inner = {"C": type_.ndim - 1, "F": 0}.get(type_.layout, -1)
+    strides = tuple(
+        Scalar(int64, None, type_.dtype.itemsize) if axis == inner else Scalar(int64, parameter("b64", "stride", axis))
+        for axis in range(type_.ndim)
+    )
+    if type_.ndim == 0 and type_.dtype.names:
+        return RecordValue(type_.dtype, address, 0, name, "global", type_.writable)
+    first = address if type_.layout in ("C", "F") else parameter("b64", "first")
+    bounds = Scalar(int64, first), Scalar(int64, parameter("b64", "size"))
+    return ArrayValue(type_.dtype, address, shape, strides, name, "global", bounds, type_.writable)

@@ -1,0 +1,326 @@
+"""Expressions of the kernel dialect."""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from wsemu.frontend.python import arithmetic, arrays, joining
+from wsemu.frontend.python.frames import Unreachable
+from wsemu.frontend.python.scalars import both, choose_number, constant, describe, either, negate, truth
+from wsemu.frontend.python.syntax import is_simple
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    Closure,
+    ComplexValue,
+    PatternValue,
+    RangeValue,
+    RecordValue,
+    Scalar,
+    SliceValue,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    int64,
+)
+from wsemu.model.errors import KernelError
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.NamedExpr: ("`:=` in a kernel", "assign on a line of its own"),
+    ast.List: ("a list in a kernel", "use a tuple, or a `cuda.local.array`"),
+    ast.Dict: ("a dict in a kernel", "use a tuple, or arrays"),
+    ast.Set: ("a set in a kernel", "use a tuple, or arrays"),
+    ast.ListComp: ("a comprehension in a kernel", "write a loop that fills a `cuda.local.array`"),
+    ast.SetComp: ("a comprehension in a kernel", "write a loop"),
+    ast.DictComp: ("a comprehension in a kernel", "write a loop"),
+    ast.GeneratorExp: ("a generator in a kernel", "write a loop"),
+    ast.JoinedStr: ("an f-string in a kernel", "print values one by one, or drop it"),
+    ast.Starred: ("`*` in a call", "write the items one by one"),
+    ast.Yield: ("`yield` in a kernel", "store values into an array"),
+    ast.YieldFrom: ("`yield` in a kernel", "store values into an array"),
+    ast.Await: ("`await` in a kernel", "call plain functions"),
+}
+BINARY: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+COMPARE: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+
+
+class Expressions:
+    """One method per expression, and what calls and names mean."""
+
+    def evaluate(self: Walker, node: ast.expr) -> Value:
+        handler = self.expressions.get(type(node))
+        if handler is None:
+            default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler expressions")
+            raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
+        try:
+            return handler(self, node)
+        except KernelError as error:
+            raise self.locate(error, node) from error.__cause__
+
+    def condition(self: Walker, node: ast.expr) -> Scalar:
+        """The truth of an expression; `and`, `or` and `not` without branches where the parts are simple."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return negate(self.b, self.condition(node.operand))
+        if isinstance(node, ast.BoolOp):
+            return self.bool_condition(node)
+        value = self.evaluate(node)
+        self.at(node)
+        try:
+            return truth(self.b, value)
+        except KernelError as error:
+            raise self.locate(error, node) from None
+
+    def bool_condition(self: Walker, node: ast.BoolOp) -> Scalar:
+        is_and = isinstance(node.op, ast.And)
+        result = self.condition(node.values[0])
+        for part in node.values[1:]:
+            if result.literal is not None:
+                if bool(result.literal) != is_and:
+                    return result
+                result = self.condition(part)
+            elif is_simple(part):
+                result = (both if is_and else either)(self.b, result, self.condition(part))
+            else:
+                result = self.short_circuit(result, part, is_and)
+        return result
+
+    def short_circuit(self: Walker, left: Scalar, part: ast.expr, is_and: bool) -> Scalar:
+        """`left and part`, where `part` is evaluated only if it decides."""
+        known = constant(boolean, not is_and)
+        arms: tuple[Callable[[], Value], Callable[[], Value]] = (lambda: self.condition(part), lambda: known)
+        result = self.either_way(left, *(arms if is_and else arms[::-1]))
+        assert isinstance(result, Scalar)
+        return result
+
+    def either_way(self: Walker, test: Scalar, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
+        """The value of whichever is evaluated, by a branch."""
+        self.hidden += 1
+        name = f" value {self.hidden}"
+
+        def arm(make: Callable[[], Value]) -> Callable[[], None]:
+            def walk() -> None:
+                self.env[name] = make()
+
+            return walk
+
+        self.branch(test, arm(then), arm(other))
+        if not self.reachable:
+            raise Unreachable
+        return joining.used(self.env.pop(name), "the value of the conditional expression")
+
+    # -- leaves -------------------------------------------------------------------------------------------------------
+    def get_Constant(self: Walker, node: ast.Constant) -> Value:
+        if isinstance(node.value, (bool, int, float, complex)):
+            self.at(node)
+            return self.host_number(node.value, "this number")
+        return Static(node.value)
+
+    def get_Tuple(self: Walker, node: ast.Tuple) -> Value:
+        items: list[Value] = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                items += self.items_of(element, self.evaluate(element.value))
+            else:
+                items.append(self.evaluate(element))
+        return TupleValue(tuple(items))
+
+    def get_Lambda(self: Walker, node: ast.Lambda) -> Value:
+        return Closure(node, (self.frame, self.env, self.closure_defaults(node.args)))
+
+    def closure_defaults(self: Walker, spec: ast.arguments) -> dict[str, Value]:
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        values = [self.evaluate(d) for d in spec.defaults]
+        found = dict(zip(names[len(names) - len(values) :], values, strict=True))
+        for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+            if default is not None:
+                found[argument.arg] = self.evaluate(default)
+        return found
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+    def get_BinOp(self: Walker, node: ast.BinOp) -> Value:
+        op = BINARY.get(type(node.op))
+        if op is None:
+            raise self.unsupported(node, "`@` in a kernel", "write the product as loops")
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        self.at(node)
+        if isinstance(left, TupleValue) and isinstance(right, TupleValue) and op == "+":
+            return TupleValue((*left.items, *right.items))
+        if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
+            which = left if isinstance(left, ArrayValue) else right
+            raise self.unsupported(node, f"arithmetic on the whole {describe(which)}", "index it to work on elements")
+        return arithmetic.binary(self.b, op, left, right)
+
+    def get_UnaryOp(self: Walker, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            return self.condition(node)
+        value = self.evaluate(node.operand)
+        self.at(node)
+        result = arithmetic.unary(self.b, UNARY[type(node.op)], value)
+        if (
+            isinstance(value, Scalar)
+            and value.is_python_literal
+            and isinstance(result, Scalar)
+            and result.literal is not None
+        ):
+            return dataclasses.replace(result, is_python_literal=True)
+        return result
+
+    def get_BoolOp(self: Walker, node: ast.BoolOp) -> Value:
+        """The deciding operand itself, as Python has it."""
+        is_and = isinstance(node.op, ast.And)
+        result = self.evaluate(node.values[0])
+        for part in node.values[1:]:
+            self.at(node)
+            test = truth(self.b, result)
+            if test.literal is not None:
+                if bool(test.literal) != is_and:
+                    return result
+                result = self.evaluate(part)
+                continue
+            left = result
+            take = (lambda p=part: self.evaluate(p), lambda v=left: v)
+            result = self.select(test, *(take if is_and else take[::-1]), simple=is_simple(part))
+        return result
+
+    def select(
+        self: Walker, test: Scalar, then: Callable[[], Value], other: Callable[[], Value], simple: bool
+    ) -> Value:
+        """`then() if test else other()`, by selection if both are simple numbers, else by a branch."""
+        if simple:
+            x, y = then(), other()
+            if isinstance(x, (Scalar, ComplexValue)) and isinstance(y, (Scalar, ComplexValue)):
+                type_ = arithmetic.unify(x.type, y.type)
+                if type_ is not None:
+                    return choose_number(
+                        self.b, test, arithmetic.cast(self.b, x, type_), arithmetic.cast(self.b, y, type_)
+                    )
+        return self.either_way(test, then, other)
+
+    def get_IfExp(self: Walker, node: ast.IfExp) -> Value:
+        test = self.condition(node.test)
+        if test.literal is not None and not self.is_assumed(node.test):
+            return self.evaluate(node.body if test.literal else node.orelse)
+        simple = is_simple(node.body) and is_simple(node.orelse)
+        return self.select(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse), simple)
+
+    def get_Compare(self: Walker, node: ast.Compare) -> Value:
+        return self.compare_from(node, 0, self.evaluate(node.left))
+
+    def compare_from(self: Walker, node: ast.Compare, at: int, left: Value) -> Scalar:
+        """The comparisons of a chain from number `at` on; a later operand is evaluated only if those before it hold."""
+        right = self.evaluate(node.comparators[at])
+        self.at(node)
+        one = self.compare_one(node, node.ops[at], left, right)
+        rest = node.comparators[at + 1 :]
+        if not rest or one.literal is False:
+            return one
+        if one.literal or all(map(is_simple, rest)):
+            return both(self.b, one, self.compare_from(node, at + 1, right))
+        result = self.either_way(one, lambda: self.compare_from(node, at + 1, right), lambda: constant(boolean, False))
+        assert isinstance(result, Scalar)
+        return result
+
+    def compare_one(self: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Scalar:
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            if isinstance(left, Static) and isinstance(right, Static):
+                same = left.object is right.object
+            elif isinstance(left, Static) or isinstance(right, Static):
+                same = False  # only one of them can be None
+            else:
+                raise self.unsupported(node, "`is` between numbers", "use `==`")
+            return constant(boolean, same == isinstance(op, ast.Is))
+        if isinstance(op, (ast.In, ast.NotIn)):
+            result = constant(boolean, False)
+            for item in self.items_of(node, right):
+                result = either(self.b, result, arithmetic.compare(self.b, "==", left, item))
+            return result if isinstance(op, ast.In) else negate(self.b, result)
+        return arithmetic.compare(self.b, COMPARE[type(op)], left, right)
+
+    # -- subscripts ---------------------------------------------------------------------------------------------------
+    def get_Subscript(self: Walker, node: ast.Subscript) -> Value:
+        container, index = self.evaluate(node.value), self.index(node.slice)
+        self.at(node)
+        return self.subscript(node, container, index)
+
+    def index(self: Walker, node: ast.expr) -> Value:
+        if isinstance(node, ast.Tuple):
+            return TupleValue(tuple(self.index(element) for element in node.elts))
+        value = self.evaluate(node)
+        if isinstance(value, Scalar) and value.type.kind == "f":
+            raise self.error(node, f"an index is a {value.type}", "convert it with `int(...)`")
+        if isinstance(value, (ArrayValue, PatternValue, Closure)):
+            raise self.error(node, f"an index is {describe(value)}", "index with integers or slices")
+        return value
+
+    def get_Slice(self: Walker, node: ast.Slice) -> Value:
+        parts = []
+        for part in (node.lower, node.upper, node.step):
+            value = None if part is None else self.evaluate(part)
+            if isinstance(value, Static) and value.object is None:
+                value = None
+            if value is not None and (not isinstance(value, Scalar) or value.type.kind == "f"):
+                raise self.error(part, f"a slice bound is {describe(value)}", "use integers")
+            parts.append(value)
+        return SliceValue(*parts)
+
+    def subscript(self: Walker, node: ast.expr, container: Value, index: Value) -> Value:
+        if isinstance(container, ArrayValue):
+            return arrays.subscript(self.b, container, index)
+        if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
+            return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
+        if isinstance(container, TupleValue):
+            return self.tuple_item(node, container, index)
+        raise self.error(node, f"{describe(container)} cannot be indexed", "index arrays and tuples")
+
+    def tuple_item(self: Walker, node: ast.expr, container: TupleValue, index: Value) -> Value:
+        count = len(container.items)
+        if isinstance(index, SliceValue):
+            parts = [p for p in (index.start, index.stop, index.step) if p is not None]
+            if any(p.literal is None or p.type.kind == "f" for p in parts):
+                raise self.error(node, "the bounds of a slice of a tuple must be constant integers", "write literals")
+            bounds: list[Any] = [None if p is None else p.literal for p in (index.start, index.stop, index.step)]
+            if bounds[2] == 0:
+                raise self.error(node, "a slice with a step of 0", "give a step other than 0")
+            return TupleValue(container.items[slice(*bounds)])
+        if not isinstance(index, Scalar) or index.type.kind == "f":
+            raise self.error(node, f"a tuple is indexed with {describe(index)}", "index with an integer")
+        if index.literal is not None:
+            if not -count <= index.literal < count:
+                raise self.error(node, f"index {index.literal} lies outside a tuple of {count}", "index from 0 on")
+            return container.items[int(index.literal)]
+        result = container.items[-1]
+        for n in reversed(range(count - 1)):
+            test = arithmetic.compare(self.b, "==", index, constant(int64, n))
+            result = self.select(test, lambda n=n: container.items[n], lambda r=result: r, simple=True)
+        return result
+
+    def items_of(self: Walker, node: ast.AST, value: Value) -> tuple[Value, ...]:
+        """The items of a tuple, or of an array whose first extent is a constant."""
+        if isinstance(value, TupleValue):
+            return value.items
+        if isinstance(value, ArrayValue) and value.ndim and value.shape[0].literal is not None:
+            count = int(value.shape[0].literal)
+            return tuple(arrays.subscript(self.b, value, constant(int64, n)) for n in range(count))
+        if isinstance(value, RangeValue) and all(p.literal is not None for p in (value.start, value.stop, value.step)):
+            bounds = (int(p.literal or 0) for p in (value.start, value.stop, value.step))
+            return tuple(constant(value.start.type, n) for n in range(*bounds))
+        if isinstance(value, Static) and isinstance(value.object, tuple):
+            return tuple(self.host_value(item, "item") for item in value.object)
+        raise self.error(node, f"{describe(value)} cannot be taken apart", "use a tuple")
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,58 @@
+"""What the walk keeps for each function and loop that it is inside of."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import CodeType
+from typing import Any
+
+from wsemu.frontend.assemble.graph import Block
+from wsemu.frontend.python.joining import Edge, Environment
+from wsemu.frontend.python.source import Source
+from wsemu.frontend.python.values import Static, Value
+
+NONE = Static(None)
+
+
+class Widen(Exception):
+    """The body of a loop widened a variable: walk it again."""
+
+
+class Unreachable(Exception):
+    """Evaluation cannot go on: the call just walked never returns."""
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Loop:
+    """An open loop: edges of its `continue` and `break` statements, and the names that its body assigns."""
+
+    names: tuple[str, ...]
+    continues: list[Edge] = dataclasses.field(default_factory=list)
+    breaks: list[Edge] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Frame:
+    """A function being walked."""
+
+    source: Source
+    globals: dict[str, Any]
+    cells: dict[str, Any]
+    assigned: frozenset[str]
+    code: CodeType | None
+    maker: Frame | None = None
+    """the function around a nested one"""
+    outer: Environment = dataclasses.field(default_factory=dict)
+    """the variables of `maker`"""
+    builds: str = ""
+    """the name of the object that an `__init__` fills in"""
+    returns: list[tuple[Block, Value]] = dataclasses.field(default_factory=list)
+    loops: list[Loop] = dataclasses.field(default_factory=list)
+    undefined: set[str] = dataclasses.field(default_factory=set)
+    """names read in a loop before the assignment further down in its body was walked"""
+    env: Environment = dataclasses.field(default_factory=dict)
+    """its variables while a function that it calls is walked"""
+    known: frozenset[str] = frozenset()
+    """parameters whose numbers happen to be known: Numba types a function without them"""
+    constants: dict[str, Value] = dataclasses.field(default_factory=dict)
+    """host objects that it names"""

@@ -1,0 +1,381 @@
+"""Calls: functions and methods are walked in place, pattern objects built, library functions handled by `library`."""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+import inspect
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.frontend.python import arrays, declared, elementwise, joining
+from wsemu.frontend.python.frames import NONE, Frame, Unreachable
+from wsemu.frontend.python.joining import Environment
+from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.names import has_methods
+from wsemu.frontend.python.scalars import describe
+from wsemu.frontend.python.source import source_of
+from wsemu.frontend.python.syntax import assigned_names, calls_of
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    Bound,
+    Closure,
+    ComplexValue,
+    Keywords,
+    PatternValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+)
+from wsemu.frontend.python.walk_builtins import BUILTINS
+from wsemu.language.markers import KernelFunction
+from wsemu.language.own import PATTERNS, is_own
+from wsemu.model.errors import KernelError
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+RECURSION = {0: 64, 1: 64, 2: 10}
+"""self-calls in a recursive function -> how deep it is walked in place"""
+DEEP = 6
+"""the same for a function that calls itself at more places"""
+
+
+class Functions:
+    """Calls."""
+
+    def get_Call(self: Walker, node: ast.Call) -> Value:
+        target, self.target = self.target, ""
+        special = self.super_call(node)
+        callee = special if special is not None else self.evaluate(node.func)
+        args: list[Value] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                args += self.items_of(argument, self.evaluate(argument.value))
+            else:
+                args.append(self.evaluate(argument))
+        kwargs = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(value, Keywords):  # what the function was given, handed on
+                kwargs |= value.items
+            else:
+                raise self.unsupported(keyword, "`**` in a call", "write the arguments by name")
+        self.at(node)
+        self.target = target
+        return self.call(node, callee, args, kwargs)
+
+    def super_call(self: Walker, node: ast.Call) -> Value | None:
+        """`super().method` in a pattern's method."""
+        func = node.func
+        if not (
+            isinstance(func, ast.Attribute)
+            and isinstance(func.value, ast.Call)
+            and isinstance(func.value.func, ast.Name)
+        ):
+            return None
+        if func.value.func.id != "super" or func.value.args:
+            return None
+        code, owner = self.frame.code, self.frame.cells.get("__class__")
+        receiver = self.env.get(code.co_varnames[0]) if code is not None and code.co_argcount else None
+        if receiver is None or owner is None:
+            raise self.error(func.value, "`super()` outside a method", "call the parent's method by its class")
+        cls = receiver.cls if isinstance(receiver, PatternValue) else type(getattr(receiver, "object", None))
+        order = cls.__mro__
+        for parent in order[order.index(owner) + 1 :] if owner in order else ():
+            if func.attr in vars(parent):
+                return Bound(TupleValue((receiver, Static(parent))), func.attr)
+        raise self.error(func, f"`super()` has no method `{func.attr}`", "check the spelling")
+
+    def call(self: Walker, node: ast.Call, callee: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        match callee:
+            case Closure():
+                return self.walk_closure(callee, args, kwargs, node)
+            case Bound():
+                return self.call_bound(node, callee, args, kwargs)
+            case Static():
+                return self.call_static(node, callee.object, args, kwargs)
+        raise self.error(node, f"{describe(callee)} is not a function", "call a function, or drop the parentheses")
+
+    def call_bound(self: Walker, node: ast.Call, callee: Bound, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        receiver, name = callee.receiver, callee.name
+        match receiver:
+            case TupleValue(items=(object_, Static() as parent)):
+                return self.call_parent(node, object_, parent.object, name, args, kwargs)
+            case ArrayValue():
+                if kwargs:
+                    raise self.error(
+                        node, f"`{receiver.name}.{name}` takes no named arguments", "give them by position"
+                    )
+                return arrays.method(self.b, receiver, name, args)
+            case Scalar() | ComplexValue():
+                return library.method(self.library_call(name, args, kwargs), receiver, name)
+            case PatternValue():
+                return self.call_method(receiver, receiver.cls, name, args, kwargs, node)
+            case Static():
+                return self.call_method(receiver, type(receiver.object), name, args, kwargs, node)
+        raise self.error(node, f"{describe(receiver)} has no method `{name}`", "check the spelling")
+
+    def library_call(self: Walker, name: str, args: list[Value], kwargs: dict[str, Value]) -> library.Call:
+        return library.Call(self.b, args, kwargs, arrays, self, name)
+
+    def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Call of a host object: a library function, a device function, a class."""
+        if type(obj) is FunctionType:
+            return self.walk_function(obj, args, kwargs, node)
+        own = BUILTINS.get(obj) if obj.__hash__ is not None and isinstance(obj, (type, BuiltinFunctionType)) else None
+        if own is not None:
+            return own(self, node, args, kwargs)
+        if isinstance(obj, np.ufunc) and elementwise.is_meant(obj, args):
+            return elementwise.call(self, obj, args, node)
+        handler = library.find(obj)
+        if handler is not None:
+            return handler(self.library_call(getattr(obj, "__name__", "function"), args, kwargs))
+        function = getattr(obj, "py_func", obj)
+        if isinstance(function, FunctionType):
+            known = getattr(obj, "declared", ())
+            if not known or kwargs:
+                return self.walk_function(function, args, kwargs, node)
+            args, type_ = declared.arguments(self.b, known, args, function.__name__)
+            return declared.result(self.b, self.walk_function(function, args, kwargs, node), type_)
+        if isinstance(obj, KernelFunction):
+            raise self.unsupported(node, f"`{obj.name}` is not modelled", "check the kernel without it")
+        if isinstance(obj, MethodType):
+            return self.walk_function(_plain(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
+        if isinstance(obj, type) and (
+            has_methods(obj) or hasattr(obj, "_fields") or hasattr(obj, "__dataclass_fields__")
+        ):
+            return self.construct(obj, args, kwargs, node)
+        if _is_pattern_instance(obj):
+            return self.call_method(Static(obj), type(obj), "__call__", args, kwargs, node)
+        name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", repr(obj))
+        module = getattr(obj, "__module__", "") or ""
+        what = f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
+        if callable(obj):
+            remedy = "call what `wsemu.cuda`, `wsemu.ptx` and `math` have"
+            raise self.unsupported(node, f"unknown function {what} in a kernel", remedy)
+        kind = "module" if isinstance(obj, ModuleType) else type(obj).__name__
+        raise self.error(
+            node, f"{what} is not a function but a {kind}", "call one of its functions, or drop the parentheses"
+        )
+
+    # -- walking in place ---------------------------------------------------------------------------------------------
+    def walk_function(
+        self: Walker,
+        function: FunctionType,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: ast.AST | None,
+        builds: str = "",
+    ) -> Value:
+        """The value that a host function returns for these arguments, its body walked in place."""
+        code = function.__code__
+        self.check_function(function, node)
+        source = source_of(function)
+        self.check_depth(code, source.node, node)
+        cells = {}
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                cells[name] = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+        assigned = frozenset((*code.co_varnames, *code.co_cellvars))
+        frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
+        env = self.bind_arguments(source.node.args, args, kwargs, function.__name__, self.host_defaults(function), node)
+        frame.known = frozenset(name for name, value in env.items() if is_known(value))
+        return self.enter(frame, env, source.node, node)
+
+    def check_function(self: Walker, function: FunctionType, node: ast.AST | None) -> None:
+        """Generators and coroutines cannot be walked."""
+        flags = function.__code__.co_flags
+        if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            kind = "a generator" if flags & inspect.CO_GENERATOR else "an `async` function"
+            remedy = "store values into an array, or return a tuple"
+            error = self.unsupported(node, f"`{function.__name__}` is {kind}", remedy)
+            if error.span is None:
+                source = source_of(function)
+                error.span = source.span(source.node)
+            raise error
+
+    def walk_closure(
+        self: Walker, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """The same for a function or lambda of the kernel; it sees its maker's variables as they are now."""
+        maker, env, defaults = closure.scope
+        if maker is self.frame:
+            env = self.env
+        elif maker in self.frames:
+            env = maker.env
+        name = getattr(closure.node, "name", "lambda")
+        if sum(frame.source.node is closure.node for frame in self.frames) >= RECURSION[1]:
+            raise self.unsupported(
+                node, f"recursion of the nested function `{name}`", "make it a device function of its own"
+            )
+        source = type(maker.source)(maker.source.file, closure.node)
+        frame = Frame(source, maker.globals, maker.cells, frozenset(assigned_names(closure.node)), None, maker, env)
+        env = self.bind_arguments(closure.node.args, args, kwargs, name, defaults, node)
+        return self.enter(frame, env, closure.node, node)
+
+    def enter(
+        self: Walker, frame: Frame, env: Environment, body: ast.FunctionDef | ast.Lambda, node: ast.AST | None
+    ) -> Value:
+        """Walk a body as a call at `node`; its value where its returns meet."""
+        kept_env, kept_stack, kept_span, kept_node = self.env, self.b.stack, self.b.span, self.node
+        if node is not None:
+            self.at(node)
+            self.b.stack = (*self.b.stack, self.b.span)
+        if self.frames:
+            self.frame.env = kept_env
+        self.frames.append(frame)
+        self.env = env
+        depth = len(self.b.scopes)
+        self.b.push()  # what comes after an early return is not known to the caller
+        try:
+            if isinstance(body, ast.Lambda):
+                self.suite([ast.copy_location(ast.Return(body.body), body.body)])
+            else:
+                self.suite(body.body)
+            if self.reachable:
+                frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else NONE))
+            return self.returned(frame)
+        finally:
+            self.b.unwind(depth)
+            self.frames.pop()
+            self.env, self.b.stack, self.b.span, self.node = kept_env, kept_stack, kept_span, kept_node
+
+    def returned(self: Walker, frame: Frame) -> Value:
+        """The merged value of a function's returns; goes on after them."""
+        if not frame.returns:  # every path raises or traps
+            self.reachable = False
+            if len(self.frames) > 1:
+                raise Unreachable
+            return NONE
+        self.reachable = True
+        if len(frame.returns) == 1 and frame.returns[0][0] is self.b.block:
+            return frame.returns[0][1]
+        env = joining.join(self.b, [(block, {"": value}) for block, value in frame.returns])
+        return joining.used(env[""], "the returned value")
+
+    def check_depth(self: Walker, code: CodeType, body: ast.AST, node: ast.AST | None) -> None:
+        """A call beyond the bound of recursion becomes a trap."""
+        depth = sum(frame.code is code for frame in self.frames)
+        if depth == 0:
+            return
+        limit = RECURSION.get(calls_of(body, code.co_name), DEEP)
+        if depth >= limit:
+            traps = self.b.graph.traps
+            traps.append(f"recursion deeper than {limit} calls of `{code.co_name}`: not modelled, write a loop")
+            self.b.finish(self.b.block, "trap", len(traps) - 1)
+            self.reachable = False
+            raise Unreachable
+
+    def host_defaults(self: Walker, function: FunctionType) -> dict[str, Value]:
+        """The defaults of a host function's parameters."""
+        code, values = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+        found = {name: self.host_value(value, name) for name, value in zip(names, values, strict=True)}
+        for name, value in (function.__kwdefaults__ or {}).items():
+            found[name] = self.host_value(value, name)
+        return found
+
+    def bind_arguments(
+        self: Walker,
+        spec: ast.arguments,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        name: str,
+        defaults: dict[str, Value],
+        node: ast.AST | None,
+    ) -> Environment:
+        """The variables with which a function starts."""
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        keyword_only = [a.arg for a in spec.kwonlyargs]
+        env: Environment = dict(zip(names, args, strict=False))
+
+        own = names[:1] in (["self"], ["cls"])  # not what the caller writes
+
+        def complain(message: str) -> KernelError:
+            listed = ", ".join([*names[own:], *keyword_only])
+            return self.error(node, message, f"its parameters are ({listed})" if listed else "call it with `()`")
+
+        if spec.vararg is not None:
+            env[spec.vararg.arg] = TupleValue(tuple(args[len(names) :]))
+        elif len(args) > len(names):
+            if outer := self.handed_on(node, surplus=len(args) - len(names)):
+                raise outer
+            takes, got = len(names) - own, len(args) - own
+            raise complain(f"`{name}` takes {takes} argument{'s' * (takes != 1)}, not {got}")
+        for key, value in kwargs.items():
+            if key in env:
+                raise complain(f"`{name}` got `{key}` twice")
+            if key in names or key in keyword_only:
+                env[key] = value
+            elif spec.kwarg is None:
+                raise complain(f"`{name}` has no parameter `{key}`")
+        if spec.kwarg is not None:
+            rest = {key: value for key, value in kwargs.items() if key not in env}
+            env[spec.kwarg.arg] = Keywords(rest)
+        for key in (*names, *keyword_only):
+            if key not in env:
+                if key not in defaults:
+                    raise self.handed_on(node, lacking=key) or complain(f"`{name}` lacks its argument `{key}`")
+                env[key] = defaults[key]
+        return env
+
+    def handed_on(self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = "") -> KernelError | None:
+        """The error of wrong arguments that a method of a pattern was called with and hands on as `*index`: told of the
+        call that the user wrote.  None where the call at `node` is not of that kind."""
+        files = [frame.source.file for frame in self.frames]
+        first = next((n for n, file in enumerate(files) if file.startswith(PATTERNS)), 0)
+        inside = first and not is_own(files[first - 1]) and files[-1].startswith(PATTERNS)
+        if not inside or not isinstance(node, ast.Call):
+            return None
+        handed = [a.value.id for a in node.args if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name)]
+        more = [len(value.items) for value in map(self.env.get, handed) if isinstance(value, TupleValue)]
+        if not more or more[0] < surplus:
+            return None
+        spec = self.frames[first].source.node.args
+        names = [a.arg for a in spec.args[1:]] + [lacking] * bool(lacking)
+        takes = len(names) + more[0] - surplus
+        name = getattr(self.frames[first].source.node, "name", "")
+        text = f"lacks `{lacking}`" if lacking else f"takes {takes} argument{'s' * (takes != 1)}, not {takes + surplus}"
+        stack = [self.b.graph.spans[number] for number in self.b.stack[:first]]
+        remedy = f"its arguments are ({', '.join(names)})"
+        return KernelError(f"`{name}` of this pattern {text}", stack[-1], remedy, tuple(stack[:-1]))
+
+    # -- pattern objects ----------------------------------------------------------------------------------------------
+    def call_method(
+        self: Walker, receiver: Value, cls: type, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """A method of a pattern object, with self = the object."""
+        member = inspect.getattr_static(cls, name, None)
+        if isinstance(member, staticmethod):
+            return self.walk_function(_plain(member.__func__), args, kwargs, node)
+        if isinstance(member, classmethod):
+            return self.walk_function(_plain(member.__func__), [Static(cls), *args], kwargs, node)
+        function = _plain(member)
+        if not isinstance(function, FunctionType):
+            raise self.error(node, f"`{cls.__name__}.{name}` is no plain method", "define it with `def` in the class")
+        return self.walk_function(function, [receiver, *args], kwargs, node)
+
+
+def is_known(value: Value) -> bool:
+    """Whether a value is, or has in it, a number known at compile time."""
+    if isinstance(value, TupleValue):
+        return any(map(is_known, value.items))
+    return isinstance(value, Scalar) and value.literal is not None
+
+
+def _plain(function: Any) -> Any:
+    """The Python function behind a decorated one."""
+    return getattr(function, "py_func", function)
+
+
+def _is_pattern_instance(obj: Any) -> bool:
+    return isinstance(vars(type(obj)).get("__call__"), FunctionType) and not isinstance(obj, type)

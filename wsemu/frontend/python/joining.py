@@ -1,0 +1,345 @@
+"""Where paths meet: one value out of the values that a variable has on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wsemu.frontend.assemble.graph import Block, Phi, Register
+from wsemu.frontend.python import arithmetic
+from wsemu.frontend.python.builder import Builder
+from wsemu.frontend.python.promotion import unify
+from wsemu.frontend.python.scalars import constant, describe, part_type, register
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    Bound,
+    Closure,
+    ComplexValue,
+    NumberType,
+    PatternValue,
+    RecordValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+)
+from wsemu.model.errors import KernelError
+
+Environment = dict[str, Value]
+Edge = tuple[Block, Environment]
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous(Value):
+    """A variable whose values on different paths have no common type: an error when it is used."""
+
+    first: Value
+    second: Value
+
+
+A = TypeVar("A", ArrayValue, RecordValue)
+
+
+class NoCommonType(Exception):
+    """Two values cannot be one variable."""
+
+
+def convert_at(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
+    """A number converted at the end of another block, unknown to value numbering."""
+    if value.type is type_:
+        return value
+    with b.elsewhere(block):
+        return arithmetic.cast(b, value, type_)
+
+
+def join(b: Builder, edges: list[Edge]) -> Environment:
+    """Open the block where `edges` meet; the environment in it."""
+    block = b.open()
+    for source, _ in edges:
+        if source.end != "bra":
+            b.jump(source, block)
+    if len(edges) == 1:
+        return dict(edges[0][1])
+    sources, environments = [source for source, _ in edges], [env for _, env in edges]
+    result = dict(environments[0])  # most variables are the same on every path
+    names = {name: None for env in environments[1:] for name, value in env.items() if result.get(name) is not value}
+    names.update({name: None for name in result if any(name not in env for env in environments)})
+    for name in names:
+        result[name] = merged(b, block, sources, [env.get(name) for env in environments])
+    return result
+
+
+def merged(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
+    """One value for a variable; None where a path does not assign it (it is zero there)."""
+    first = next(v for v in values if v is not None)
+    if all(v is first for v in values):
+        return first
+    try:
+        return _merge(b, block, sources, [blank(b, first) if v is None else v for v in values])
+    except NoCommonType:
+        other = next(v for v in values if v is not None and not same_value(v, first))
+        return Ambiguous(first, other)
+
+
+def same_value(a: Any, v: Any) -> bool:
+    """Whether two values are one: the same register, the same bits, the same host object."""
+    if a is v:
+        return True
+    if type(a) is not type(v):
+        return False
+    match a:
+        case Scalar():
+            alike = a.register == v.register and a.type is v.type and a.literal == v.literal
+            return alike and (a.type.kind != "f" or repr(a.literal) == repr(v.literal))  # -0.0 is not 0.0
+        case ComplexValue():
+            return same_value(a.real, v.real) and same_value(a.imag, v.imag)
+        case TupleValue():
+            return len(a.items) == len(v.items) and all(map(same_value, a.items, v.items))
+        case Static():
+            plain = (str, bytes, type(None), np.dtype)
+            return a.object is v.object or (isinstance(a.object, plain) and bool(a.object == v.object))
+        case Closure():
+            return a.node is v.node and a.scope[0] is v.scope[0]
+        case PatternValue():
+            return (
+                a.cls is v.cls
+                and a.fields.keys() == v.fields.keys()
+                and all(same_value(item, v.fields[name]) for name, item in a.fields.items())
+            )
+        case Bound():
+            return a.name == v.name and same_value(a.receiver, v.receiver)
+    return bool(a == v)
+
+
+def blank(b: Builder, value: Value) -> Value:
+    """What a variable of the form of `value` holds where nothing has been assigned to it: zeros."""
+    match value:
+        case Scalar():
+            return constant(value.type, 0)
+        case ComplexValue():
+            return ComplexValue(value.type, constant(value.real.type, 0), constant(value.imag.type, 0))
+        case TupleValue():
+            return TupleValue(tuple(blank(b, item) for item in value.items), value.names)
+        case PatternValue():
+            return PatternValue(value.cls, {name: blank(b, item) for name, item in value.fields.items()})
+        case ArrayValue():
+            shape, strides, bounds = (
+                tuple(constant(x.type, x.literal or 0) for x in part)
+                for part in (value.shape, value.strides, value.bounds)
+            )
+            return replace(value, address=b.constant("b64", 0), shape=shape, strides=strides, bounds=bounds)
+        case RecordValue():
+            return replace(value, address=b.constant("b64", 0))
+    return value
+
+
+def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) -> Value:
+    first: Value = values[0]
+    if all(same_value(v, first) for v in values):
+        return first
+    if all(isinstance(v, (Scalar, ComplexValue)) for v in values):
+        return _merge_numbers(b, block, sources, values)
+    kind = type(first)
+    if not all(type(v) is kind for v in values):
+        raise NoCommonType
+
+    def parts(get: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        columns = [get(v) for v in values]
+        if len({len(c) for c in columns}) != 1:
+            raise NoCommonType
+        return tuple(_merge(b, block, sources, list(items)) for items in zip(*columns, strict=True))
+
+    match first:
+        case TupleValue():
+            return TupleValue(parts(lambda v: v.items), first.names)
+        case PatternValue() if all(v.cls is first.cls and v.fields.keys() == first.fields.keys() for v in values):
+            names = tuple(first.fields)
+            return PatternValue(
+                first.cls, dict(zip(names, parts(lambda v: tuple(v.fields[n] for n in names)), strict=True))
+            )
+        case ArrayValue() if all(v.dtype == first.dtype and v.ndim == first.ndim for v in values):
+            array: ArrayValue = described(values)
+            address = phi(b, block, "b64", sources, [v.address for v in values])
+            shape, strides, bounds = (parts(get) for get in (_shape, _strides, _bounds))
+            return replace(array, address=address, shape=shape, strides=strides, bounds=bounds)
+        case RecordValue() if all(v.dtype == first.dtype and v.offset == first.offset for v in values):
+            address = phi(b, block, "b64", sources, [v.address for v in values])
+            record: RecordValue = described(values)
+            return replace(record, address=address)
+    raise NoCommonType
+
+
+_shape, _strides, _bounds = (attrgetter(name) for name in ("shape", "strides", "bounds"))
+
+
+def described(values: list[A]) -> A:
+    """The first of some arrays or records, with the name, space and access that fit all of them."""
+    first = values[0]
+    names = dict.fromkeys(part for v in values for part in v.name.split(" or "))
+    name = first.name if len(names) == 1 else " or ".join(sorted(names))
+    space = first.space if all(v.space == first.space for v in values) else "generic"
+    return replace(first, name=name, space=space, writable=all(v.writable for v in values))
+
+
+def _common(types: list[NumberType]) -> NumberType:
+    result: NumberType | None = types[0]
+    for type_ in types[1:]:
+        result = result and unify(result, type_)
+    if result is None:
+        raise NoCommonType
+    return result
+
+
+def _merge_numbers(b: Builder, block: Block, sources: list[Block], values: list[Any]) -> Value:
+    type_ = _common([v.type for v in values])
+    numbers = [convert_at(b, source, v, type_) for source, v in zip(sources, values, strict=True)]
+    if type_.kind == "c":
+        real = _scalar_phi(b, block, sources, [n.real for n in numbers])
+        return ComplexValue(type_, real, _scalar_phi(b, block, sources, [n.imag for n in numbers]))
+    return _scalar_phi(b, block, sources, numbers)
+
+
+def _scalar_phi(b: Builder, block: Block, sources: list[Block], numbers: list[Scalar]) -> Scalar:
+    if all(same_value(n, numbers[0]) for n in numbers):
+        return numbers[0]
+    registers = [register(b, n) for n in numbers]
+    return Scalar(numbers[0].type, phi(b, block, numbers[0].type.register, sources, registers))
+
+
+def phi(b: Builder, block: Block, type_: str, sources: list[Block], registers: list[Register]) -> Register:
+    """A register that holds `registers[k]` when control came from `sources[k]`."""
+    if all(r == registers[0] for r in registers):
+        return registers[0]
+    result = b.new(type_)
+    block.phis.append(Phi(result, {s.index: r for s, r in zip(sources, registers, strict=True)}))
+    return result
+
+
+# -- loop headers ----------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Carried:
+    """A value that a loop carries: its phis, to be given their other ends at the back edges."""
+
+    value: Value
+    phis: list[tuple[Phi, NumberType | None]]
+
+
+def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | None) -> Carried:
+    """Phis at a loop header for a variable that the body assigns; `seed` has the types an earlier walk asked for."""
+    if isinstance(seed, Ambiguous) or (seed is not None and widest(value, seed) is None):
+        return Carried(Ambiguous(value, seed), [])
+    phis: list[tuple[Phi, NumberType | None]] = []
+
+    def one(type_: str, register_: Register, number: NumberType | None) -> Register:
+        made = Phi(b.new(type_), {source.index: register_})
+        block.phis.append(made)
+        phis.append((made, number))
+        return made.result
+
+    def scalar(x: Scalar) -> Scalar:
+        return Scalar(x.type, one(x.type.register, register(b, x), x.type))
+
+    def numbers(parts: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        return tuple(scalar(x) for x in parts)
+
+    def walk(v: Value, wanted: Value) -> Value:
+        if isinstance(v, (Scalar, ComplexValue)):
+            assert isinstance(wanted, (Scalar, ComplexValue))
+            number = v if v.type is wanted.type else convert_at(b, source, v, _common([v.type, wanted.type]))
+            if isinstance(number, ComplexValue):
+                return ComplexValue(number.type, scalar(number.real), scalar(number.imag))
+            return scalar(number)
+        match v, wanted:
+            case TupleValue(), TupleValue():
+                return TupleValue(tuple(map(walk, v.items, wanted.items)), v.names)
+            case PatternValue(), PatternValue():
+                return PatternValue(v.cls, {name: walk(item, wanted.fields[name]) for name, item in v.fields.items()})
+            case ArrayValue(), ArrayValue():
+                address = one("b64", v.address, None)
+                shape, strides, bounds = numbers(v.shape), numbers(v.strides), numbers(v.bounds)
+                return replace(described([v, wanted]), address=address, shape=shape, strides=strides, bounds=bounds)
+            case RecordValue(), RecordValue():
+                return replace(described([v, wanted]), address=one("b64", v.address, None))
+        return v
+
+    return Carried(walk(value, value if seed is None else seed), phis)
+
+
+def leaves(v: Value) -> list[Any]:
+    """The numbers and addresses of a value, in the order in which `carry` makes phis."""
+    match v:
+        case Scalar():
+            return [v]
+        case ComplexValue():
+            return [v.real, v.imag]
+        case TupleValue():
+            return [leaf for item in v.items for leaf in leaves(item)]
+        case PatternValue():
+            return [leaf for item in v.fields.values() for leaf in leaves(item)]
+        case ArrayValue():
+            return [v.address, *v.shape, *v.strides, *v.bounds]
+        case RecordValue():
+            return [v.address]
+    return []
+
+
+def widest(a: Value, v: Value) -> Value | None:
+    """A value of the form and types that a variable needs to hold both; None if there is none."""
+    try:
+        return _widest(a, v)
+    except NoCommonType:
+        return None
+
+
+def _widest(a: Value, v: Value) -> Value:
+    match a, v:
+        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+            type_ = _common([a.type, v.type])
+            return a if type_ is a.type else v if type_ is v.type else constant_of(type_)
+        case TupleValue(), TupleValue() if len(a.items) == len(v.items):
+            return TupleValue(tuple(map(_widest, a.items, v.items)), a.names)
+        case PatternValue(), PatternValue() if a.cls is v.cls and a.fields.keys() == v.fields.keys():
+            return PatternValue(a.cls, {name: _widest(item, v.fields[name]) for name, item in a.fields.items()})
+        case ArrayValue(), ArrayValue() if a.dtype == v.dtype and a.ndim == v.ndim:
+            return described([a, v])
+        case RecordValue(), RecordValue() if a.dtype == v.dtype and a.offset == v.offset:
+            return described([a, v])
+    if same_value(a, v):
+        return a
+    raise NoCommonType
+
+
+def constant_of(type_: NumberType) -> Value:
+    """Zero of a type, real or complex."""
+    if type_.kind == "c":
+        part = constant(part_type(type_), 0)
+        return ComplexValue(type_, part, part)
+    return constant(type_, 0)
+
+
+def same_types(a: Value, v: Value) -> bool:
+    """Whether two values of one form have the same types."""
+    match a, v:
+        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+            return a.type is v.type
+        case TupleValue(), TupleValue():
+            return all(map(same_types, a.items, v.items))
+        case PatternValue(), PatternValue():
+            return all(same_types(item, v.fields[name]) for name, item in a.fields.items())
+        case ArrayValue() | RecordValue(), ArrayValue() | RecordValue():
+            return (a.name, a.space, a.writable) == (v.name, v.space, v.writable)
+    return same_value(a, v)
+
+
+def used(value: Value, name: str) -> Value:
+    """`value`, unless it has no single type."""
+    if isinstance(value, Ambiguous):
+        raise KernelError(
+            f"`{name}` is {describe(value.first)} on one path and {describe(value.second)} on another",
+            remedy="use two names, or convert to one type",
+        )
+    return value

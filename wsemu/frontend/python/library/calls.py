@@ -1,0 +1,159 @@
+"""How the front end meets what a kernel calls: a `Call`, and a table from callables to handlers.
+
+A handler gets the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` get their arguments sorted by
+the signature that the marker states; None stands for an argument that was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wsemu.frontend.python import promotion
+from wsemu.frontend.python.scalars import describe, literal, number, scalar_cast
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, NumberType, Scalar, Static, Value
+from wsemu.model.errors import KernelError
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.builder import Builder
+    from wsemu.language.markers import KernelFunction
+
+NOTHING = Static(None)
+"""what a function without a result returns"""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a library function: its arguments, the builder, and who can help."""
+
+    b: Builder
+    args: list[Value]
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    arrays: Any = None
+    """the module `frontend.arrays`"""
+    walker: Any = None
+    name: str = "function"
+
+    def error(self, message: str, remedy: str = "") -> KernelError:
+        """An error at this call, to be raised; whoever walks the source adds the place."""
+        return KernelError(message, remedy=remedy)
+
+
+Handler = Callable[[Any], Value]
+FUNCTIONS: dict[object, Handler] = {}
+"""callable -> what it means in a kernel"""
+ATTRIBUTES: dict[object, Callable[[Any], Value]] = {}
+"""marker of a value, such as `cuda.threadIdx.x` -> function of the builder"""
+
+H = TypeVar("H", bound=Callable[..., Value])
+
+
+def handles(*functions: object) -> Callable[[H], H]:
+    """The decorated function of a `Call` is what `functions` mean."""
+
+    def enter(handler: H) -> H:
+        for function in functions:
+            FUNCTIONS[function] = handler
+        return handler
+
+    return enter
+
+
+def means(function: KernelFunction) -> Callable[[H], H]:
+    """The decorated function of a `Call` and the arguments, in the order of its signature, is what `function` means."""
+
+    def enter(handler: H) -> H:
+        def sorted_call(call: Any) -> Value:
+            return handler(call, *bind(call, function))
+
+        FUNCTIONS[function] = sorted_call
+        return handler
+
+    return enter
+
+
+def bind(call: Any, function: KernelFunction) -> list[Any]:
+    """Positional and named arguments in the order of the signature; None for a default."""
+    parameters = function.parameters
+    if parameters and parameters[-1].variadic:
+        return list(call.args)
+    values: dict[str, Value] = dict(zip((p.name for p in parameters), call.args, strict=False))
+    for name, value in call.kwargs.items():
+        if name in values or name not in {p.name for p in parameters}:
+            raise call.error(
+                f"`{function.name}` takes no argument `{name}`", f"its signature is `{function.signature}`"
+            )
+        values[name] = value
+    missing = [p.name for p in parameters if not p.has_default and p.name not in values]
+    if missing or len(call.args) > len(parameters):
+        problem = f"lacks `{missing[0]}`" if missing else f"got {len(call.args)} arguments"
+        raise call.error(f"`{function.name}` {problem}", f"its signature is `{function.signature}`")
+    found = [values.get(p.name) for p in parameters]
+    return [None if value == NOTHING else value for value in found]
+
+
+def positional(call: Any, name: str, *counts: int) -> list[Value]:
+    """The arguments of a function that takes them by position only, `counts` of them."""
+    if call.kwargs or len(call.args) not in counts:
+        problem = f"got `{next(iter(call.kwargs))}=`" if call.kwargs else f"got {len(call.args)} arguments"
+        wanted = " or ".join(map(str, counts))
+        raise call.error(f"`{name}` {problem}", f"give {wanted} argument{'s' * (counts != (1,))}, by position")
+    return list(call.args)
+
+
+# -- checked arguments -----------------------------------------------------------------------------------------------
+
+
+def scalar(call: Any, x: Value, what: str) -> Scalar:
+    """`x` as a real number."""
+    value = number(x, what)
+    if isinstance(value, ComplexValue):
+        raise call.error(f"{what} needs a real number, not {value.type}", "use the .real and .imag parts")
+    return value
+
+
+def integer(call: Any, x: Value, what: str, to: NumberType | None = None) -> Scalar:
+    """`x` as an integer, converted to `to` if that is given."""
+    value = scalar(call, x, what)
+    if value.type.kind not in "iu":
+        raise call.error(f"{what} needs an integer, not {value.type}", "convert it with `int(...)`")
+    return value if to is None else scalar_cast(call.b, value, to)
+
+
+def array(call: Any, x: Value, what: str) -> ArrayValue:
+    """`x` as an array."""
+    if not isinstance(x, ArrayValue):
+        raise call.error(f"{what} needs an array, not {describe(x)}", "pass the array itself, not an element of it")
+    return x
+
+
+def known_integer(call: Any, x: Value, what: str) -> int:
+    """`x` as an int known at compile time."""
+    if isinstance(x, Scalar) and x.literal is not None and x.type.kind in "iu":
+        return int(x.literal)
+    raise call.error(f"{what} must be a constant integer", "write a literal, or a name defined outside the kernel")
+
+
+def converted(
+    call: Any, name: str, cases: tuple[promotion.Signature, ...], *values: Value
+) -> tuple[promotion.Signature, list[Scalar]]:
+    """The signature of `cases` that Numba takes for these arguments, and the arguments converted to it."""
+    numbers = [scalar(call, x, f"`{name}`") for x in values]
+    signature = promotion.select(cases, tuple(x.type for x in numbers))
+    if signature is None:
+        types = ", ".join(x.type.name for x in numbers)
+        possible = "; ".join(dict.fromkeys(", ".join(t.name for t in case.operands) for case in cases))
+        raise call.error(f"`{name}` is not defined for {types}", f"it takes {possible}")
+    return signature, [scalar_cast(call.b, x, to) for x, to in zip(numbers, signature.operands, strict=True)]
+
+
+def result(type_: NumberType, register: int) -> Scalar:
+    """A number in a register."""
+    return Scalar(type_, register)
+
+
+def known(value: Any) -> Value:
+    """A number known at compile time, that Numba does not see as a literal of the source."""
+    made = literal(value)
+    return Scalar(made.type, None, made.literal) if isinstance(made, Scalar) else made

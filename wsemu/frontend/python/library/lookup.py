@@ -1,0 +1,131 @@
+"""What a kernel may call and name: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
+
+`find` gives the handler of a callable, `value_of` the value of a marker, `attribute` and `method` the members of a
+number.  The handlers are in `library_*.py`, by topic.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.frontend.python.complex_arithmetic import conjugate
+from wsemu.frontend.python.library import builtins as library_builtins
+from wsemu.frontend.python.library import cuda as library_cuda
+from wsemu.frontend.python.library import device as library_device
+from wsemu.frontend.python.library import math as library_math
+from wsemu.frontend.python.library import memory as library_memory
+from wsemu.frontend.python.library import numpy as library_numpy
+from wsemu.frontend.python.library import ptx as library_ptx
+from wsemu.frontend.python.library.calls import ATTRIBUTES, FUNCTIONS, Call, Handler, positional
+from wsemu.frontend.python.promotion import number_type
+from wsemu.frontend.python.scalars import constant, reinterpret
+from wsemu.frontend.python.values import ComplexValue, Scalar, Static, Value
+from wsemu.language import cuda_names as cuda
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from wsemu.frontend.python.builder import Builder
+
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "method", "value_of"]
+
+TOPICS: tuple[ModuleType, ...] = (
+    library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
+)  # fmt: skip
+"""the modules that fill FUNCTIONS and ATTRIBUTES"""
+
+_NUMBA_CUDA = ("numba.cuda", "numba_cuda_mlir.cuda", "numba_cuda.numba.cuda")
+_NAMESPACES = ("shared", "local", "const", "atomic", "fp16", "libdevice")
+
+
+@functools.cache
+def _numba_objects(module: ModuleType) -> dict[int, object]:
+    """id of an object of Numba-CUDA -> the one of `wsemu.cuda` by the same name."""
+    found: dict[int, object] = {}
+    for name in dir(cuda):
+        theirs, ours = getattr(module, name, None), getattr(cuda, name)
+        if theirs is None:
+            continue
+        found[id(theirs)] = ours
+        if name in _NAMESPACES:
+            for member in dir(ours):
+                if hasattr(theirs, member):
+                    found[id(getattr(theirs, member))] = getattr(ours, member)
+    return found
+
+
+def canonical(obj: object) -> object:
+    """The object of `wsemu.cuda` that `obj`, a module or member of Numba-CUDA, stands for; anything else is itself."""
+    for module_name in _NUMBA_CUDA:
+        module = sys.modules.get(module_name)
+        if module is not None:
+            if obj is module:
+                return cuda
+            ours = _numba_objects(module).get(id(obj))
+            if ours is not None:
+                return ours
+    return obj
+
+
+def find(obj: Any) -> Handler | None:
+    """The handler of a host object that a kernel calls, or None if it has no meaning of its own in kernels."""
+    key = canonical(obj)
+    try:
+        handler = FUNCTIONS.get(key)
+    except TypeError:  # unhashable
+        return None
+    if handler is not None:
+        return handler
+    if isinstance(obj, np.ufunc):
+        return library_numpy.absent(obj)
+    type_ = None if isinstance(obj, str) else number_type(obj)
+    return None if type_ is None else library_builtins.casting(type_.name, type_)
+
+
+def value_of(b: Builder, obj: Any) -> Value | None:
+    """The value of a marker such as `cuda.threadIdx.x` or `cuda.laneid`; None for any other object."""
+    try:
+        make = ATTRIBUTES.get(canonical(obj))
+    except TypeError:
+        return None
+    return None if make is None else make(b)
+
+
+# -- members of numbers ----------------------------------------------------------------------------------------------
+
+
+def attribute(b: Builder, x: Value, name: str) -> Value | None:
+    """`x.real` and `x.imag` of a number; None if it has no such attribute."""
+    if isinstance(x, ComplexValue):
+        return {"real": x.real, "imag": x.imag}.get(name)
+    if isinstance(x, Scalar) and x.type.kind != "b":
+        return {"real": x, "imag": constant(x.type, 0)}.get(name)
+    return None
+
+
+METHODS = frozenset(("conjugate", "item", "bit_count", "view"))
+"""methods of numbers"""
+
+
+def method(call: Any, x: Scalar | ComplexValue, name: str) -> Value:
+    """`x.conjugate()`, `x.item()`, `x.bit_count()` or `x.view(dtype)`."""
+    if name == "conjugate":
+        positional(call, name, 0)
+        return conjugate(call.b, x) if isinstance(x, ComplexValue) else x
+    if name == "item":
+        positional(call, name, 0)
+        return x
+    if name == "bit_count" and isinstance(x, Scalar) and x.type.kind in "iu":
+        positional(call, name, 0)
+        return library_cuda.count_bits(call.b, "popc", x, x.type)
+    if name == "view" and isinstance(x, Scalar) and x.type.kind != "b":
+        (dtype,) = positional(call, name, 1)
+        to = number_type(dtype.object) if isinstance(dtype, Static) else None
+        if to is None or to.bits != x.type.bits or to.kind not in "iuf":
+            raise call.error(f"a {x.type} cannot be viewed as that", f"give a number type of {x.type.bits} bits")
+        return reinterpret(x, to)
+    raise call.error(f"a {x.type} has no method `{name}`", f"numbers have {', '.join(sorted(METHODS))}")

@@ -1,0 +1,313 @@
+"""Loops: `while`, `for` over ranges and arrays, `for` over tuples.
+
+A loop's body is walked with the types that variables have at its entry.  If the body turns out to widen one, or to
+assign one that it reads before, what the walk emitted is dropped and the body is walked again with what is then known.
+"""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.graph import Block
+from wsemu.frontend.python import arithmetic, joining
+from wsemu.frontend.python.frames import Loop, Widen
+from wsemu.frontend.python.joining import Carried, Edge
+from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
+from wsemu.frontend.python.syntax import assigned_names
+from wsemu.frontend.python.values import ArrayValue, RangeValue, Scalar, Value, int64
+from wsemu.frontend.python.walk_builtins import Stepped, stepped
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+Seeds = dict[str, Value]
+"""variable -> a value of the type that an earlier walk found it to need at the loop's header"""
+
+
+class Header:
+    """A loop's first block, and the variables it carries."""
+
+    __slots__ = ("block", "carried", "names", "seeds")
+
+    def __init__(self, block: Block, names: tuple[str, ...], seeds: Seeds) -> None:
+        self.block = block
+        self.names = names
+        self.seeds = seeds
+        self.carried: dict[str, Carried] = {}
+
+
+class Loops:
+    """Loops and what leaves them."""
+
+    def do_Break(self: Walker, node: ast.Break) -> None:
+        self.frame.loops[-1].breaks.append((self.b.block, self.env))
+        self.reachable = False
+
+    def do_Continue(self: Walker, node: ast.Continue) -> None:
+        self.frame.loops[-1].continues.append((self.b.block, self.env))
+        self.reachable = False
+
+    def do_While(self: Walker, node: ast.While) -> None:
+        names = assigned_names(node)
+        self.loop(names, node.orelse, lambda: self.while_once(node, names))
+
+    def do_For(self: Walker, node: ast.For) -> None:
+        iterable = self.evaluate(node.iter)
+        names = assigned_names(node)
+        self.at(node.iter)
+        match iterable:
+            case RangeValue():
+                self.counted(node, iterable, lambda i: self.for_body(node, i), names, node.orelse)
+            case ArrayValue() | Stepped():
+                items = stepped(self, node.iter, iterable)
+                span = RangeValue(constant(int64, 0), items.count, constant(int64, 1))
+
+                def body(i: Scalar) -> None:
+                    self.at(node.iter)
+                    self.for_body(node, items.item(i))
+
+                self.counted(node, span, body, names, node.orelse)
+            case _:
+                self.unrolled(node, self.items_of(node.iter, iterable))
+
+    def for_body(self: Walker, node: ast.For, item: Value) -> None:
+        self.assign(node.target, item)
+        self.suite(node.body)
+
+    # -- the common frame ---------------------------------------------------------------------------------------------
+    def loop(self: Walker, names: tuple[str, ...], orelse: list[ast.stmt], once: Callable[[], list[Edge]]) -> None:
+        """Walk a loop until its types hold, then its else clause; go on after it."""
+        frame, graph = self.frame, self.b.graph
+        start, env, mark, depth = self.b.block, self.env, len(graph.blocks), len(self.b.scopes)
+        lists = (frame.returns, self.variables, graph.traps, frame.loops)
+        lengths = [len(entries) for entries in lists]
+        while True:
+            done = Loop(names)
+            frame.loops.append(done)
+            try:
+                exits = once()
+                break
+            except Widen:
+                self.b.unwind(depth)
+                del graph.blocks[mark:]
+                for entries, length in zip(lists, lengths, strict=True):
+                    del entries[length:]  # type: ignore[attr-defined]
+                self.b.block, self.env, self.reachable = start, dict(env), True
+                start.end, start.successors = "jump", ()
+        frame.loops.pop()
+        if orelse and exits:
+            self.meet(exits)
+            self.b.push()  # a `break` goes around it
+            self.suite(orelse)
+            self.b.pop()
+            exits = [(self.b.block, self.env)] if self.reachable else []
+        self.meet([*exits, *done.breaks])
+
+    def meet(self: Walker, edges: list[Edge]) -> None:
+        """Go on where these edges meet; conditional exits get their target now."""
+        self.reachable = bool(edges)
+        if not edges:
+            return
+        self.env = joining.join(self.b, edges)
+        for source, _ in edges:
+            if source.end == "bra" and source.successors[1] == -1:
+                source.successors = (source.successors[0], self.b.block.index)
+
+    def leave(self: Walker, predicate: Scalar, target: Block) -> Edge:
+        """End the present block: on to `target` where the predicate holds, else out of the loop."""
+        block = self.b.block
+        block.end, block.predicate, block.successors = "bra", register(self.b, predicate), (target.index, -1)
+        block.span, block.stack = self.b.span, self.b.stack
+        return block, self.env
+
+    def header(self: Walker, names: tuple[str, ...]) -> Header:
+        """Open a loop's first block: phis for the names that its body assigns."""
+        source, env = self.b.block, self.env
+        block = self.b.open()
+        self.b.jump(source, block)
+        self.b.push(source)
+        header = Header(block, names, self.seeds.setdefault((names, self.b.span, self.b.stack), {}))
+        self.env = dict(env)
+        for name in names:
+            seed = header.seeds.get(name)
+            value = env.get(name)
+            if value is None and seed is not None:
+                value = joining.blank(self.b, seed)
+            if value is not None:
+                made = header.carried[name] = joining.carry(self.b, block, source, value, seed)
+                self.env[name] = made.value
+        return header
+
+    # -- the way back -------------------------------------------------------------------------------------------------
+    def latch(self: Walker) -> bool:
+        """Go on where all ways back to the header meet; False if there is none."""
+        if self.reachable:
+            self.frame.loops[-1].continues.append((self.b.block, self.env))
+        self.b.pop()
+        continues = self.frame.loops[-1].continues
+        if continues:
+            self.reachable = True
+            if len(continues) == 1:
+                self.b.block, self.env = continues[0]
+            else:
+                self.env = joining.join(self.b, continues)
+        return bool(continues)
+
+    def back(self: Walker, header: Header) -> None:
+        """Close the loop from the present block: fill in the phis, or ask for another walk."""
+        self.find_undefined(header)
+        wider = [self.widens(name, entry.value, header.seeds) for name, entry in header.carried.items()]
+        if any(wider):
+            raise Widen
+        for name, entry in header.carried.items():
+            for (made, type_), leaf in zip(entry.phis, joining.leaves(self.env[name]), strict=True):
+                if type_ is not None and isinstance(leaf, Scalar):
+                    leaf = register(self.b, scalar_cast(self.b, leaf, type_))
+                made.incoming[self.b.block.index] = leaf
+
+    def find_undefined(self: Walker, header: Header) -> None:
+        """A name that was read before its assignment in the body is carried from the next walk on, from zero.
+
+        What this walk found for other variables rests on a guess and is forgotten.
+        """
+        found = {
+            name: self.env[name]
+            for name in header.names
+            if name in self.frame.undefined and name not in header.carried and name in self.env
+        }
+        if not found:
+            return
+        for seeds in self.seeds.values():
+            if not seeds.keys() & self.frame.undefined:
+                seeds.clear()
+        header.seeds.update(found)
+        raise Widen
+
+    def widens(self: Walker, name: str, assumed: Value, seeds: Seeds) -> bool:
+        """Whether the body gives a variable a wider type than was assumed; the new one is remembered."""
+        now = self.env[name]
+        if now is assumed or isinstance(assumed, joining.Ambiguous):
+            return False
+        wide = joining.widest(assumed, now) or joining.Ambiguous(assumed, now)
+        if joining.same_types(wide, assumed):
+            return False
+        seeds[name] = wide
+        return True
+
+    # -- while --------------------------------------------------------------------------------------------------------
+    def while_once(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
+        """One walk of a `while` loop; the edges that leave it because its condition fails."""
+        self.at(node.test)
+        header = self.header(names)
+        condition = self.condition(node.test)
+        exits: list[Edge] = []
+        if condition.literal is None:
+            test, env = self.b.block, self.env
+            body = self.b.open()
+            self.b.block = test
+            exits.append(self.leave(condition, body))
+            self.b.block, self.env = body, dict(env)
+        elif not condition.literal:
+            self.b.pop()
+            return [(self.b.block, self.env)]
+        self.b.push()
+        self.suite(node.body)
+        if self.latch():
+            self.back(header)
+            self.b.jump(self.b.block, header.block)
+        self.b.pop()
+        self.reachable = True
+        return exits
+
+    # -- for ----------------------------------------------------------------------------------------------------------
+    def unrolled(self: Walker, node: ast.For, items: tuple[Value, ...]) -> None:
+        """A loop over a tuple: its body once for each item."""
+        breaks: list[Edge] = []
+        for item in items:
+            done = Loop(())
+            self.frame.loops.append(done)
+            self.b.push()  # what comes after a `continue` or `break` is not known to the next round
+            self.for_body(node, item)
+            self.b.pop()
+            self.frame.loops.pop()
+            edges = [*done.continues, *([(self.b.block, self.env)] if self.reachable else [])]
+            breaks += done.breaks
+            self.reachable = bool(edges)
+            if not edges:
+                break
+            if done.continues:
+                self.env = joining.join(self.b, edges)
+        if self.reachable and node.orelse:
+            self.b.push()
+            self.suite(node.orelse)
+            self.b.pop()
+        if breaks:
+            self.meet([*breaks, *([(self.b.block, self.env)] if self.reachable else [])])
+
+    def counted(
+        self: Walker,
+        node: ast.AST,
+        span: RangeValue,
+        body: Callable[[Scalar], None],
+        names: tuple[str, ...],
+        orelse: list[ast.stmt],
+    ) -> None:
+        """A loop over a range, tested at its end; a guard before it if it may run zero times."""
+        first = self.in_range(span, span.start)
+        if first.literal is not None and not first.literal:
+            self.suite(orelse)
+            return
+        place = self.b.span
+        self.loop(names, orelse, lambda: self.counted_once(span, body, names, first, place))
+
+    def in_range(self: Walker, span: RangeValue, counter: Scalar) -> Scalar:
+        """Whether the counter has not reached the end."""
+        up = arithmetic.compare(self.b, "<", counter, span.stop)
+        if span.step.literal is not None:
+            return up if span.step.literal > 0 else arithmetic.compare(self.b, ">", counter, span.stop)
+        rising = arithmetic.compare(self.b, ">", span.step, constant(span.step.type, 0))
+        falling = arithmetic.compare(self.b, "<", span.step, constant(span.step.type, 0))
+        down = arithmetic.compare(self.b, ">", counter, span.stop)
+        return either(self.b, both(self.b, rising, up), both(self.b, falling, down))
+
+    def counted_once(
+        self: Walker,
+        span: RangeValue,
+        body: Callable[[Scalar], None],
+        names: tuple[str, ...],
+        first: Scalar,
+        place: int,
+    ) -> list[Edge]:
+        """One walk of a loop over a range; the edges that leave it because the range is used up."""
+        exits: list[Edge] = []
+        self.b.span = place
+        if first.literal is None:
+            guard, env = self.b.block, self.env
+            preheader = self.b.open()
+            self.b.block = guard
+            exits.append(self.leave(first, preheader))
+            self.b.block, self.env = preheader, dict(env)
+        self.b.push()  # the preheader runs only where the guard holds
+        source = self.b.block
+        header = self.header(names)
+        counter_phi = joining.carry(self.b, header.block, source, span.start, None)
+        counter = counter_phi.value
+        assert isinstance(counter, Scalar)
+        self.b.push()
+        body(counter)
+        if self.latch():
+            self.b.span = place
+            operands = (register(self.b, counter), register(self.b, span.step))
+            following = Scalar(counter.type, self.b.emit(f"add.{counter.type.register}", *operands))
+            self.back(header)
+            made, _ = counter_phi.phis[0]
+            made.incoming[self.b.block.index] = register(self.b, following)
+            exits.append(self.leave(self.in_range(span, following), header.block))
+        self.b.pop()
+        self.b.pop()
+        self.reachable = True
+        return exits

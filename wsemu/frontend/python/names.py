@@ -1,0 +1,239 @@
+"""What names and attributes stand for in a kernel."""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+import functools
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.frontend.python import arrays, joining
+from wsemu.frontend.python.frames import Frame
+from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.scalars import describe, literal
+from wsemu.frontend.python.syntax import derived_names, names_in
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    Bound,
+    ComplexValue,
+    PatternValue,
+    RecordValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    int64,
+)
+from wsemu.language import cuda_names as cuda
+from wsemu.language.markers import KernelFunction, KernelValue, Namespace
+from wsemu.model.program import ConstantArray
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+BUILTINS = vars(builtins)
+_BY_ANY_NAME = frozenset(
+    "grid gridsize syncthreads syncthreads_and syncthreads_count syncthreads_or shfl_sync shfl_up_sync shfl_down_sync "
+    "shfl_xor_sync all_sync any_sync eq_sync ballot_sync ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt libdevice types "
+    "cg".split()
+)
+"""what Numba-CUDA knows also when it is imported from `numba.cuda` by its own name"""
+_QUALIFIED = {
+    id(getattr(cuda, name)): f"cuda.{name}"
+    for name in dir(cuda)
+    if name not in cuda.HOST and name not in cuda.VECTORS and name not in _BY_ANY_NAME
+    if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
+}
+"""id of a marker -> how a kernel has to name it"""
+
+
+@functools.lru_cache(maxsize=1024)
+def has_methods(cls: Any) -> bool:
+    """A class with plain methods of its own, other than what named tuples and dataclasses generate."""
+    return any(
+        isinstance(member, FunctionType) and not name.startswith("_")
+        for base in cls.__mro__
+        if base not in (object, tuple)
+        for name, member in vars(base).items()
+        if name not in ("count", "index")
+    )
+
+
+def is_pattern(obj: Any) -> bool:
+    """Whether an object is one whose methods a kernel may call, itself as `self`."""
+    others = (type, ModuleType, FunctionType, BuiltinFunctionType)
+    kind: Any = type(obj)
+    return not isinstance(obj, others) and not hasattr(obj, "py_func") and has_methods(kind)
+
+
+class Names:
+    """Names, host objects and attributes."""
+
+    def get_Name(self: Walker, node: ast.Name) -> Value:
+        return self.read_name(node, node.id)
+
+    def is_assumed(self: Walker, node: ast.expr) -> bool:
+        """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
+
+        A branch on it is typed with both its arms, though only one of them can run.
+        """
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.known and names_in(node) & derived_names(frame.source.node, frame.known):
+                return True
+            frame = frame.maker
+        return False
+
+    def read_name(self: Walker, node: ast.AST, name: str) -> Value:
+        """The variable, the variable of an enclosing function, or the host object of this name."""
+        found = self.env.get(name)
+        if found is not None:
+            return found if type(found) is Scalar else joining.used(found, name)
+        frame = self.frame
+        if name in frame.assigned:
+            if any(name in loop.names for loop in frame.loops):  # assigned further down: known in the next walk
+                frame.undefined.add(name)
+                return literal(0)
+            raise self.error(node, f"`{name}` is used before it is assigned", "assign it first")
+        maker, outer = frame.maker, frame.outer
+        while maker is not None:  # outwards
+            if name in outer:
+                return joining.used(outer[name], name)
+            outer, maker = maker.outer, maker.maker
+        return self.read_host_name(node, name)
+
+    def read_host_name(self: Walker, node: ast.AST, name: str) -> Value:
+        """A closure cell, a global or a builtin."""
+        frame = self.frame
+        known = frame.constants.get(name)
+        if known is not None:
+            return known
+        for place in (frame.cells, frame.globals, BUILTINS):
+            if name in place:
+                self.refuse_bare(node, name, place[name])
+                value = self.host_value(place[name], name)
+                if isinstance(value, Static):
+                    frame.constants[name] = value
+                return value
+        raise self.error(
+            node, f"unknown name `{name}`", "define it before the kernel is launched, or check the spelling"
+        )
+
+    def refuse_bare(self: Walker, node: ast.AST, name: str, value: Any) -> None:
+        """Numba-CUDA knows `cuda.threadIdx`, but not a `threadIdx` imported by its own name."""
+        full = _QUALIFIED.get(id(library.canonical(value)))
+        if full is not None:
+            what = f"`{name}` is `{full}` under a name that Numba-CUDA lacks"
+            raise self.error(node, what, f"write `{full}`, with `cuda` imported")
+
+    def host_value(self: Walker, value: Any, name: str) -> Value:
+        """A host object that a kernel names: numbers and arrays become constants."""
+        if isinstance(value, (FunctionType, ModuleType, BuiltinFunctionType)):
+            return Static(value)
+        if isinstance(value, enum.Enum) and not isinstance(value, int):
+            return Static(value)
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            return self.host_number(value, name)
+        if isinstance(value, np.ndarray):
+            return self.constant_array(value, name)
+        if isinstance(value, tuple) and library.find(value) is None:
+            names = tuple(getattr(value, "_fields", ()))
+            if not names or not has_methods(type(value)):
+                return TupleValue(tuple(self.host_value(item, f"{name}[{n}]") for n, item in enumerate(value)), names)
+        made = library.value_of(self.b, library.canonical(value))
+        return Static(value) if made is None else made
+
+    def host_number(self: Walker, value: Any, name: str) -> Value:
+        """A number known on the host; it has to fit into 64 bits."""
+        if isinstance(value, (np.str_, np.bytes_, np.void)):
+            return Static(value)
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise self.error(self.node, f"{name} is {value}, which does not fit into 64 bits", "use a smaller number")
+        return literal(value)
+
+    def constant_array(self: Walker, array: Any, name: str) -> Value:
+        """A host array as constant memory: what it holds now is frozen into the program."""
+        found = self.constant_arrays.get(id(array))
+        if found is None:
+            data = np.array(array, order="C")
+            arrays.check_elements(data.dtype, name)
+            register = self.b.graph.new("b64")
+            self.b.graph.constant_arrays[register] = ConstantArray(0, name, data)
+            shape = tuple(Scalar(int64, None, extent) for extent in data.shape)
+            strides = arrays.row_major(self.b, shape, data.dtype.itemsize)
+            bounds = Scalar(int64, register), Scalar(int64, None, data.nbytes)
+            found = ArrayValue(data.dtype, register, shape, strides, name, "constant", bounds, False)
+            self.constant_arrays[id(array)] = found
+        return found
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+    def get_Attribute(self: Walker, node: ast.Attribute) -> Value:
+        value = self.evaluate(node.value)
+        self.at(node)
+        found = self.attribute(value, node.attr, node)
+        if found is None:
+            raise self.error(node, f"{describe(value)} has no attribute `{node.attr}`", "check the spelling")
+        return found
+
+    def attribute(self: Walker, value: Value, name: str, node: ast.AST) -> Value | None:
+        match value:
+            case Static():
+                return self.static_attribute(value.object, name, node)
+            case ArrayValue():
+                return arrays.attribute(self.b, value, name)
+            case RecordValue():
+                return arrays.read(self.b, *arrays.field(self.b, value, name), value)
+            case TupleValue() if name in value.names:
+                return value.items[value.names.index(name)]
+            case PatternValue():
+                return self.pattern_attribute(value, name, node)
+            case Scalar() | ComplexValue():
+                if name in library.METHODS:
+                    return Bound(value, name)
+                return library.attribute(self.b, value, name)
+        return None
+
+    def static_attribute(self: Walker, obj: Any, name: str, node: ast.AST) -> Value:
+        """An attribute of a host object, looked up when the kernel is compiled."""
+        obj = library.canonical(obj)
+        if is_pattern(obj):
+            member = getattr(type(obj), name, None)
+            if callable(member) and not isinstance(member, property):
+                return Bound(Static(obj), name)
+        try:
+            found = getattr(obj, name)
+        except Exception as error:  # whatever a property raises
+            what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
+            said, _, near = str(error).partition("; ")  # our own modules add the nearest names
+            text = said if said.startswith(("`", "module `wsemu")) else f"{what} has no attribute `{name}`"
+            raise self.error(node, text, near if near.startswith("did you mean") else "check the spelling") from error
+        return self.host_value(found, name)
+
+    def pattern_attribute(self: Walker, value: PatternValue, name: str, node: ast.AST) -> Value | None:
+        """A field, property, method or class attribute of a pattern object built in the kernel."""
+        if name in value.fields:
+            return value.fields[name]
+        member = getattr(value.cls, name, None)
+        if isinstance(member, property) and isinstance(member.fget, FunctionType):
+            return self.walk_function(member.fget, [value], {}, node)
+        if callable(member):
+            return Bound(value, name)
+        return None if member is None else self.host_value(member, name)
+
+    def to_host(self: Walker, value: Value) -> tuple[bool, Any]:
+        """(known at compile time?, the host object) of a value."""
+        if isinstance(value, Static):
+            return True, value.object
+        if isinstance(value, Scalar) and value.literal is not None:
+            exact = value.is_python_literal or value.type.kind in "biu"
+            return True, value.literal if exact else np.dtype(value.type.name).type(value.literal)
+        if isinstance(value, TupleValue):
+            parts = [self.to_host(item) for item in value.items]
+            return all(ok for ok, _ in parts), tuple(host for _, host in parts)
+        return False, None

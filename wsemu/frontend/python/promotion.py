@@ -1,0 +1,197 @@
+"""Numba-CUDA's typing of numbers: which signature an operation takes for the types of its operands.
+
+Numba knows, for every operator and function, a list of signatures, and for every pair of types how well one converts
+into the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module
+states the conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...)
+follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsemu.frontend.python.values import (
+    NUMBERS,
+    NumberType,
+    boolean,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+REAL = (float32, float64)
+COMPLEX = (complex64, complex128)
+ARITHMETIC = frozenset(("+", "-", "*", "/"))
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+
+
+class Conversion(IntEnum):
+    """How well one type converts into another; smaller is better."""
+
+    EXACT = 0
+    PROMOTE = 1
+    SAFE = 2
+    UNSAFE = 3
+
+
+class Signature(NamedTuple):
+    """Result and operand types of one way to compute something."""
+
+    result: NumberType
+    operands: tuple[NumberType, ...]
+
+
+def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
+    """The best conversion between every two types that have one: a chain is as bad as its worst link."""
+    promote, safe, unsafe = Conversion.PROMOTE, Conversion.SAFE, Conversion.UNSAFE
+    forward = [
+        (boolean, int8, safe), (boolean, uint8, safe),
+        (int8, int16, promote), (int16, int32, promote), (int32, int64, promote),
+        (uint8, uint16, promote), (uint16, uint32, promote), (uint32, uint64, promote),
+        (uint8, int16, safe), (uint16, int32, safe), (uint32, int64, safe),
+        (int8, float16, safe), (int16, float32, safe), (int32, float64, safe),
+        (int16, float16, unsafe), (int32, float32, unsafe),
+        (int64, float64, safe), (uint64, float64, safe),
+        (float16, float32, promote), (float32, float64, promote), (complex64, complex128, promote),
+    ]  # fmt: skip
+    best = {(a, b): rank for a, b, rank in forward}
+    best |= {(b, a): unsafe for a, b, _ in forward}
+    best |= {(float32, complex64): safe, (float64, complex128): safe}
+    best |= {(t, t): Conversion.EXACT for t in NUMBERS.values()}
+    for via, a, b in itertools.product(NUMBERS.values(), repeat=3):
+        if (a, via) in best and (via, b) in best:
+            rank = max(best[a, via], best[via, b])
+            best[a, b] = min(rank, best.get((a, b), rank))
+    return best
+
+
+CONVERSIONS = _conversions()
+
+
+def select(cases: tuple[Signature, ...], operands: tuple[NumberType, ...], *, unsafe: bool = True) -> Signature | None:
+    """The signature of `cases` that fits best, or None; `unsafe` allows conversions that lose information."""
+    best: tuple[tuple[int, int, int], Signature] | None = None
+    for case in cases:
+        if len(case.operands) != len(operands):
+            continue
+        ranks = [CONVERSIONS.get(pair) for pair in zip(operands, case.operands, strict=True)]
+        if None in ranks or (not unsafe and Conversion.UNSAFE in ranks):
+            continue
+        rating = (ranks.count(Conversion.UNSAFE), ranks.count(Conversion.SAFE), ranks.count(Conversion.PROMOTE))
+        if best is None or rating < best[0]:
+            best = (rating, case)
+    return None if best is None else best[1]
+
+
+def same(types: tuple[NumberType, ...], count: int, result: NumberType | None = None) -> tuple[Signature, ...]:
+    """For each type, `count` operands of it and it (or `result`) as result."""
+    return tuple(Signature(result or t, (t,) * count) for t in types)
+
+
+def _widest(*types: NumberType) -> NumberType:
+    """The 64-bit integer that Numba computes integers in: unsigned only if all are."""
+    return int64 if any(t.kind == "i" for t in types) else uint64
+
+
+_MACHINE = (int64, uint64)
+_INTEGERS = tuple(Signature(_widest(a, b), (a, b)) for a in _MACHINE for b in _MACHINE)
+_QUOTIENTS = tuple(Signature(float64, (a, b)) for a in _MACHINE for b in _MACHINE)
+_POWERS = tuple(Signature(f, (f, i)) for f in REAL for i in (int32, int64, uint64))
+_SHIFTS = tuple(Signature(_widest(a), (a, b)) for a in (*SIGNED, *UNSIGNED) for b in (uint64, int64))
+_LOGIC = (*same((boolean,), 2), *_INTEGERS)
+_ORDERED = same((boolean, *SIGNED, *UNSIGNED, *REAL), 2, boolean)
+_SIGNS = (
+    *(Signature(_widest(t), (t,)) for t in (*UNSIGNED, *SIGNED)),
+    *same((float16, *REAL, *COMPLEX), 1),
+    Signature(int64, (boolean,)),
+)
+
+BINARY: dict[str, tuple[Signature, ...]] = {
+    **dict.fromkeys("+-*", (*_INTEGERS, *same((*REAL, *COMPLEX), 2))),
+    "/": (*_QUOTIENTS, *same((*REAL, *COMPLEX), 2)),
+    **dict.fromkeys(("//", "%"), (*_INTEGERS, *same(REAL, 2))),
+    "**": (*_INTEGERS, *_POWERS, *same((*REAL, *COMPLEX), 2)),
+    **dict.fromkeys(("<<", ">>"), _SHIFTS),
+    **dict.fromkeys("&|^", _LOGIC),
+    **dict.fromkeys(("<", "<=", ">", ">="), _ORDERED),
+    **dict.fromkeys(("==", "!="), (*_ORDERED, *same(COMPLEX, 2, boolean))),
+    "divmod": same((*_MACHINE, *REAL), 2),
+}
+UNARY: dict[str, tuple[Signature, ...]] = {
+    "-": _SIGNS,
+    "+": _SIGNS,
+    "~": (*same((boolean,), 1), *(Signature(_widest(t), (t,)) for t in (*UNSIGNED, *SIGNED))),
+    "abs": (
+        *same((*SIGNED, *UNSIGNED, float16, *REAL), 1),
+        Signature(float32, (complex64,)),
+        Signature(float64, (complex128,)),
+    ),
+}
+_LOSSLESS = frozenset(("<<", ">>", "&", "|", "^", "~"))
+
+
+@functools.cache
+def resolve(op: str, *operands: NumberType) -> Signature | None:
+    """How Numba-CUDA computes `op` (an operator, `divmod` or `abs`) on operands of these types; None: it does not."""
+    if float16 in operands and len(operands) == 2 and op in ARITHMETIC | COMPARISONS:
+        other = operands[1] if operands[0] is float16 else operands[0]
+        if CONVERSIONS.get((other, float16), Conversion.UNSAFE) < Conversion.UNSAFE:
+            return Signature(float16 if op in ARITHMETIC else boolean, (float16, float16))
+    cases = (UNARY if len(operands) == 1 else BINARY).get(op, ())
+    return select(cases, operands, unsafe=op not in _LOSSLESS)
+
+
+@functools.cache
+def unify(a: NumberType, b: NumberType) -> NumberType | None:
+    """The type of a variable that is assigned both types on different ways: NumPy's promotion, as in Numba."""
+    return NUMBERS[np.promote_types(a.name, b.name).name]
+
+
+_PYTHON: dict[object, NumberType] = {int: int64, float: float64, bool: boolean, complex: complex128}
+
+
+def number_type(obj: Any) -> NumberType | None:
+    """The number type that a host object names, or None.
+
+    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`, `numba.float32`,
+    `cuda.types.float32`.
+    """
+    if isinstance(obj, NumberType):
+        return obj
+    if isinstance(obj, type):
+        return _PYTHON.get(obj) or (
+            _of_dtype(np.dtype(obj)) if issubclass(obj, np.generic) and obj in _SCALARS else None
+        )
+    if isinstance(obj, np.dtype):
+        return _of_dtype(obj)
+    if isinstance(obj, str):
+        return NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
+    if type(obj).__module__.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir"):
+        inner = getattr(obj, "instance_type", getattr(obj, "dtype", obj))
+        return number_type(str(inner))
+    name = getattr(obj, "number_name", None)
+    return NUMBERS.get(name) if isinstance(name, str) else None
+
+
+_SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
+
+
+def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
+    return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None

@@ -1,0 +1,298 @@
+"""Numbers as values of the front end: literals, conversions, selection.
+
+An operation on known numbers is computed at compile time (`folding`); on others it is emitted.  A literal is held as a
+Python number within its type's range: signed or unsigned int, float rounded to the type, bool.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.frontend.python import folding
+from wsemu.frontend.python.promotion import number_type
+from wsemu.frontend.python.values import (
+    NUMBERS,
+    ArrayValue,
+    ComplexValue,
+    NumberType,
+    RecordValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int64,
+    uint64,
+)
+from wsemu.model.errors import KernelError
+
+if TYPE_CHECKING:
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.python.builder import Builder
+
+Number = Scalar | ComplexValue
+TRUE, FALSE = (Scalar(boolean, None, value, True) for value in (True, False))
+
+
+def constant(type_: NumberType, value: int | float | bool) -> Scalar:
+    """A known number of this type; `value` is wrapped, rounded or tested for truth as a conversion would."""
+    if type_.kind == "b":
+        return TRUE if value else FALSE
+    if type_.kind == "f":
+        return Scalar(type_, None, folding.round_to(float(value), type_.bits))
+    return Scalar(type_, None, folding.wrap(int(value), type_.bits, type_.kind == "i"))
+
+
+def literal(value: Any) -> Number:
+    """A host number as Numba types it: int is int64 (or uint64), float is float64, `np.float32(3)` is float32."""
+    if isinstance(value, np.generic):
+        return _numpy_literal(value)
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    if isinstance(value, float):
+        return Scalar(float64, None, float(value), True)
+    if isinstance(value, complex):
+        parts = (Scalar(float64, None, part) for part in (value.real, value.imag))
+        return ComplexValue(complex128, *parts)
+    number = operator.index(value)
+    if not -(1 << 63) <= number < 1 << 64:
+        raise KernelError(f"integer {number} does not fit into 64 bits", remedy="use a float, or a smaller integer")
+    return Scalar(int64 if number < 1 << 63 else uint64, None, number, True)
+
+
+def _numpy_literal(value: np.generic) -> Number:
+    type_ = number_type(value.dtype)
+    if type_ is None:
+        raise KernelError(
+            f"{value!r} of dtype {value.dtype} is no number of a kernel", remedy="use a number of up to 64 bits"
+        )
+    if type_.kind == "c":
+        part = part_type(type_)
+        host = complex(value)
+        return ComplexValue(type_, constant(part, host.real), constant(part, host.imag))
+    return Scalar(type_, None, value.item())
+
+
+def part_type(type_: NumberType) -> NumberType:
+    """The type of the real part: float32 for complex64."""
+    return float32 if type_.bits == 64 else float64
+
+
+def register(b: Builder, x: Scalar) -> Register:
+    """The register that holds `x`; a literal gets one."""
+    if x.register is not None:
+        return x.register
+    assert x.literal is not None, "a scalar has a register or a literal"
+    value = x.literal
+    if x.type.kind in "iu":  # one spelling for one bit pattern
+        value = folding.wrap(int(value), x.type.bits, True)
+    made: Register = b.constant(x.type.register, value)
+    return made
+
+
+def compute(b: Builder, operation: str, result: NumberType, *operands: Scalar, immediate: int = 0) -> Scalar:
+    """`operation` of the bytecode on `operands`, as a number of type `result`; folded if all operands are known."""
+    if not immediate and folding.foldable(operation) and all(x.literal is not None for x in operands):
+        value = folding.evaluate(operation, tuple(x.literal for x in operands))
+        if value is not None:
+            return constant(result, value)
+    registers = [register(b, x) for x in operands]
+    return Scalar(result, b.emit(operation, *registers, immediate=immediate))
+
+
+def describe(x: Value) -> str:
+    """What `x` is, for messages."""
+    match x:
+        case Scalar() | ComplexValue():
+            return x.type.name
+        case TupleValue():
+            return f"a tuple of {len(x.items)}"
+        case ArrayValue():
+            return f"array `{x.name}`"
+        case RecordValue():
+            return f"record `{x.name}`"
+        case Static():
+            return (
+                f"{x.object!r}"
+                if isinstance(x.object, (str, type(None)))
+                else f"`{getattr(x.object, '__name__', x.object)}`"
+            )
+    return type(x).__name__.removesuffix("Value").lower()
+
+
+def number(x: Value, what: str) -> Number:
+    """`x` if it is a number; else an error that names `what` wanted one."""
+    if isinstance(x, (Scalar, ComplexValue)):
+        return x
+    remedy = "index it to get an element" if isinstance(x, ArrayValue) else "give a number"
+    raise KernelError(f"{what} needs a number, not {describe(x)}", remedy=remedy)
+
+
+# -- conversions -----------------------------------------------------------------------------------------------------
+
+
+def cast(b: Builder, x: Value, to: NumberType) -> Number:
+    """`x` as a number of type `to`, as an assignment to an element or `np.float32(x)` converts it.
+
+    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or the
+    sign bit alone where 64 bits take part.  As in the compiled code, 8-bit integers saturate at 16 bits and then wrap,
+    and float16 rounds to the nearest integer.
+    """
+    source = number(x, f"conversion to {to}")
+    if isinstance(source, ComplexValue):
+        if to.kind != "c":
+            raise KernelError(f"a {source.type} does not convert to {to}", remedy="take its .real or .imag")
+        part = part_type(to)
+        return ComplexValue(to, scalar_cast(b, source.real, part), scalar_cast(b, source.imag, part))
+    if to.kind == "c":
+        part = part_type(to)
+        return ComplexValue(to, scalar_cast(b, source, part), constant(part, 0.0))
+    return scalar_cast(b, source, to)
+
+
+def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    """`cast` between real numbers."""
+    if x.type is to:
+        return x
+    if to.kind == "b":
+        return truth(b, x)
+    return _CASTS[x.type.kind if x.type.kind in "bf" else "i", to.kind if to.kind == "f" else "i"](b, x, to)
+
+
+def _bool_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    return compute(b, f"selp.b{to.bits}", to, constant(to, 1), constant(to, 0), x)
+
+
+def _bool_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    wide = float32 if to is float16 else to
+    return scalar_cast(b, compute(b, f"selp.f{wide.bits}", wide, constant(wide, 1), constant(wide, 0), x), to)
+
+
+def _integer_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    if x.literal is not None:
+        return constant(to, x.literal)
+    if x.type.bits == to.bits:
+        return Scalar(to, x.register)
+    sign = "s" if to.bits < x.type.bits or x.type.kind == "i" else "u"
+    return compute(b, f"cvt.b{to.bits}.{sign}{x.type.bits}", to, x)
+
+
+def _integer_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    wide = float64 if to is float16 else to
+    return scalar_cast(b, compute(b, f"cvt.rn.f{wide.bits}.{x.type.suffix}", wide, x), to)
+
+
+def _float_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    if x.type is float16:
+        return compute(b, f"cvt.rni.{to.suffix}.f32", to, widened(b, x))
+    if to.bits == 8:
+        wide = NUMBERS["int16" if to.kind == "i" else "uint16"]
+        return scalar_cast(b, scalar_cast(b, x, wide), to)
+    return compute(b, f"cvt.rzi.{to.suffix}.f{x.type.bits}", to, x)
+
+
+def _float_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    return compute(b, f"cvt.f{to.bits}.f{x.type.bits}", to, x)
+
+
+_CASTS = {
+    ("b", "i"): _bool_to_integer,
+    ("b", "f"): _bool_to_float,
+    ("i", "i"): _integer_to_integer,
+    ("i", "f"): _integer_to_float,
+    ("f", "i"): _float_to_integer,
+    ("f", "f"): _float_to_float,
+}
+
+
+def widened(b: Builder, x: Scalar) -> Scalar:
+    """A float16 as float32, in which its arithmetic is done; any other float as it is."""
+    return scalar_cast(b, x, float32) if x.type is float16 else x
+
+
+def truth(b: Builder, x: Value) -> Scalar:
+    """`bool(x)`: a number other than 0 (nan is true), a tuple with items, a host object by Python's rules."""
+    match x:
+        case Scalar():
+            return _scalar_truth(b, x)
+        case ComplexValue():
+            return either(b, _scalar_truth(b, x.real), _scalar_truth(b, x.imag))
+        case TupleValue():
+            return TRUE if x.items else FALSE
+        case Static() if x.object is None or isinstance(x.object, (str, bytes)):
+            return TRUE if x.object else FALSE
+    remedy = "compare an element or its size" if isinstance(x, ArrayValue) else "write a comparison"
+    raise KernelError(f"{describe(x)} is neither true nor false", remedy=remedy)
+
+
+def _scalar_truth(b: Builder, x: Scalar) -> Scalar:
+    if x.type.kind == "b":
+        return x
+    if x.type.kind == "f":
+        wide = widened(b, x)
+        return compute(b, f"setp.neu.f{wide.type.bits}", boolean, wide, constant(wide.type, 0))
+    return compute(b, f"setp.ne.b{x.type.bits}", boolean, x, constant(x.type, 0))
+
+
+# -- predicates and selection ----------------------------------------------------------------------------------------
+
+
+def both(b: Builder, p: Scalar, q: Scalar) -> Scalar:
+    """p and q."""
+    if p.literal is not None:
+        return q if p.literal else FALSE
+    if q.literal is not None:
+        return p if q.literal else FALSE
+    return compute(b, "and.pred", boolean, p, q)
+
+
+def either(b: Builder, p: Scalar, q: Scalar) -> Scalar:
+    """p or q."""
+    if p.literal is not None:
+        return TRUE if p.literal else q
+    if q.literal is not None:
+        return TRUE if q.literal else p
+    return compute(b, "or.pred", boolean, p, q)
+
+
+def negate(b: Builder, p: Scalar) -> Scalar:
+    """not p."""
+    return compute(b, "not.pred", boolean, p)
+
+
+def differ(b: Builder, p: Scalar, q: Scalar) -> Scalar:
+    """p is not q."""
+    return compute(b, "xor.pred", boolean, p, q)
+
+
+def choose(b: Builder, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    """`x` where `condition` holds, else `y`; both of one type."""
+    assert x.type is y.type, f"{x.type} and {y.type}"
+    if condition.literal is not None:
+        return x if condition.literal else y
+    name = "pred" if x.type.kind == "b" else f"f{x.type.bits}" if x.type in (float32, float64) else f"b{x.type.bits}"
+    return compute(b, f"selp.{name}", x.type, x, y, condition)
+
+
+def choose_number(b: Builder, condition: Scalar, x: Number, y: Number) -> Number:
+    """`choose` for real and complex numbers of one type."""
+    if isinstance(x, ComplexValue):
+        assert isinstance(y, ComplexValue)
+        return ComplexValue(x.type, choose(b, condition, x.real, y.real), choose(b, condition, x.imag, y.imag))
+    assert isinstance(y, Scalar)
+    return choose(b, condition, x, y)
+
+
+def reinterpret(x: Scalar, to: NumberType) -> Scalar:
+    """The same bits as another type of the same width."""
+    if x.literal is None:
+        return Scalar(to, x.register)
+    source = np.dtype(x.type.name).type(x.literal)
+    return Scalar(to, None, source.view(np.dtype(to.name)).item())

@@ -1,0 +1,356 @@
+"""Statements of the kernel dialect, but for loops."""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.graph import Block
+from wsemu.frontend.python import arithmetic, arrays, joining
+from wsemu.frontend.python.expressions import BINARY
+from wsemu.frontend.python.frames import NONE, Unreachable
+from wsemu.frontend.python.joining import Edge
+from wsemu.frontend.python.scalars import both, constant, describe, either, register
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    Closure,
+    ComplexValue,
+    PatternValue,
+    RangeValue,
+    RecordValue,
+    Scalar,
+    SliceValue,
+    Static,
+    TupleValue,
+    TypedVariable,
+    Value,
+    boolean,
+    int64,
+)
+from wsemu.model.errors import KernelError
+from wsemu.model.isa import FAILS
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Try: ("`try` in a kernel", "test for the condition with `if`"),
+    ast.With: ("`with` in a kernel", "write its calls one by one"),
+    ast.Import: ("`import` in a kernel", "import outside the kernel"),
+    ast.ImportFrom: ("`import` in a kernel", "import outside the kernel"),
+    ast.ClassDef: ("a class in a kernel", "define it outside the kernel"),
+    ast.Delete: ("`del` in a kernel", "drop the statement: names need no deleting"),
+    ast.Global: ("`global` in a kernel", "pass an array, and store into it"),
+    ast.Nonlocal: ("`nonlocal` in a kernel", "return the value instead"),
+    ast.AsyncFor: ("`async for` in a kernel", "use `for`"),
+    ast.AsyncWith: ("`async with` in a kernel", "write its calls one by one"),
+    ast.AsyncFunctionDef: ("`async def` in a kernel", "use `def`"),
+}
+
+
+class Statements:
+    """One method per statement."""
+
+    def suite(self: Walker, body: list[ast.stmt]) -> None:
+        """Statements one after the other, as far as they can be reached."""
+        depth, loops = len(self.b.scopes), len(self.frame.loops)
+        for statement in body:
+            if not self.reachable:
+                return
+            try:
+                self.statement(statement)
+            except Unreachable:
+                self.b.unwind(depth)
+                del self.frame.loops[loops:]
+                self.reachable = False
+
+    def statement(self: Walker, node: ast.stmt) -> None:
+        handler = self.statements.get(type(node))
+        if handler is None:
+            default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler statements")
+            raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
+        self.at(node)
+        try:
+            handler(self, node)
+        except KernelError as error:
+            raise self.locate(error, self.node or node) from error.__cause__
+
+    # -- simple statements --------------------------------------------------------------------------------------------
+    def do_Pass(self: Walker, node: ast.Pass) -> None:
+        pass
+
+    def do_Expr(self: Walker, node: ast.Expr) -> None:
+        if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(Ellipsis)))):
+            self.evaluate(node.value)
+
+    def do_Assign(self: Walker, node: ast.Assign) -> None:
+        first = node.targets[0]
+        if (
+            isinstance(first, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(first.elts) == len(node.value.elts)
+        ):
+            named = [self.named(target, value) for target, value in zip(first.elts, node.value.elts, strict=True)]
+            if not any(isinstance(value, ast.Starred) for value in node.value.elts):
+                for target, item in zip(first.elts, named, strict=True):
+                    self.assign(target, item)
+                for other in node.targets[1:]:
+                    self.assign(other, TupleValue(tuple(named)))
+                return
+        value = self.named(first, node.value)
+        if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
+            raise self.error(node.value, f"{describe(value)} cannot be stored into an array", "give a number")
+        for target in node.targets:
+            self.assign(target, value)
+
+    def named(self: Walker, target: ast.expr, node: ast.expr) -> Value:
+        """The value of an expression; an array that it makes is called after the target."""
+        self.target = target.id if isinstance(target, ast.Name) else ""
+        value = self.evaluate(node)
+        self.target = ""
+        return value
+
+    def do_AnnAssign(self: Walker, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.named(node.target, node.value))
+
+    def do_AugAssign(self: Walker, node: ast.AugAssign) -> None:
+        op = BINARY.get(type(node.op))
+        if op is None:
+            raise self.unsupported(node, "`@=` in a kernel", "write the product as loops")
+        match node.target:
+            case ast.Name() as name:
+                old = self.read_name(name, name.id)
+                self.assign(name, self.operate(node, op, old, self.evaluate(node.value)))
+            case ast.Subscript() as item:
+                container, index = self.evaluate(item.value), self.index(item.slice)
+                self.at(item)
+                old = self.subscript(item, container, index)
+                if isinstance(old, ArrayValue):
+                    raise self.unsupported(item, f"`{op}=` on a whole array or slice", "loop over its elements")
+                value = self.operate(node, op, old, self.evaluate(node.value))
+                self.at(item)
+                self.store_item(item, container, index, value)
+            case ast.Attribute() as field:
+                record = self.evaluate(field.value)
+                self.at(field)
+                old_field = self.attribute(record, field.attr, field)
+                if old_field is None:
+                    raise self.error(field, f"{describe(record)} has no attribute `{field.attr}`", "check the spelling")
+                value = self.operate(node, op, old_field, self.evaluate(node.value))
+                self.store_field(field, record, value)
+
+    def operate(self: Walker, node: ast.AugAssign, op: str, old: Value, value: Value) -> Value:
+        self.at(node)
+        if isinstance(old, TupleValue) and isinstance(value, TupleValue) and op == "+":
+            return TupleValue((*old.items, *value.items))
+        return arithmetic.binary(self.b, op, old, value)
+
+    def do_Return(self: Walker, node: ast.Return) -> None:
+        value = NONE if node.value is None else self.evaluate(node.value)
+        frame = self.frame
+        if len(self.frames) == 1 and value is not NONE and not (isinstance(value, Static) and value.object is None):
+            raise self.error(node.value or node, "a kernel returns a value", "store results in an array argument")
+        if len(self.frames) == 1:  # a kernel's return is the end of the thread, here and now
+            self.b.finish(self.b.block, "exit")
+        else:
+            frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else value))
+        self.reachable = False
+
+    def do_Assert(self: Walker, node: ast.Assert) -> None:
+        """A thread that fails an assertion ends, as Numba compiles it without `debug`."""
+        condition = self.condition(node.test)
+        if condition.literal is not None:
+            if not condition.literal:
+                self.do_Raise(node)
+            return
+        start, env = self.b.block, self.env
+        failed = self.b.open()
+        self.b.finish(failed, "exit", trap=FAILS)
+        after = self.b.open()
+        self.b.branch(start, register(self.b, condition), after, failed)
+        self.env = dict(env)
+
+    def do_Raise(self: Walker, node: ast.stmt) -> None:
+        self.b.finish(self.b.block, "exit", trap=FAILS)
+        self.reachable = False
+
+    def do_FunctionDef(self: Walker, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            raise self.unsupported(
+                node.decorator_list[0], "a decorator in a kernel", "define the function outside the kernel"
+            )
+        defaults = self.closure_defaults(node.args)
+        self.env[node.name] = Closure(node, (self.frame, self.env, defaults))
+
+    # -- assignment ---------------------------------------------------------------------------------------------------
+    def assign(self: Walker, target: ast.expr, value: Value) -> None:
+        """Bind a name, store an element, or unpack."""
+        match target:
+            case ast.Name():
+                self.env[target.id] = joining.used(value, target.id)
+                if isinstance(value, (Scalar, ComplexValue)):
+                    self.variables.append(TypedVariable(target.id, target.lineno, value.type.name))
+            case ast.Tuple() | ast.List():
+                self.unpack(target, value)
+            case ast.Subscript():
+                container, index = self.evaluate(target.value), self.index(target.slice)
+                self.at(target)
+                self.store_item(target, container, index, value)
+            case ast.Attribute():
+                self.store_field(target, self.evaluate(target.value), value)
+            case _:
+                raise self.unsupported(target, "this assignment target in a kernel", "assign to names and elements")
+
+    def unpack(self: Walker, target: ast.Tuple | ast.List, value: Value) -> None:
+        for element in target.elts:
+            if isinstance(element, ast.Starred):
+                raise self.unsupported(element, "`*` in an assignment", "name each item, or index the tuple")
+        items = self.items_of(target, value)
+        if len(items) != len(target.elts):
+            raise self.error(
+                target, f"{len(items)} values for {len(target.elts)} names", "give as many names as values"
+            )
+        for element, item in zip(target.elts, items, strict=True):
+            self.assign(element, item)
+
+    def store_item(self: Walker, node: ast.expr, container: Value, index: Value, value: Value) -> None:
+        if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
+            dtype, address, offset = arrays.field(self.b, container, index.object)
+            arrays.write(self.b, dtype, address, offset, container, value)
+            return
+        if not isinstance(container, ArrayValue):
+            raise self.error(node, f"{describe(container)} has no elements to assign", "use an array")
+        if not container.writable:
+            why = arrays.why_not_writable(container)
+            raise self.error(node, f"`{container.name}` is {why}", "pass a writable array as an argument")
+        items = arrays.indices_of(container, index)
+        if len(items) == container.ndim and not any(isinstance(item, SliceValue) for item in items):
+            arrays.store(self.b, container, items, value)
+        else:
+            self.fill(node, arrays.view_of(self.b, container, items), value)
+
+    def store_field(self: Walker, target: ast.Attribute, record: Value, value: Value) -> None:
+        """`record.field = value`, or a field of the object that an `__init__` fills in."""
+        match record:
+            case RecordValue():
+                self.at(target)
+                dtype, address, offset = arrays.field(self.b, record, target.attr)
+                self.at(target)
+                arrays.write(self.b, dtype, address, offset, record, value)
+            case PatternValue() if isinstance(target.value, ast.Name) and target.value.id == self.frame.builds:
+                self.env[target.value.id] = PatternValue(record.cls, {**record.fields, target.attr: value})
+            case PatternValue():
+                raise self.error(target, f"a {record.cls.__name__} cannot be changed", "build another one")
+            case _:
+                what = f"{describe(record)} has no attribute that a kernel may assign"
+                raise self.error(target, what, "assign to an array element")
+
+    def fill(self: Walker, node: ast.expr, view: ArrayValue, value: Value) -> None:
+        """`view[...] = value`: a number into every element, or an array element by element."""
+
+        def one(indices: list[Value]) -> None:
+            element = value
+            if isinstance(value, ArrayValue):
+                element = arrays.load(self.b, value, indices[len(indices) - value.ndim :])
+            arrays.store(self.b, view, indices, element)
+
+        def nest(axis: int, indices: list[Value]) -> None:
+            if axis == view.ndim:
+                one(indices)
+            else:
+                span = RangeValue(constant(int64, 0), view.shape[axis], constant(int64, 1))
+                self.counted(node, span, lambda i: nest(axis + 1, [*indices, i]), (), [])
+
+        if isinstance(value, ArrayValue) and value.ndim > view.ndim:
+            raise self.error(node, f"`{value.name}` has more dimensions than what it is assigned to", "index it")
+        nest(0, [])
+
+    # -- branches -----------------------------------------------------------------------------------------------------
+    def do_If(self: Walker, node: ast.If) -> None:
+        condition = self.condition(node.test)
+        if condition.literal is not None and not self.is_assumed(node.test):
+            self.suite(node.body if condition.literal else node.orelse)
+            return
+        self.branch(
+            condition, lambda: self.suite(node.body), (lambda: self.suite(node.orelse)) if node.orelse else None
+        )
+
+    def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
+        """Walk two arms and go on where they meet."""
+        start, env = self.b.block, self.env
+        predicate = register(self.b, condition)
+        place = self.b.span, self.b.stack
+        edges: list[Edge] = []
+
+        def arm(walk: Callable[[], None]) -> Block:
+            block = self.b.open()
+            self.b.push()
+            self.env = dict(env)
+            self.reachable = True
+            depth = len(self.b.scopes)
+            try:
+                walk()
+            except Unreachable:
+                self.b.unwind(depth)
+                self.reachable = False
+            if self.reachable:
+                edges.append((self.b.block, self.env))
+            self.b.pop()
+            return block
+
+        taken = arm(then)
+        if other is not None:
+            not_taken = arm(other)
+            self.b.branch(start, predicate, taken, not_taken)
+            start.span, start.stack = place
+        else:
+            start.end = "bra"
+            edges.append((start, env))
+        self.reachable = bool(edges)
+        if not edges:
+            return
+        self.env = joining.join(self.b, edges)
+        if other is None:
+            self.b.branch(start, predicate, taken, self.b.block)
+            start.span, start.stack = place
+
+    def do_Match(self: Walker, node: ast.Match) -> None:
+        self.match_cases(self.evaluate(node.subject), node.cases)
+
+    def match_cases(self: Walker, subject: Value, cases: list[ast.match_case]) -> None:
+        """The first case that fits; the others stand in the other arm of its branch."""
+        if not cases:
+            return
+        case, rest = cases[0], cases[1:]
+        self.at(case.pattern)
+        condition = self.pattern(case.pattern, subject)
+        if case.guard is not None:
+            condition = both(self.b, condition, self.condition(case.guard))
+        if condition.literal is None:
+            self.branch(condition, lambda: self.suite(case.body), lambda: self.match_cases(subject, rest))
+        elif condition.literal:
+            self.suite(case.body)
+        else:
+            self.match_cases(subject, rest)
+
+    def pattern(self: Walker, pattern: ast.pattern, subject: Value) -> Scalar:
+        match pattern:
+            case ast.MatchValue():
+                return arithmetic.compare(self.b, "==", subject, self.evaluate(pattern.value))
+            case ast.MatchOr():
+                result = self.pattern(pattern.patterns[0], subject)
+                for other in pattern.patterns[1:]:
+                    result = either(self.b, result, self.pattern(other, subject))
+                return result
+            case ast.MatchAs():
+                inner = constant(boolean, True) if pattern.pattern is None else self.pattern(pattern.pattern, subject)
+                if pattern.name is not None:
+                    self.env[pattern.name] = subject
+                return inner
+        raise self.unsupported(pattern, "this pattern of `match`", "match on numbers, `|` and `_`")
+
+    # -- loops --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,187 @@
+"""Types and values of a kernel while the front end walks through its source.
+
+A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an
+array, or
+something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsemu.frontend.assemble.graph import Register
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A scalar type: kind `b` bool, `i` signed, `u` unsigned, `f` float, `c` complex; `bits` of the whole value."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def register(self) -> str:
+        """Register type that holds it: `p` for bool, `b64` for int64, `f32` for float32 (complex has two registers)."""
+        if self.kind == "b":
+            return "p"
+        return f"f{self.bits}" if self.kind == "f" else f"b{self.bits}"
+
+    @property
+    def suffix(self) -> str:
+        """`s64`, `u32`, `f32`: how typed operations spell it."""
+        return {"i": "s", "u": "u", "f": "f", "b": "u"}[self.kind] + str(self.bits)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+boolean = NumberType("bool", "b", 8)
+int8, int16, int32, int64 = (NumberType(f"int{n}", "i", n) for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (NumberType(f"uint{n}", "u", n) for n in (8, 16, 32, 64))
+float16, float32, float64 = (NumberType(f"float{n}", "f", n) for n in (16, 32, 64))
+complex64, complex128 = (NumberType(f"complex{n}", "c", n) for n in (64, 128))
+NUMBERS: dict[str, NumberType] = {
+    t.name: t
+    for t in (
+        boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+        float16, float32, float64, complex64, complex128,
+    )
+}  # fmt: skip
+
+
+class Value:
+    """Base of all values."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Value):
+    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand, or
+    None)."""
+
+    type: NumberType
+    register: Register | None
+    literal: int | float | bool | None = None
+    is_python_literal: bool = False
+    """written in the source or a host int/float: Numba's Literal[int], which types like int64"""
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexValue(Value):
+    """complex64 or complex128 as two floats."""
+
+    type: NumberType
+    real: Scalar
+    imag: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class TupleValue(Value):
+    """A tuple; `names` when it came from a named tuple."""
+
+    items: tuple[Value, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValue(Value):
+    """A view: element (i, j, ...) lies at `address + i * strides[0] + j * strides[1] + ...` bytes.
+
+    `space` is global, shared, local or constant; `name` the source name, for messages.  `writable` is False for
+    constants.  `bounds` are those of the memory that it is a view of, the array that was declared or passed: the
+    address of its first byte, and how many there are.
+    """
+
+    dtype: np.dtype[Any]
+    address: Register
+    shape: tuple[Scalar, ...]
+    strides: tuple[Scalar, ...]
+    name: str
+    space: str
+    bounds: tuple[Scalar, ...]
+    writable: bool = True
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordValue(Value):
+    """One element of a structured array: fields lie at `address` + their offset."""
+
+    dtype: np.dtype[Any]
+    address: Register
+    offset: int
+    name: str
+    space: str
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RangeValue(Value):
+    """range(start, stop, step), all of one integer type."""
+
+    start: Scalar
+    stop: Scalar
+    step: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class SliceValue(Value):
+    """start:stop:step in a subscript; a missing part is None."""
+
+    start: Scalar | None
+    stop: Scalar | None
+    step: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Value):
+    """A Python object known at compile time: module, function, type, dtype, string, None, pattern object, ..."""
+
+    object: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Value):
+    """A method with its object: `array.view`, `pattern.execute_dma`, `x.real.conjugate`."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closure(Value):
+    """A nested function or lambda with the variables it sees (name -> Value, by reference to the maker's scope)."""
+
+    node: Any
+    scope: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords(Value):
+    """What `**options` of a function got; it can be handed on as `**options`."""
+
+    items: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternValue(Value):
+    """A pattern object built inside a kernel: its class and its fields, some of them run-time values."""
+
+    cls: type
+    fields: dict[str, Value]
+
+
+class TypedVariable(NamedTuple):
+    """One assignment of one variable and the type it was given, to compare with Numba's."""
+
+    name: str
+    line: int
+    type: str

@@ -1,0 +1,165 @@
+"""Python's builtins whose meaning needs the walk itself; the others are in `library_builtins`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wsemu.frontend.python import arithmetic, arrays
+from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.promotion import same, select
+from wsemu.frontend.python.scalars import constant, describe, literal, scalar_cast
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    ComplexValue,
+    PatternValue,
+    RangeValue,
+    Scalar,
+    Static,
+    TupleValue,
+    Value,
+    boolean,
+    int32,
+    int64,
+    uint64,
+)
+
+if TYPE_CHECKING:
+    from wsemu.frontend.python.walker import Walker
+
+_RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
+"""number of arguments -> the types in which Numba counts"""
+_LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
+_HOST_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "b": bool, "c": complex}
+
+
+def _counted(w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int) -> None:
+    """Complain unless there are as many arguments as one of `counts`, all by position."""
+    if kwargs or len(args) not in counts:
+        problem = f"takes no argument `{next(iter(kwargs))}`" if kwargs else f"got {len(args)} arguments"
+        raise w.error(node, f"`{name}` {problem}", f"give {' or '.join(map(str, counts))}, by position")
+
+
+def _range(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "range", args, kwargs, 1, 2, 3)
+    numbers: list[Scalar] = []
+    for n, value in enumerate(args):
+        if not isinstance(value, Scalar) or value.type.kind not in "iub":
+            raise w.error(
+                node.args[min(n, len(node.args) - 1)], f"`range` of {describe(value)}", "convert it with `int(...)`"
+            )
+        numbers.append(value)
+    signature = select(_RANGES[len(numbers)], tuple(x.type for x in numbers))
+    type_ = int64 if signature is None else signature.result
+    cast = [scalar_cast(w.b, x, type_) for x in numbers]
+    start, stop = (constant(type_, 0), cast[0]) if len(cast) == 1 else (cast[0], cast[1])
+    step = cast[2] if len(cast) == 3 else constant(type_, 1)
+    if step.literal == 0:
+        raise w.error(
+            node.args[2] if len(node.args) == 3 else node, "`range` with a step of 0", "give a step other than 0"
+        )
+    return RangeValue(start, stop, step)
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped(Value):
+    """What a `for` loop runs over, `count` items long: `item` gives number i."""
+
+    count: Scalar
+    item: Callable[[Scalar], Value]
+
+
+def stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
+    """An array, a range or a tuple as something that a loop counts through."""
+    match value:
+        case Stepped():
+            return value
+        case ArrayValue() if value.ndim:
+            return Stepped(value.shape[0], lambda i: arrays.subscript(w.b, value, i))
+        case RangeValue():
+            count = _LENGTH(w.library_call("len", [value], {}))
+            assert isinstance(count, Scalar)
+            return Stepped(count, lambda i: _number_of_range(w, value, i))
+    items = TupleValue(w.items_of(node, value))
+    return Stepped(constant(int64, len(items.items)), lambda i: w.tuple_item(node, items, i))
+
+
+def _number_of_range(w: Walker, span: RangeValue, i: Scalar) -> Value:
+    distance = arithmetic.binary(w.b, "*", i, span.step)
+    return arithmetic.cast(w.b, arithmetic.binary(w.b, "+", span.start, distance), span.start.type)
+
+
+def _in_pieces(value: Value) -> bool:
+    """Whether a loop over it has to count: its length is known at run time only."""
+    if isinstance(value, ArrayValue):
+        return not value.ndim or value.shape[0].literal is None
+    if isinstance(value, RangeValue):
+        return any(part.literal is None for part in (value.start, value.stop, value.step))
+    return isinstance(value, Stepped)
+
+
+def _enumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    start = kwargs.pop("start", literal(0))
+    _counted(w, node, "enumerate", args, kwargs, 1, 2)
+    start = args[1] if len(args) > 1 else start
+    if _in_pieces(args[0]):
+        whole = stepped(w, node, args[0])
+        return Stepped(whole.count, lambda i: TupleValue((arithmetic.binary(w.b, "+", start, i), whole.item(i))))
+    items = w.items_of(node, args[0])
+    numbers = (arithmetic.binary(w.b, "+", start, literal(n)) for n in range(len(items)))
+    return TupleValue(tuple(TupleValue((n, item)) for n, item in zip(numbers, items, strict=True)))
+
+
+def _zip(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "zip", args, {k: v for k, v in kwargs.items() if k != "strict"}, *range(1, max(len(args), 1) + 1))
+    if any(map(_in_pieces, args)):
+        parts = [stepped(w, node, value) for value in args]
+        counts: list[Value] = [part.count for part in parts]
+        count = _SMALLEST(w.library_call("min", counts, {})) if len(counts) > 1 else counts[0]
+        assert isinstance(count, Scalar)
+        return Stepped(count, lambda i: TupleValue(tuple(part.item(i) for part in parts)))
+    columns = [w.items_of(node, a) for a in args]
+    return TupleValue(tuple(TupleValue(items) for items in zip(*columns, strict=False)))
+
+
+def _tuple(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "tuple", args, kwargs, 0, 1)
+    return TupleValue(w.items_of(node, args[0]) if args else ())
+
+
+def _reversed(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "reversed", args, kwargs, 1)
+    return TupleValue(w.items_of(node, args[0])[::-1])
+
+
+def _print(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    span = w.frame.source.span(node)
+    note = f"`print` at {span.file}:{span.line} has no effect here"
+    if note not in w.notes:
+        w.notes.append(note)
+    return Static(None)
+
+
+def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Decided at compile time, from the type of the value."""
+    _counted(w, node, "isinstance", args, kwargs, 2)
+    ok, types = w.to_host(args[1])
+    wanted = types if isinstance(types, tuple) else (types,)
+    if not ok or not all(isinstance(t, type) for t in wanted):
+        raise w.error(node.args[1], "`isinstance` of unknown types", "give classes known outside the kernel")
+    value = args[0]
+    if isinstance(value, PatternValue):
+        return constant(boolean, issubclass(value.cls, wanted))
+    if isinstance(value, (Scalar, ComplexValue)):
+        return constant(boolean, issubclass(_HOST_TYPES[value.type.kind], wanted))
+    if isinstance(value, Static):
+        return constant(boolean, isinstance(value.object, wanted))
+    return constant(boolean, isinstance(value, TupleValue) and tuple in wanted)
+
+
+BUILTINS: dict[Any, Callable[..., Value]] = {
+    range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: _print,
+    isinstance: _isinstance,
+}  # fmt: skip

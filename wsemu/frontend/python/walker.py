@@ -1,0 +1,110 @@
+"""Walks through a kernel once, types known, and emits its graph.
+
+Each name stands for a value; assigning binds a new one, as Numba versions variables.  Where paths meet, versions merge
+(`joining`).  Functions that the kernel calls are walked in place.  `expressions`, `names`, `functions`,
+`construction`, `statements` and `loops` have one method per kind of node; this class has the state that they share.
+"""
+
+# mypy: disable-error-code="misc"
+# (the methods of each part of `Walker` have the whole of it as self)
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, ClassVar
+
+from wsemu.frontend.python.builder import Builder
+from wsemu.frontend.python.construction import Construction
+from wsemu.frontend.python.expressions import Expressions
+from wsemu.frontend.python.frames import Frame
+from wsemu.frontend.python.functions import Functions
+from wsemu.frontend.python.joining import Environment
+from wsemu.frontend.python.loops import Loops, Seeds
+from wsemu.frontend.python.names import Names
+from wsemu.frontend.python.statements import Statements
+from wsemu.frontend.python.values import ArrayValue, TypedVariable, Value
+from wsemu.model.errors import KernelError, UnsupportedError
+
+PARTS = (Expressions, Names, Functions, Construction, Statements, Loops)
+
+
+def _handlers(prefix: str) -> dict[type, Callable[..., Any]]:
+    """Kind of node -> the method named after it."""
+    return {
+        getattr(ast, name.removeprefix(prefix)): method
+        for part in PARTS
+        for name, method in vars(part).items()
+        if name.startswith(prefix) and hasattr(ast, name.removeprefix(prefix))
+    }
+
+
+class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
+    """State of the walk: the builder, the variables, the open functions."""
+
+    expressions: ClassVar[dict[type, Callable[..., Value]]] = _handlers("get_")
+    statements: ClassVar[dict[type, Callable[..., None]]] = _handlers("do_")
+
+    def __init__(self, builder: Builder) -> None:
+        self.b = builder
+        self.env: Environment = {}
+        self.frames: list[Frame] = []
+        self.reachable = True
+        self.variables: list[TypedVariable] = []
+        self.notes: list[str] = []
+        self.allocations: dict[Any, int] = {}
+        self.seeds: dict[Any, Seeds] = {}
+        """loop (the names it assigns, its place, the calls around it) -> what its variables need at its header"""
+        self.target: str = ""
+        """the variable that the array being made will be bound to"""
+        self.node: ast.AST | None = None
+        self.hidden = 0
+        self.span_numbers: dict[Any, int] = {}
+        self.constant_arrays: dict[int, ArrayValue] = {}
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def run_kernel(self, function: FunctionType, arguments: list[Value]) -> None:
+        """Walk a kernel and end its graph."""
+        self.walk_function(function, arguments, {}, None)
+        if self.reachable:
+            self.b.finish(self.b.block, "exit")
+
+    # -- places -------------------------------------------------------------------------------------------------------
+    def at(self, node: ast.AST) -> None:
+        """What is emitted now comes from this node."""
+        self.node = node
+        number = self.span_numbers.get(node)
+        if number is None:
+            span = self.frame.source.span(node)
+            number = self.span_numbers.get(span)
+            if number is None:
+                number = self.span_numbers[span] = len(self.b.graph.spans)
+                self.b.graph.spans.append(span)
+            self.span_numbers[node] = number
+        self.b.span = number
+
+    def locate(self, error: KernelError, node: ast.AST | None) -> KernelError:
+        """The error with its place, if it has none yet."""
+        if error.span is None and self.frames and node is not None:
+            error.span = self.frame.source.span(node)
+            error.calls = tuple(self.b.graph.spans[s] for s in self.b.stack)
+        return error
+
+    def unsupported(self, node: ast.AST | None, what: str, remedy: str) -> UnsupportedError:
+        error = UnsupportedError(what, remedy=remedy)
+        self.locate(error, node)
+        return error
+
+    def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
+        return self.locate(KernelError(message, remedy=remedy), node)
+
+    # -- what the array helpers ask for -------------------------------------------------------------------------------
+    def node_key(self) -> Any:
+        """Identity of the call being walked, for static allocations: a function called twice has its arrays once."""
+        return self.node
+
+    def name_for_array(self, space: str) -> str:
+        return self.target or f"{space} array"

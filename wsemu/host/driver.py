@@ -1,0 +1,278 @@
+"""Numba-CUDA's host functions on a machine without a GPU: streams run in order, and there is one device, the emulator.
+
+They are here so that ordinary scripts run unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.host.device_array import DeviceArray as DeviceArray
+from wsemu.host.device_array import DeviceNDArray as DeviceNDArray
+from wsemu.host.device_array import In as In
+from wsemu.host.device_array import InOut as InOut
+from wsemu.host.device_array import Out as Out
+from wsemu.host.device_array import as_cuda_array as as_cuda_array
+from wsemu.host.device_array import device_array as device_array
+from wsemu.host.device_array import device_array_like as device_array_like
+from wsemu.host.device_array import from_cuda_array_interface as from_cuda_array_interface
+from wsemu.host.device_array import is_cuda_array as is_cuda_array
+from wsemu.host.device_array import is_cuda_ndarray as is_cuda_ndarray
+from wsemu.host.device_array import managed_array as managed_array
+from wsemu.host.device_array import mapped as mapped
+from wsemu.host.device_array import mapped_array as mapped_array
+from wsemu.host.device_array import mapped_array_like as mapped_array_like
+from wsemu.host.device_array import pinned_array as pinned_array
+from wsemu.host.device_array import pinned_array_like as pinned_array_like
+from wsemu.host.device_array import to_device as to_device
+from wsemu.language.markers import unknown
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+from wsemu.model.limits import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.model.limits import Limits
+
+
+class Stream:
+    """Work in order: launches are over when they return."""
+
+    handle = 0
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    @contextlib.contextmanager
+    def auto_synchronize(self) -> Iterator[Stream]:
+        yield self
+
+    def add_callback(self, callback: Callable[[Stream, int, Any], object], arg: Any = None) -> None:
+        """Call it now: all work before it is done."""
+        callback(self, 0, arg)
+
+    def async_done(self) -> asyncio.Future[None]:
+        """A future that is done."""
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Event:
+    """A moment, taken by `record`."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def record(self, stream: object = 0) -> None:
+        self.seconds = time.perf_counter()
+
+    def query(self) -> bool:
+        """Whether it is over, as it is."""
+        return True
+
+    def wait(self, stream: object = 0) -> None:
+        """Nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def elapsed_time(self, later: Event) -> float:
+        """Milliseconds of this machine between two events: the emulator's time, not a GPU's."""
+        return 1000 * (later.seconds - self.seconds)
+
+
+def stream() -> Stream:
+    return Stream()
+
+
+default_stream = legacy_default_stream = per_thread_default_stream = stream
+
+
+def external_stream(ptr: int) -> Stream:
+    return Stream()
+
+
+def event(timing: bool = True) -> Event:
+    return Event()
+
+
+def event_elapsed_time(start: Event, end: Event) -> float:
+    """Milliseconds between two events."""
+    return start.elapsed_time(end)
+
+
+def synchronize() -> None:
+    """Nothing to wait for: a launch is over when it returns."""
+
+
+close = profile_start = profile_stop = synchronize
+
+
+class MemoryInfo(NamedTuple):
+    """Bytes of device memory."""
+
+    free: int
+    total: int
+
+
+class Device:
+    """The emulated GPU, as far as scripts ask for it: an H200's numbers, and the limits of the `arch` in force.
+
+    It is its own context and its own manager of contexts: `with cuda.gpus[0]:`.
+    """
+
+    id = 0
+    name = "wsemu"
+    uuid = "GPU-00000000-0000-0000-0000-000000000000"
+    WARP_SIZE = 32
+    MULTIPROCESSOR_COUNT = 132
+    MAX_THREADS_PER_MULTI_PROCESSOR = 2048
+    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 228 * 1024
+    MAX_REGISTERS_PER_BLOCK = MAX_REGISTERS_PER_MULTIPROCESSOR = 64 * 1024
+    TOTAL_CONSTANT_MEMORY = 64 * 1024
+    L2_CACHE_SIZE = 50 * 1024 * 1024
+    CLOCK_RATE = 1_980_000
+    MEMORY_CLOCK_RATE = 3_201_000
+    GLOBAL_MEMORY_BUS_WIDTH = 6144
+    SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 2
+    ASYNC_ENGINE_COUNT = 3
+    CONCURRENT_KERNELS = UNIFIED_ADDRESSING = MANAGED_MEMORY = CAN_MAP_HOST_MEMORY = 1
+    COOPERATIVE_LAUNCH = INTEGRATED = KERNEL_EXEC_TIMEOUT = TCC_DRIVER = PCI_BUS_ID = PCI_DEVICE_ID = 0
+    supports_float16 = True
+    supports_bfloat16 = supports_fp8 = False
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Of the `arch` in the settings: (9, 0) for sm_90."""
+        digits = settings.current().arch.removeprefix("sm_").rstrip("af")
+        return int(digits[:-1]), int(digits[-1])
+
+    def __getattr__(self, name: str) -> Any:
+        """The limits that differ by architecture."""
+        found = _OF_LIMITS.get(name)
+        if found is None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(unknown("the emulated device", name, {*vars(Device), *_OF_LIMITS}))
+        return found(limits(settings.current().arch))
+
+    @property
+    def device(self) -> Device:
+        return self
+
+    def get_primary_context(self) -> Device:
+        return self
+
+    def reset(self) -> None:
+        """Nothing is held."""
+
+    synchronize = push = pop = reset
+
+    def get_memory_info(self) -> MemoryInfo:
+        """Bytes free and bytes in total, of an H200."""
+        return MemoryInfo(141 * 10**9, 141 * 10**9)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was set up."""
+
+
+_OF_LIMITS: dict[str, Callable[[Limits], int]] = {
+    "MAX_THREADS_PER_BLOCK": lambda limit: limit.threads,
+    "MAX_SHARED_MEMORY_PER_BLOCK": lambda limit: limit.static_shared,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": lambda limit: limit.shared,
+    **{f"MAX_BLOCK_DIM_{axis}": lambda limit, n=n: limit.block[n] for n, axis in enumerate("XYZ")},  # type: ignore[misc]
+    **{f"MAX_GRID_DIM_{axis}": lambda limit, n=n: limit.grid[n] for n, axis in enumerate("XYZ")},  # type: ignore[misc]
+}
+
+
+class _Devices(tuple[Device, ...]):
+    """`cuda.gpus`"""
+
+    @property
+    def lst(self) -> list[Device]:
+        return list(self)
+
+    @property
+    def current(self) -> Device:
+        return self[0]
+
+
+_DEVICE = Device()
+gpus = _Devices((_DEVICE,))
+
+
+def list_devices() -> _Devices:
+    return gpus
+
+
+def get_current_device() -> Device:
+    return _DEVICE
+
+
+def current_context(devnum: int | None = None) -> Device:
+    return select_device(devnum or 0)
+
+
+def select_device(device_id: int) -> Device:
+    """The one device there is."""
+    if device_id != 0:
+        raise UsageError(f"device {device_id} does not exist: the emulator is device 0")
+    return _DEVICE
+
+
+class Runtime:
+    """`cuda.runtime`"""
+
+    def get_version(self) -> tuple[int, int]:
+        return 13, 0
+
+    def is_supported_version(self) -> bool:
+        return True
+
+
+runtime = Runtime()
+
+
+class CudaSupportError(RuntimeError):
+    """Never raised: there is an emulator."""
+
+
+class CudaDriverError(Exception):
+    """Never raised."""
+
+
+class CudaAPIError(CudaDriverError):
+    """Never raised: wrong launches raise `wsemu.UsageError`."""
+
+
+def is_available() -> bool:
+    """True: kernels run, in the emulator."""
+    return True
+
+
+is_supported_version = is_float16_supported = is_available
+
+
+def detect() -> bool:
+    """Say which device there is."""
+    print("Found 1 CUDA devices\nid 0: wsemu, an emulator")
+    return True
+
+
+@contextlib.contextmanager
+def _nothing(*_: object) -> Iterator[None]:
+    yield
+
+
+pinned = profiling = defer_cleanup = _nothing

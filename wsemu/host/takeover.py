@@ -1,0 +1,153 @@
+"""Numba-CUDA programs, unmodified: while a program runs, `numba.cuda` is `wsemu.cuda`.
+
+An import hook gives the module under every name that programs use, whether numba-cuda is installed or not, and whether
+or not there is a GPU.  `numba` itself stays what it is: its types and its `njit` are the real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from wsemu.language import cuda_names as cuda
+from wsemu.model.errors import UnsupportedError
+from wsemu.model.program import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+NAMES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
+"""under which programs import Numba-CUDA"""
+_MLIR = "numba_cuda_mlir"
+
+
+def _of_host(*names: str) -> Callable[[], dict[str, Any]]:
+    def make() -> dict[str, Any]:
+        from wsemu.host import driver as host
+
+        return {name: getattr(host, name) for name in names}
+
+    return make
+
+
+_ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
+_PARTS: dict[str, Callable[[], Any]] = {
+    "libdevice": lambda: cuda.libdevice,
+    "fp16": lambda: cuda.fp16,
+    "cg": lambda: cuda.cg,
+    "random": lambda: importlib.import_module("wsemu.host.xoroshiro"),
+    "types": lambda: importlib.import_module("numba.core.types"),
+    "args": _of_host("In", "Out", "InOut"),
+    "api": lambda: cuda,
+    "decorators": lambda: {"jit": cuda.jit, "declare_device": cuda.declare_device},
+    "vectorizers": lambda: {"CUDAVectorize": refuse_vectorize, "CUDAGUFuncVectorize": refuse_vectorize},
+    "kernels": dict,
+    "kernels.reduction": lambda: {"Reduce": cuda.Reduce},
+    "cudadrv": dict,
+    "cudadrv.devicearray": _of_host("DeviceNDArray", "is_cuda_ndarray"),
+    "cudadrv.driver": _ERRORS,
+    "cudadrv.error": _ERRORS,
+    "errors": dict,
+}
+"""submodule -> the object that stands for it, or the names in it"""
+
+
+def refuse_vectorize(function: Any = None, *_: Any, **__: Any) -> Any:
+    """What `@vectorize(target="cuda")` and `@guvectorize` come to."""
+    code = getattr(function, "__code__", None)
+    if code is None:  # `cuda.vectorize(...)`, which gets its function later
+        return refuse_vectorize
+    first = code.co_firstlineno
+    raise UnsupportedError(
+        f'`@vectorize(target="cuda")` of `{function.__name__}` is not modelled',
+        Span(code.co_filename, first, 0, first, 1),
+        "write it as a kernel: `@cuda.jit`, with one thread for an element",
+    )
+
+
+class _Hook:
+    """A finder and loader of modules, first in `sys.meta_path`."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """A spec for the modules that are taken over; ModuleNotFoundError for a part of them that is not there."""
+        if name in (*NAMES, _MLIR, f"{_MLIR}.types"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=name != f"{_MLIR}.types")  # type: ignore[arg-type]
+        root, part = _split(name)
+        if part is None:
+            return None
+        if part not in _PARTS:
+            known = ", ".join(f"`{p}`" for p in _PARTS)
+            raise ModuleNotFoundError(
+                f"wsemu runs this program without Numba-CUDA and has nothing for `{root}.{part}`: "
+                f"import names from `{root}` itself (parts that exist: {known})",
+                name=name,
+            )
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """A new module; `exec_module` puts another in its place."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        if name == _MLIR:
+            return
+        if name == f"{_MLIR}.types":
+            sys.modules[name] = importlib.import_module("numba.core.types")
+        elif name in NAMES:
+            cuda.__path__ = []  # what makes Python ask for submodules
+            sys.modules[name] = cuda
+        else:
+            made = _PARTS[_split(name)[1] or ""]()
+            if isinstance(made, dict):
+                vars(module).update(made)
+            else:
+                sys.modules[name] = made
+
+
+def _split(name: str) -> tuple[str, str | None]:
+    """(root, the rest) of a module's name; the rest is None for one that is not taken over."""
+    for root in (*NAMES, _MLIR):
+        if name.startswith(f"{root}."):
+            return root, name[len(root) + 1 :]
+    return name, None
+
+
+def _taken(name: str) -> bool:
+    return name in (*NAMES, _MLIR) or _split(name)[1] is not None
+
+
+@contextlib.contextmanager
+def numba_cuda() -> Iterator[None]:
+    """Inside the `with` block, imports of Numba-CUDA get `wsemu.cuda`; afterwards all is as before."""
+    kept, before = _take_out(), dict(vars(cuda))
+    hook = _Hook()
+    sys.meta_path.insert(0, hook)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(hook)
+        _take_out()
+        vars(cuda).clear()  # imported parts have become its attributes
+        vars(cuda).update(before)
+        sys.modules.update(kept)
+        for name, module in kept.items():
+            parent, _, child = name.rpartition(".")
+            if parent in sys.modules and not _split(parent)[1] and parent not in NAMES:
+                setattr(sys.modules[parent], child, module)
+
+
+def _take_out() -> dict[str, ModuleType]:
+    """Remove the modules in question from `sys.modules`, and from the packages that hold them."""
+    found = {name: module for name, module in sys.modules.items() if _taken(name)}
+    for name in found:
+        del sys.modules[name]
+        parent, _, child = name.rpartition(".")
+        if name in NAMES:
+            vars(sys.modules.get(parent, ModuleType(parent))).pop(child, None)
+    return found

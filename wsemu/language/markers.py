@@ -1,0 +1,129 @@
+"""What the names of `wsemu.cuda` and `wsemu.ptx` stand for outside a kernel: nothing that could be used by accident.
+
+Inside a kernel the front end gives each its meaning (`frontend.library`).  On the host a marker has a name and a
+docstring; calling it, or computing with it, is an error that says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Parameter(NamedTuple):
+    """A parameter of a kernel function; one without a default must be given."""
+
+    name: str
+    has_default: bool
+    variadic: bool
+
+
+def _outside(name: str, what: str) -> NoReturn:
+    from wsemu.model.errors import UsageError  # on demand: kernels' modules import this one early
+
+    raise UsageError(f"`{name}` {what} only inside a kernel: decorate the function with `@cuda.jit` and launch it")
+
+
+class KernelFunction:
+    """A function that only kernels can call."""
+
+    def __init__(self, module: str, signature: str, doc: str) -> None:
+        name, _, rest = signature.partition("(")
+        self.__name__ = name.rsplit(".", 1)[-1]
+        self.__qualname__ = name
+        self.__module__ = f"wsemu.{module}"
+        self.__doc__ = f"{signature}\n\n{doc}"
+        self.name = f"{module}.{name}"
+        self.signature = f"{module}.{signature}"
+        parts = (p.strip() for p in rest.rstrip(")").split(",")) if rest != ")" else ()
+        self.parameters = tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
+
+    def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
+        _outside(self.name, "can be called")
+
+    def __repr__(self) -> str:
+        return f"<kernel function {self.signature}>"
+
+
+class KernelValue:
+    """A number that only a running thread has, such as `cuda.threadIdx.x`."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name = name
+        self.__doc__ = doc
+
+    def _refuse(self, *_: object) -> NoReturn:
+        _outside(self.name, "has a value")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
+        _refuse
+    )
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __neg__ = __pos__ = __invert__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __float__ = __index__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"<kernel value {self.name}>"
+
+
+class Namespace:
+    """A group of markers: `cuda.atomic`, `cuda.shared`, `cuda.threadIdx`."""
+
+    def __init__(self, name: str, doc: str, members: dict[str, Any]) -> None:
+        self.__doc__ = doc
+        self.__name__ = self._name = name
+        self._members = members
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        member = self._members.get(name)
+        if member is None:
+            raise AttributeError(unknown(f"`{self._name}`", name, self._members))
+        return member
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._members)
+
+    def __repr__(self) -> str:
+        return f"<kernel namespace {self._name}>"
+
+
+class ScalarType:
+    """A number type by Numba's name, for kernels on machines without Numba: `cuda.types.float32`."""
+
+    def __init__(self, name: str) -> None:
+        self.number_name = name
+
+    def __getitem__(self, index: Any) -> Any:
+        """Numba's array type, for signatures: `float32[:]`."""
+        return self._numba()[index]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Numba's signature with this result, or a number of this type."""
+        return self._numba()(*(a._numba() if isinstance(a, ScalarType) else a for a in arguments))
+
+    def _numba(self) -> Any:
+        from numba import types  # on demand: kernels' modules import this one early
+
+        return getattr(types, self.number_name)
+
+    def __repr__(self) -> str:
+        return self.number_name
+
+
+def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
+    """Kernel functions from a table of signature to description, by bare name; `group` is their namespace or empty."""
+    prefix = f"{group}." if group else ""
+    made = (KernelFunction(module, prefix + signature, doc) for signature, doc in table.items())
+    return {function.__name__: function for function in made}
+
+
+def unknown(where: str, name: str, known: Iterable[str]) -> str:
+    """Message for a name that `where` lacks, with the nearest ones it has."""
+    near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.6)
+    hint = f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
+    return f"{where} has no attribute `{name}`{hint}"

@@ -1,0 +1,122 @@
+"""Signatures given to `jit`: `"void(float32[:], int32)"`, `numba.void(numba.float32[:])`, `(float32[:], int32)`.
+
+A launch, and a call of a device function, converts its numbers to the declared types, as Numba-CUDA does.  It does not
+convert arrays: there an array of other elements would be read as what it is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.frontend.python.promotion import CONVERSIONS, Conversion, number_type
+from wsemu.language.markers import ScalarType
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.frontend.python.values import NumberType
+
+
+class Declared(NamedTuple):
+    """One signature; types are Numba's."""
+
+    arguments: tuple[Any, ...]
+    result: Any
+    """None where it was left out"""
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.arguments))})"
+
+
+def parse(given: Any, name: str) -> tuple[Declared, ...]:
+    """The signatures in what `jit` was given for the function `name`."""
+    from numba.core import sigutils
+
+    if given is None:
+        return ()
+    several = given if isinstance(given, list) else [given]
+    try:
+        return tuple(Declared(*sigutils.normalize_signature(_plain(item))) for item in several)
+    except Exception as error:  # whatever evaluating the text raises
+        raise UsageError(
+            f'`jit` of `{name}` has the signature {given!r}, which is none ({error}): write "void(float32[:], int32)"'
+        ) from error
+
+
+def _plain(item: Any) -> Any:
+    """With Numba's types for our own."""
+    from numba import types
+
+    if isinstance(item, tuple):
+        return tuple(getattr(types, t.number_name) if isinstance(t, ScalarType) else t for t in item)
+    return item
+
+
+def number(type_: Any) -> NumberType | None:
+    """The number type that a declared type is, or None for an array and others."""
+    return None if hasattr(type_, "ndim") else number_type(type_)
+
+
+def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> Declared | None:
+    """The signature that needs the fewest bad conversions of the arguments that are numbers; of equals, the first."""
+
+    def rating(one: Declared) -> tuple[int, int, int]:
+        pairs = zip(numbers, map(number, one.arguments), strict=True)
+        ranks = [CONVERSIONS.get((a, b), Conversion.UNSAFE) for a, b in pairs if a and b]
+        return ranks.count(Conversion.UNSAFE), ranks.count(Conversion.SAFE), ranks.count(Conversion.PROMOTE)
+
+    return min((one for one in declared if len(one.arguments) == len(numbers)), key=rating, default=None)
+
+
+def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names: Sequence[str]) -> tuple[Any, ...]:
+    """The arguments of a launch of the kernel `name`, its numbers converted; UsageError where no signature fits."""
+    fitting = [one for one in declared if not _misfit(one, arguments, names)]
+    chosen = best(fitting, [_number_of(value) for value in arguments])
+    if chosen is None:
+        why = _misfit(declared[0], arguments, names)
+        others = f" (nor one of {len(declared) - 1} more)" if len(declared) > 1 else ""
+        raise UsageError(f"`{name}` is declared as {declared[0]}{others}: {why}")
+    return tuple(_converted(value, type_) for value, type_ in zip(arguments, chosen.arguments, strict=True))
+
+
+def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> str:
+    """Why the arguments do not fit a signature; empty where they do."""
+    if len(one.arguments) != len(arguments):
+        return f"the launch has {len(arguments)} arguments, the signature {len(one.arguments)}"
+    for type_, value, name in zip(one.arguments, arguments, names, strict=True):
+        if not hasattr(type_, "ndim"):
+            if number(type_) is not None and _number_of(value) is None:
+                return f"`{name}` is {_described(value)}, not a number"
+            continue
+        if not hasattr(value, "__array_interface__") or isinstance(value, np.generic):
+            return f"`{name}` is {_described(value)}, not an array"
+        array = np.asarray(value)
+        wanted = number_type(type_.dtype)
+        if array.ndim != type_.ndim or (wanted is not None and number_type(array.dtype) is not wanted):
+            return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
+        if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, "behaved")):
+            return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
+    return ""
+
+
+def _number_of(value: Any) -> NumberType | None:
+    """The type of a number as an argument."""
+    if isinstance(value, np.generic):
+        return number_type(value.dtype)
+    return number_type(type(value)) if isinstance(value, (bool, int, float, complex)) else None
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with {value.ndim} dimensions"
+    return f"{value!r} of type {type(value).__name__}"
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    wanted = number(type_)
+    if wanted is None:
+        return value
+    return np.asarray(value).astype(wanted.name)[()]

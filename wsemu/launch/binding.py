@@ -1,0 +1,204 @@
+"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row its
+value."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.model.bound import BoundArray
+from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
+from wsemu.model.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.machine.run import Bytes, Rows
+    from wsemu.model.program import Parameter
+
+    _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
+    _Places = dict[tuple[int, tuple[int | str, ...]], tuple[int, int]]
+    """argument and the way into it -> (segment, offset)"""
+
+MAX_ARRAY = 1 << SEGMENT_SHIFT
+"""bytes of an array: an offset fits below the segment number"""
+
+
+class Memory:
+    """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
+    it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], constant: frozenset[int] = frozenset()) -> None:
+        """`constant` are the numbers of the arrays to which nothing is stored, whatever NumPy says of them."""
+        self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
+        self.segments: list[tuple[Bytes, bool]] = []
+        self._place: dict[int, tuple[int, int]] = {}
+        bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
+        groups: list[tuple[list[int], int, int]] = []
+        for start, end, n in bounds:
+            if groups and start < groups[-1][2]:
+                group, low, high = groups[-1]
+                groups[-1] = ([*group, n], low, max(high, end))
+            else:
+                groups.append(([n], start, end))
+        for group, low, high in sorted(groups, key=lambda g: min(g[0])):  # numbered alike wherever arrays lie
+            self._add(arrays, group, low, high)
+
+    def _add(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
+        segment = FIRST_ARRAY + len(self.segments)
+        for n in group:
+            first = arrays[n].__array_interface__["data"][0]
+            self._place[n] = (segment, first - low)
+        size = high - low if any(arrays[n].size for n in group) else 0
+        data = np.zeros(0, np.uint8)
+        if size:
+            memory = (ctypes.c_uint8 * size).from_address(low)
+            memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
+            data = np.ctypeslib.as_array(memory)
+        self.segments.append((data, any(self._writable[n] for n in group)))
+
+    def place(self, n: int) -> tuple[int, int]:
+        """(segment, offset of the first element) of array n."""
+        return self._place[n]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An argument that is passed as bytes: a number, or a structure by value."""
+
+    data: bytes
+    arrays: tuple[tuple[int, tuple[int, ...], npt.NDArray[Any]], ...] = ()
+    """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
+
+
+def component(value: Any, path: tuple[int | str, ...]) -> Any:
+    """The part of nested tuples and pattern objects that `path` leads to."""
+    for step in path:
+        value = getattr(value, step) if isinstance(step, str) else value[step]
+    return value
+
+
+def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
+    """Rows, memory and array descriptions for a launch of `program` with these arguments."""
+    wanted = _wanted(program, arguments)
+    copied = (c.array.copy() if c.writable or c.addresses else c.array for c in program.constant_arrays)
+    arrays = [*wanted.values(), *copied]
+    constants = enumerate(program.constant_arrays, len(wanted))
+    memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))
+    places = {key: memory.place(n) for n, key in enumerate(wanted)}
+    rows: Rows = {p.row: (p.type, _value(p, arguments[p.argument], wanted, places)) for p in program.parameters}
+    bound = []
+    for (argument, path), array in wanted.items():
+        name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
+        bound.append(BoundArray(name, *places[argument, path], array.shape, array.strides, array.dtype))
+    for n, constant in enumerate(program.constant_arrays, len(wanted)):
+        segment, offset = memory.place(n)
+        rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
+        bound.append(
+            BoundArray(
+                constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype
+            )
+        )
+    for n, constant in enumerate(program.constant_arrays, len(wanted)):
+        for at, row, more in constant.addresses:
+            address = np.array([int(rows[row][1]) + more], np.int64)
+            arrays[n].view(np.uint8)[at : at + 8] = address.view(np.uint8)
+    return rows, memory, bound
+
+
+def _wanted(program: Program, arguments: Sequence[Any]) -> _Arrays:
+    """The arrays whose addresses or shapes the program asks for, and those in structures."""
+    wanted: _Arrays = {}
+    for p in program.parameters:
+        if p.part not in ("value", "bytes"):
+            key = (p.argument, p.component)
+            if key not in wanted:
+                wanted[key] = np.asarray(component(arguments[p.argument], p.component))
+    for argument, value in enumerate(arguments):
+        if isinstance(value, Packed):
+            wanted.update(((argument, path), array) for _, path, array in value.arrays)
+    return wanted
+
+
+def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -> int | float | bool:
+    """What goes into the row of a parameter."""
+    argument, path = parameter.argument, parameter.component
+    match parameter.part:
+        case "bytes":
+            addresses = {place: _address(places[argument, way]) for place, way, _ in given.arrays}
+            return _unpacked(given.data, addresses, parameter.type, parameter.axis)
+        case "value":
+            return _scalar(component(given, path), parameter.axis)
+        case "address":
+            return _address(places[argument, path])
+        case "first":
+            return _address(places[argument, path]) - _before(wanted[argument, path])
+        case "size":
+            low, high = np.lib.array_utils.byte_bounds(wanted[argument, path])
+            return high - low if wanted[argument, path].size else 0
+        case "shape":
+            return int(wanted[argument, path].shape[parameter.axis])
+    return int(wanted[argument, path].strides[parameter.axis])
+
+
+def _before(array: npt.NDArray[Any]) -> int:
+    """Bytes of an array's memory before its first element: where an axis runs backwards."""
+    first: int = array.__array_interface__["data"][0]
+    return first - np.lib.array_utils.byte_bounds(array)[0]
+
+
+def _address(place: tuple[int, int]) -> int:
+    """The virtual address of (segment, offset)."""
+    return (place[0] << SEGMENT_SHIFT) + place[1]
+
+
+def address_rows(program: Program, rows: Rows) -> dict[int, int]:
+    """Register row of an address of an array -> its segment."""
+    wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
+    wanted += [constant.row for constant in program.constant_arrays]
+    return {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+
+
+def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
+    """The segments that the program's stores name, as far as names tell: None where one of them is no argument.
+
+    A guess (a device function's parameter may have the name of another argument of the kernel): `execution.Launch`
+    starts anew when it proves wrong.
+    """
+    named = {array.name: array.segment for array in bound}
+    own = {array.name for array in (*program.shared, *program.locals)}
+    found = set()
+    for name, op in zip(program.array_of, program.code[:, 0].tolist(), strict=True):
+        if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and name not in own:
+            if name not in named:
+                return None
+            found.add(named[name])
+    return frozenset(found)
+
+
+def _unpacked(data: bytes, addresses: dict[int, int], type_: str, at: int) -> int | float:
+    """What stands at a byte of an argument in which `addresses` are put."""
+    whole = bytearray(data)
+    for place, address in addresses.items():
+        whole[place : place + 8] = address.to_bytes(8, "little")
+    found = bytes(whole[at : at + SIZE[type_]])
+    if type_ in ("f32", "f64"):
+        value: float = struct.unpack("<f" if type_ == "f32" else "<d", found)[0]
+        return value
+    return int.from_bytes(found, "little")
+
+
+def _scalar(value: Any, axis: int) -> int | float | bool:
+    """A number for a row; `axis` 0 and 1 are the real and imaginary part of a complex number."""
+    if isinstance(value, (complex, np.complexfloating)):
+        return float(value.imag if axis == 1 else value.real)
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    return int(value)

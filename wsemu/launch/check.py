@@ -1,0 +1,382 @@
+"""Composition: a kernel, a launch shape and arguments in; a `Report` out.
+
+compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  judge (verdict, checkers)  ->  Report
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.evidence.places import Places
+from wsemu.launch.kernel import CodeKernel
+from wsemu.launch.result import CheckFailed
+from wsemu.model import settings
+from wsemu.model.bound import BoundArray
+from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.errors import UsageError, WsemuError, briefly
+from wsemu.model.launch_shape import LaunchConfiguration, configure
+from wsemu.model.limits import limits
+from wsemu.model.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+    from wsemu.model.outcome import Outcome, Tracer
+    from wsemu.model.settings import Settings
+
+observers: list[Callable[[Report], None]] = []
+"""called with the report of every launch; while there are any, a failed launch does not raise"""
+
+
+refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
+"""called with a launch that could not be made and why; where one says True the program goes on without the launch"""
+
+
+class Bound(NamedTuple):
+    """A launch with its arguments in place, ready to run."""
+
+    program: Program
+    configuration: LaunchConfiguration
+    names: tuple[str, ...]
+    """of the arguments"""
+    rows: dict[int, Any]
+    """parameter rows"""
+    segments: list[Any]
+    """the bytes of the arrays, (data, writable?)"""
+    arrays: list[BoundArray]
+    uninitialized: frozenset[int]
+    """segments whose contents count as not yet written"""
+    settings: Settings
+    source: tuple[str, int, int] | None = None
+    """file, first and last line of code that is no Python function"""
+
+
+starting: list[Callable[[Bound], None]] = []
+"""called with each launch just before it runs"""
+
+
+traceable: list[Callable[[Report, Places, Tracer], None]] = []
+"""called with each launch that was checked, and with what runs it again for its trace; before the observers"""
+
+
+passed_over: dict[str, None] = {}
+"""names of kernels that ran without being checked, for the settings leave them out"""
+
+
+class Compiled(NamedTuple):
+    """A kernel compiled for argument types."""
+
+    program: Program
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
+"""called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
+_cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDictionary()
+
+
+def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
+    """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
+    if isinstance(kernel, CodeKernel):
+        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), ())
+    from wsemu.frontend.python.compile import argument_type, compile_kernel
+
+    function = getattr(kernel, "py_func", kernel)
+    if getattr(function, "__code__", None) is None:
+        raise UsageError(f"`{kernel!r}` is no kernel: give a function decorated with `@cuda.jit`")
+    names = _match_arguments(kernel, arguments)
+    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    programs = _cache.setdefault(function, {})
+    key = (types, fma)
+    result = programs.get(key)
+    if result is None:
+        made = compile_kernel(function, types, fma=fma)
+        result = programs[key] = Compiled(made.program, names, tuple(made.notes))
+    return result
+
+
+def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """The names of the parameters; UsageError where the arguments are too many or too few."""
+    if isinstance(kernel, CodeKernel):
+        return kernel.names(arguments)
+    function = getattr(kernel, "py_func", kernel)
+    code = function.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    name = function.__name__
+    if len(arguments) < len(names):
+        raise UsageError(
+            f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
+        )
+    if len(arguments) > len(names):
+        raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
+    return names
+
+
+@briefly
+def check(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any] = (),
+    *,
+    arch: str | None = None,
+    dynamic_shared: int = 0,
+    fma: bool | None = None,
+    budget: int | None = None,
+    engine: settings.Engine | None = None,
+    workers: int | None = None,
+    checkers: Iterable[str] | None = None,
+    lockstep: bool | None = None,
+    fail_on: Iterable[str] | None = None,
+    uninitialized: Iterable[str] = (),
+) -> Report:
+    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used in
+    place.
+
+    `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
+    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
+    instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
+    `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
+    lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
+    `uninitialized` the names of array arguments whose contents count as not yet written.
+    UsageError and KernelError say what is wrong with the call or the source.
+    """
+    given: dict[str, Any] = {
+        "fma": fma,
+        "budget": budget,
+        "engine": engine,
+        "lockstep": lockstep,
+        "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
+        "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
+    }
+    chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
+    if workers is not None:
+        _integer(workers, "workers")
+    configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
+    return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+
+
+def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the signatures of the kernel, or its code, want them."""
+    if isinstance(kernel, CodeKernel):
+        return kernel.fit(arguments)
+    declared = getattr(kernel, "declared", ())
+    if not declared:
+        return arguments
+    from wsemu.language.signatures import fit
+
+    return fit(declared, arguments, kernel.__name__, _match_arguments(kernel, arguments))
+
+
+def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
+    """Names as a tuple; a bare string is taken for a mistake."""
+    if isinstance(given, str):
+        raise UsageError(f'{parameter}="{given}" is a string: give a list, `{parameter}=["{given}"]`')
+    return tuple(given)
+
+
+def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
+    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
+
+    chosen = settings.current()
+    if not chosen.wants(kernel.__name__):
+        chosen = replace(chosen, checkers=frozenset())
+        passed_over[kernel.__name__] = None
+
+    def run() -> Report:
+        return examine(kernel, configuration, arguments, chosen)
+
+    try:
+        report = around[-1](kernel, configuration, arguments, run) if around else run()
+    except WsemuError as error:
+        answers = [tell(kernel, configuration, error) for tell in refused]
+        if not any(answers):
+            raise
+        return
+    if report.verdict == "failed" and not observers:
+        raise CheckFailed(report)
+
+
+def examine(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None = None,
+    uninitialized: tuple[str, ...] = (),
+    more: Callable[[Places], list[Finding]] | None = None,
+) -> Report:
+    """Run a launch and report; `more` looks for what only this launch should do."""
+    try:
+        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more)
+    except MemoryError:
+        size = sum(getattr(value, "nbytes", 0) for value in arguments)
+        raise UsageError(
+            f"`{kernel.__name__}` with {size:,} bytes of arrays takes more memory than there is: use smaller arrays "
+            "or a smaller grid"
+        ) from None
+
+
+def _examine(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None,
+    uninitialized: tuple[str, ...],
+    more: Callable[[Places], list[Finding]] | None,
+) -> Report:
+    """The same, where memory suffices."""
+    from wsemu.evidence.fingerprint import inputs
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    arguments = _arguments(kernel, arguments)
+    if chosen.engine == "vm":
+        from wsemu.machine import build as native
+
+        native.compiled()  # once per installation it takes seconds, which are not this launch's
+    started = time.perf_counter()
+    unwritten = _unwritten(kernel, arguments)
+    bound, notes = bind_launch(kernel, configuration, arguments, chosen, (*uninitialized, *unwritten))
+    program = bound.program
+    for start in starting:
+        start(bound)
+    outcome, trace, initial = _run(bound, workers)
+    for name, value in zip(bound.names, arguments, strict=True):
+        if name in unwritten:
+            value.blank = False
+    rows = address_rows(program, bound.rows)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    report = judge(configuration, places, notes, trace, chosen, started, more)
+    if isinstance(kernel, CodeKernel):
+        from wsemu.launch.words import in_cuda
+
+        report = in_cuda(report)
+    if report.errors:
+        report = report.model_copy(update={"inputs": inputs(bound, initial())})
+    if outcome.status == "done" and not chosen.wants(report.kernel):
+        return report  # nobody asked for it, and it did what others need
+    for look in traceable:
+        look(report, places, trace)
+    for observer in observers:
+        observer(report)
+    return report
+
+
+def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a launch as the kernel wants them."""
+    if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
+        raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
+    return as_declared(kernel, arguments)
+
+
+def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """The arguments that are device arrays which nothing has written yet."""
+    blank = [getattr(value, "blank", False) is True for value in arguments]
+    if not any(blank):
+        return ()
+    names = _match_arguments(kernel, arguments)
+    return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+
+
+def bind_launch(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    uninitialized: tuple[str, ...] = (),
+) -> tuple[Bound, tuple[str, ...]]:
+    """A launch ready to run, and what the front end has to say of it."""
+    from wsemu.launch.binding import bind
+
+    if _integer(chosen.budget, "budget") < 1:
+        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    source = None
+    if isinstance(kernel, CodeKernel):
+        kernel.admit(configuration)
+        source = kernel.source()
+    program, names, notes = compiled(kernel, arguments, chosen.fma)
+    _check_shared(program, configuration)
+    rows, memory, arrays = bind(program, arguments, names)
+    unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
+    blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+
+
+def _integer(value: object, parameter: str) -> int:
+    """A parameter of the caller as an int; UsageError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{parameter} is {value!r}, of type {type(value).__name__}: give an int")
+    return value
+
+
+def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
+    """The segments of the arrays with these names; the kernel does nothing with `unused` ones, which have none."""
+    known = {array.name: array.segment for array in bound}
+    for name in names:
+        if name not in known and name not in unused:
+            arrays = ", ".join([*known, *sorted(unused)])
+            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
+    return frozenset(known[name] for name in names if name in known)
+
+
+def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:
+    """The outcome, how to get a trace of the same run with the executions of some instructions, and how to get what
+    the arrays held before."""
+    program, configuration, chosen = bound.program, bound.configuration, bound.settings
+    launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
+    found: dict[str, Any] = {
+        "races": bool(chosen.checkers & {"race", "intra-warp"}),
+        "recycling": "recycling" in chosen.checkers,
+        "initialised": "initialised" in chosen.checkers,
+        "lockstep": chosen.lockstep,
+        "uninitialized": bound.uninitialized,
+    }
+    sizes: dict[str, Any] = {
+        "dynamic_shared": configuration.dynamic_shared,
+        "budget": chosen.budget,
+        "arch": configuration.arch,
+    }
+    if chosen.engine == "vm":
+        from wsemu.launch.binding import stored_segments
+        from wsemu.machine.run import Launch, Watch
+
+        watch = Watch(stored=stored_segments(program, bound.arrays), **found)
+        options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
+        run = Launch(*launch_, **options)
+        return run.run(), run.trace, run.initial
+    if chosen.engine == "reference":
+        from wsemu.model.outcome import Trace, TraceRequest
+        from wsemu.reference import run as reference
+
+        everything = TraceRequest(frozenset(range(len(program.code))))
+        options = {**sizes, **found, "trace": everything}
+        before = [data.copy() for data, _ in bound.segments]
+        outcome = reference.run(*launch_, **options)
+        whole = outcome.trace or Trace()
+        return outcome, whole.part, lambda: before
+    raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+
+
+def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
+    limit = limits(configuration.arch)
+    static, dynamic = program.shared_bytes, configuration.dynamic_shared
+    if static > limit.static_shared:
+        arrays = ", ".join(f"`{a.name}`" for a in program.shared)
+        raise UsageError(
+            f"`{program.name}` declares {static:,} bytes of shared memory ({arrays}): at most "
+            f"{limit.static_shared:,} on {configuration.arch}; make the arrays smaller, or use dynamic shared memory: "
+            "`cuda.shared.array(0, dtype)`"
+        )
+    if static + dynamic > limit.shared:
+        raise UsageError(
+            f"{static:,} bytes of static and {dynamic:,} of dynamic shared memory: at most "
+            f"{limit.shared:,} together on {configuration.arch}"
+        )

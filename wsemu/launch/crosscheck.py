@@ -1,0 +1,284 @@
+"""`crosscheck`: the emulator against a GPU, on the same kernel and the same arguments.
+
+The launch is emulated and checked first.  What is not `verified` is not sent to a GPU, where a deadlock would hang it,
+unless that is forced.  Then every array is compared: integers and copies bit for bit, floats bit for bit too, or within
+a bound where the kernel calls functions of the mathematical library, which IEEE 754 leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from wsemu.launch.check import as_declared, compiled, examine
+from wsemu.launch.kernel import CodeKernel
+from wsemu.launch.result import Report
+from wsemu.model import settings
+from wsemu.model.errors import UsageError, WsemuError, briefly
+from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
+from wsemu.model.launch_shape import LaunchConfiguration, configure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.launch.kernel import Kernel
+    from wsemu.model.program import Program
+
+ULPS = 4
+"""units in the last place by which a float may differ where a kernel calls the mathematical library: what CUDA states
+for float32 and float64 functions is up to 4 for nearly all of them"""
+SECONDS = 30.0
+"""that a launch may take on the GPU"""
+SHOWN = 5
+"""differences of an array that are told"""
+LIBRARY = frozenset((*UNARY_FUNCTIONS, *BINARY_FUNCTIONS))
+Status = Literal["same", "differs", "refused", "failed"]
+
+
+class Difference(BaseModel):
+    """An element on which the emulator and the GPU disagree."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    array: str
+    index: tuple[int, ...]
+    emulated: str
+    gpu: str
+    ulps: int | None = None
+    """units in the last place between two floats"""
+    place: str = ""
+    """`file.py:12` of the store that wrote it here, as far as that is known"""
+
+    def __str__(self) -> str:
+        index = ", ".join(map(str, self.index))
+        distance = "" if self.ulps is None else f", {self.ulps} ulp apart"
+        stored = self.place and f" (stored at {self.place})"
+        return f"{self.array}[{index}]: emulator {self.emulated}, GPU {self.gpu}{distance}{stored}"
+
+
+class CrossReport(BaseModel):
+    """What a cross-check found."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kernel: str
+    status: Status
+    report: Report
+    """of the emulator"""
+    launches: int = 0
+    """on the GPU"""
+    unequal: int = 0
+    """of these, how many differed from the first"""
+    ulps: int = 0
+    """by which floats were allowed to differ"""
+    compared: int = 0
+    """elements"""
+    different: int = 0
+    """elements beyond what is allowed"""
+    differences: list[Difference] = []
+    """the first ones"""
+    message: str = ""
+    """why it was refused, or what went wrong on the GPU"""
+
+    def __str__(self) -> str:
+        if self.status == "same":
+            floats = "floats identical" if not self.ulps else f"floats within {self.ulps} ulp (library functions)"
+            return f"{self.kernel}: integers and copies identical, {floats}, {self.launches} launches"
+        if self.status == "differs":
+            head = f"{self.kernel}: {self.different:,} of {self.compared:,} elements differ"
+            if self.unequal:
+                head += f"; {self.unequal} of {self.launches} launches on the GPU differ from its first"
+            return "\n".join([head, *(f"  {difference}" for difference in self.differences)])
+        return f"{self.kernel}: {self.status}: {self.message}"
+
+    def assert_same(self) -> None:
+        """WsemuError with the first differences unless the two agree."""
+        if self.status != "same":
+            raise WsemuError(str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Emulated:
+    """A launch that was emulated, with its arguments before and after."""
+
+    kernel: Kernel
+    configuration: LaunchConfiguration
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    report: Report
+
+
+def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments with arrays of their own, of the same layout."""
+    return tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments)
+
+
+@briefly
+def crosscheck(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any] = (),
+    *,
+    launches: int = 20,
+    dynamic_shared: int = 0,
+    ulps: int = ULPS,
+    seconds: float = SECONDS,
+    force: bool = False,
+) -> CrossReport:
+    """Emulate and check `kernel[grid, block](*args)`, run it `launches` times on the GPU, and compare every array.
+
+    The arrays in `args` are left as they are.  `ulps` is what floats may differ by where the kernel calls library
+    functions, `seconds` the time a launch may take, `force` runs also what is not `verified`.  UsageError where there
+    is no GPU.
+    """
+    if launches < 1:
+        raise UsageError(f"{launches} launches: give 1 or more")
+    if isinstance(kernel, CodeKernel):
+        raise UsageError(f"`{kernel.__name__}` is PTX, which wsemu does not send to a GPU: use `wsemu.check`")
+    configuration = configure(grid, block, 0, dynamic_shared)
+    emulated = [emulate(kernel, configuration, args)]
+    return compare(emulated, launches=launches, ulps=ulps, seconds=seconds, force=force)[0]
+
+
+def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> Emulated:
+    """Run a launch on the emulator, on copies of its arguments."""
+    before = copied(as_declared(kernel, arguments))
+    after = copied(before)
+    report = examine(kernel, configuration, after, settings.current())
+    return Emulated(kernel, configuration, before, after, report)
+
+
+def compare(
+    emulated: Sequence[Emulated],
+    *,
+    launches: int = 20,
+    ulps: int = ULPS,
+    seconds: float = SECONDS,
+    force: bool = False,
+    children: int = 1,
+) -> list[CrossReport]:
+    """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
+    from wsemu.backends import gpu_process
+
+    wanted = [force or e.report.verdict == "verified" for e in emulated]
+    jobs = [
+        gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches)
+        for e, sent in zip(emulated, wanted, strict=True)
+        if sent
+    ]
+    if jobs:
+        require_gpu()
+    results = iter(gpu_process.run(jobs, seconds, children))
+    return [
+        _judge(e, next(results) if sent else None, launches, ulps) for e, sent in zip(emulated, wanted, strict=True)
+    ]
+
+
+def require_gpu() -> None:
+    """UsageError unless a GPU can be used; asked in a child, since a process that has used it cannot fork."""
+    from wsemu.backends import gpu_process, numba_cuda
+
+    numba_cuda.numba_cuda()
+    if not gpu_process.call(numba_cuda.available, SECONDS):
+        raise UsageError("no GPU here that Numba-CUDA can use: run this on a machine with an NVIDIA GPU and its driver")
+
+
+def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossReport:
+    report = emulated.report
+    base = CrossReport(kernel=report.kernel, status="same", report=report, launches=launches)
+    if result is None:
+        message = f"the emulator says {report.verdict}; what is not verified could hang the GPU: repair it, or force it"
+        return base.model_copy(update={"status": "refused", "message": message, "launches": 0})
+    if result.error:
+        return base.model_copy(update={"status": "failed", "message": result.error})
+    program, names, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
+    allowed = ulps if calls_library(program) else 0
+    compared, differing, first = 0, 0, []
+    for k, gpu in result.arrays.items():
+        ours = emulated.after[k]
+        compared += ours.size
+        wrong, distance = disagreements(ours, gpu, allowed)
+        differing += len(wrong)
+        for flat in wrong[:SHOWN]:
+            index = tuple(int(i) for i in np.unravel_index(int(flat), ours.shape))
+            first.append(
+                Difference(
+                    array=names[k],
+                    index=index,
+                    emulated=str(ours[index]),
+                    gpu=str(gpu[index]),
+                    ulps=None if distance is None else int(distance[flat]),
+                    place=_stored_at(program, names[k]),
+                )
+            )
+    bad = differing or result.unequal
+    changes = {
+        "status": "differs" if bad else "same", "unequal": result.unequal, "ulps": allowed, "compared": compared,
+        "different": differing, "differences": first[:SHOWN],
+    }  # fmt: skip
+    return base.model_copy(update=changes)
+
+
+def calls_library(program: Program) -> bool:
+    """Whether a kernel calls functions whose last bits IEEE 754 leaves open."""
+    return any(NAMES[op].partition(".")[0] in LIBRARY for op in program.code[:, 0].tolist())
+
+
+def disagreements(
+    ours: npt.NDArray[Any], theirs: npt.NDArray[Any], ulps: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
+    """Flat indices of the elements that are not the same, or not within `ulps`; and the distances, of floats.
+
+    Every NaN is the same: which of its bits are set is the machine's business.
+    """
+    a, b = np.ascontiguousarray(ours).ravel(), np.ascontiguousarray(theirs).ravel()
+    if a.dtype.kind == "c":
+        part = np.float32 if a.dtype.itemsize == 8 else np.float64
+        wrong, distance = disagreements(a.view(part), b.view(part), ulps)
+        pairs = None if distance is None else distance.reshape(-1, 2).max(axis=1)
+        return np.unique(wrong // 2), pairs
+    if a.dtype.kind != "f":
+        size = max(a.dtype.itemsize, 1)
+        bits = (x.view(np.uint8).reshape(len(x), size) for x in (a, b))
+        return np.flatnonzero(np.not_equal(*bits).any(axis=1)), None
+    distance = _ulps_between(a, b)
+    same = (np.isnan(a) & np.isnan(b)) | (distance <= ulps)
+    return np.flatnonzero(~same), distance
+
+
+def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Steps from one float to the other; -0 and +0 are one apart, so that they are told apart."""
+    size = a.dtype.itemsize
+    most = (1 << (8 * size - 1)) - 1  # all bits but the sign
+    bits = [f.view(f"i{size}").astype(np.int64) for f in (a, b)]
+    x, y = (np.where(v >= 0, v, ~(v & most)) for v in bits)
+    return np.where(x >= y, x.view(np.uint64) - y.view(np.uint64), y.view(np.uint64) - x.view(np.uint64))
+
+
+def _stored_at(program: Program, array: str) -> str:
+    """Where the program stores to an array, if that is one place."""
+    found = set()
+    for pc, op in enumerate(program.code[:, 0].tolist()):
+        if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and program.array_of[pc] == array:
+            span = program.spans[program.span_of[pc]]
+            found.add(f"{span.file.rpartition('/')[2]}:{span.line}")
+    return " or ".join(sorted(found)) if len(found) <= 2 else ""
+
+
+class Recorder:
+    """The launches of a program as it runs, with their arguments before and after: one of `check.around`."""
+
+    def __init__(self) -> None:
+        self.emulated: list[Emulated] = []
+
+    def __call__(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Any) -> Report:
+        """Run a launch, and keep its arguments before and after."""
+        before = copied(as_declared(kernel, arguments))
+        report: Report = run()
+        self.emulated.append(Emulated(kernel, configuration, before, copied(arguments), report))
+        return report

@@ -1,0 +1,192 @@
+"""Host arguments for the parameters of a PTX kernel, which have a size and hardly a type.
+
+An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
+NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
+tuple of fields laid out as C does, whose arrays become pointers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.binding import Packed
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.frontend.ptx import Parameter
+
+    Arrays = list[tuple[int, tuple[int, ...], npt.NDArray[Any]]]
+
+POINTER = 8
+"""bytes of an address"""
+_FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: np.float64}
+
+
+def fitted(
+    parameters: Sequence[Parameter], names: Sequence[str], arguments: Sequence[Any], kernel: str
+) -> tuple[npt.NDArray[Any] | Packed, ...]:
+    """The arguments as they are passed: arrays, whose addresses are, and bytes.  UsageError names the first that does
+    not fit, or what is missing."""
+    count, wanted = len(arguments), len(parameters)
+    if count != wanted:
+        listed = ", ".join(f"{name} {described(p)}" for name, p in zip(names, parameters, strict=True))
+        raise UsageError(
+            f"`{kernel}` takes {wanted} argument{'s' * (wanted != 1)}, not {count}: {listed or 'it has no parameters'}"
+        )
+    return tuple(_fit(*pair) for pair in zip(parameters, names, arguments, strict=True))
+
+
+def described(parameter: Parameter) -> str:
+    """`.u64`, or `.b8[16]` of a structure."""
+    is_structure = parameter.type == "b8" and parameter.bytes > 1
+    return f".{parameter.type}[{parameter.bytes}]" if is_structure else f".{parameter.type}"
+
+
+def _fit(parameter: Parameter, name: str, value: Any) -> npt.NDArray[Any] | Packed:
+    where = f"argument `{name}`, {described(parameter)} in PTX,"
+    if isinstance(value, Packed):
+        return _sized(value, parameter, where)
+    if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
+        return _array(parameter, where, np.asarray(value) if not isinstance(value, np.ndarray) else value)
+    if value is None and parameter.bytes == POINTER:
+        return Packed(bytes(POINTER))
+    if isinstance(value, (bytes, bytearray)):
+        return _sized(Packed(bytes(value)), parameter, where)
+    if isinstance(value, tuple):
+        return _structure(parameter, where, value)
+    if isinstance(value, np.generic):
+        return _numpy(parameter, where, value)
+    if isinstance(value, (bool, int, float)):
+        return Packed(_number(parameter, where, value))
+    what = "None" if value is None else f"a {type(value).__name__}"
+    raise UsageError(f"{where} is {what}: {_remedy(parameter)}")
+
+
+def _array(parameter: Parameter, where: str, array: npt.NDArray[Any]) -> npt.NDArray[Any] | Packed:
+    if parameter.type[1:] == "64" and parameter.type[0] in "bus":
+        if array.dtype.hasobject:
+            raise UsageError(f"{where} is an array of Python objects: give one of numbers, or of records")
+        return array
+    if array.nbytes == parameter.bytes and parameter.type == "b8" and not array.dtype.hasobject:
+        return Packed(array.tobytes())  # a structure of equal parts
+    shape = ", ".join(map(str, array.shape))
+    raise UsageError(f"{where} is an array {array.dtype}[{shape}]: {_remedy(parameter)}")
+
+
+def _numpy(parameter: Parameter, where: str, value: np.generic) -> Packed:
+    """A NumPy number or record, as its bytes."""
+    given = value.dtype
+    allowed = {"f": "f", "u": "iub", "s": "iub"}.get(parameter.type[0])
+    if given.hasobject or (allowed and given.kind not in allowed):
+        raise UsageError(f"{where} is {value!r}: {_remedy(parameter)}")
+    if given.kind == "b":
+        return Packed(int(value).to_bytes(parameter.bytes, "little"))
+    if given.itemsize != parameter.bytes:
+        sizes = f"of {given.itemsize * 8} bits, not of {parameter.bytes * 8}"
+        raise UsageError(f"{where} is {value!r}, {sizes}: {_remedy(parameter)}")
+    return Packed(value.tobytes())
+
+
+def _number(parameter: Parameter, where: str, value: float) -> bytes:
+    """A Python number as the type of the parameter."""
+    size, kind = parameter.bytes, parameter.type[0]
+    if parameter.type == "b8" and size > 1:
+        raise UsageError(f"{where} is {value!r}: {_remedy(parameter)}")
+    if kind == "f" or (kind == "b" and isinstance(value, float)):
+        if size not in _FLOATS or parameter.type.startswith("bf"):
+            raise UsageError(f"{where} is {value!r}: {_remedy(parameter)}")
+        return _float_bytes(value, size, where)
+    if isinstance(value, float):
+        remedy = f"write {int(value)}" if value.is_integer() else "give an int"
+        raise UsageError(f"{where} is {value!r}: {remedy}")
+    if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
+        raise UsageError(f"{where} is {value}, which does not fit into {8 * size} bits")
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def _float_bytes(value: float, size: int, where: str) -> bytes:
+    """A number as a float of this many bytes."""
+    try:
+        with np.errstate(over="ignore"):  # a number beyond the largest is infinite, as in C
+            return np.array(float(value), _FLOATS[size]).tobytes()
+    except OverflowError:
+        raise UsageError(f"{where} is an int of more than 1,024 bits: too large for a float") from None
+
+
+def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Packed:
+    """A structure given by its fields: each at the next multiple of its size."""
+    data = bytearray()
+    arrays: Arrays = []
+    alignment = _lay_out(fields, (), data, arrays, where)
+    data.extend(bytes(-len(data) % alignment))
+    return _sized(Packed(bytes(data), tuple(arrays)), parameter, where)
+
+
+def _lay_out(fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str) -> int:
+    """Append fields to the bytes of a structure; the alignment that it has."""
+    alignment = 1
+    for number, value in enumerate(fields):
+        way = (*path, number)
+        if isinstance(value, tuple):
+            inner = bytearray()
+            start: Arrays = []
+            own = _lay_out(value, way, inner, start, where)
+            inner.extend(bytes(-len(inner) % own))
+        else:
+            inner, start, own = _field(value, way, where)
+        data.extend(bytes(-len(data) % own))
+        arrays.extend((len(data) + at, at_path, array) for at, at_path, array in start)
+        data.extend(inner)
+        alignment = max(alignment, own)
+    return alignment
+
+
+def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arrays, int]:
+    """The bytes of a field, the array in it, and its alignment."""
+    if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
+        return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
+    if isinstance(value, np.generic) and not value.dtype.hasobject:
+        own = _alignment(value.dtype)
+        return bytearray(value.tobytes()) + bytes(-value.nbytes % own), [], own
+    place = "".join(f"[{n}]" for n in way)
+    raise UsageError(
+        f"{where} has a field {place} {value!r}, of type {type(value).__name__}: give fields as NumPy numbers, "
+        "`np.int32(7)`, which have a size, and pointers as arrays"
+    )
+
+
+def _alignment(given: np.dtype[Any]) -> int:
+    """Where C puts such a field: at a multiple of this.  NumPy aligns records only where it was told to; one whose
+    own fields are not aligned is as `packed` in C."""
+    if given.fields:
+        fields = [(_alignment(entry[0]), entry[1]) for entry in given.fields.values()]
+        return 1 if any(at % own for own, at in fields) else max(own for own, _ in fields)
+    if given.subdtype:
+        return _alignment(given.subdtype[0])
+    return 1 if given.kind in "SV" else max(min(given.itemsize, 16), 1)
+
+
+def _sized(packed: Packed, parameter: Parameter, where: str) -> Packed:
+    if len(packed.data) != parameter.bytes:
+        held = f"{parameter.bytes}, aligned to {parameter.alignment}"
+        raise UsageError(f"{where} got {len(packed.data)} bytes: it has {held}")
+    return packed
+
+
+_REMEDIES: dict[str, Callable[[int], str]] = {
+    "f": lambda size: f"give a number, or `np.{_FLOATS[size].__name__}(...)`" if size in _FLOATS else "give its bytes",
+    "u": lambda size: "give an array, whose address is passed, or an int" if size == POINTER else "give an int",
+}
+
+
+def _remedy(parameter: Parameter) -> str:
+    """What may be given."""
+    if parameter.type == "b8" and parameter.bytes > 1:
+        return f"give the structure's {parameter.bytes} bytes, a NumPy record, or a tuple of its fields"
+    return _REMEDIES.get(parameter.type[0], _REMEDIES["u"])(parameter.bytes)

@@ -1,0 +1,83 @@
+"""Names of a PTX kernel's parameters, for findings: PTX has only their numbers, the CUDA source has their names."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wsemu.launch.ptx.demangle import demangle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.ptx import Entry, Module
+    from wsemu.model.program import Program
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?$", re.S)
+"""of a parameter, before extents and a default"""
+
+
+def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
+    """A name for each parameter: that of the declaration in the source, if there is one that has as many; else that of
+    PTX without the kernel's name in front, such as `param_0`."""
+    plain = tuple(p.name.removeprefix(entry.name).lstrip("_") or p.name for p in entry.parameters)
+    base = re.split(r"[<(]", demangle(entry.name).name)[0].rpartition("::")[2]
+    found = {
+        names
+        for path in module.paths.values()
+        if path is not None
+        for names in _declared(_kernels(path), base)
+        if len(names) == len(plain)
+    }
+    return found.pop() if len(found) == 1 else plain
+
+
+def renamed(program: Program, names: dict[str, str]) -> None:
+    """Give the arrays of a program the names that people know them by: `names` for the parameters; of variables the
+    last part of their C++ name, `tile`, unless that would name two arrays."""
+    variables = [*program.shared, *program.locals]
+    own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
+    short = {name: demangle(name).name.rpartition("::")[2] for name in own}
+    count = Counter([*short.values(), *names.values()])
+    known = {**{name: text if count[text] == 1 else name for name, text in short.items()}, **names}
+    program.array_of = [name if name is None else known.get(name, name) for name in program.array_of]
+    program.shared = [array._replace(name=known[array.name]) for array in program.shared]
+    program.locals = [array._replace(name=known[array.name]) for array in program.locals]
+    program.constant_arrays = [array._replace(name=known[array.name]) for array in program.constant_arrays]
+
+
+@functools.lru_cache(maxsize=32)
+def _kernels(path: str) -> str:
+    """The text of a source without its comments; nothing of a file that has no kernel, as most headers."""
+    text = "".join(linecache.getlines(path))
+    return _COMMENT.sub(" ", text) if "__global__" in text else ""
+
+
+def _declared(text: str, name: str) -> Iterator[tuple[str, ...]]:
+    """The parameters of each kernel of this name in a C++ source."""
+    if not name.isidentifier():
+        return
+    for match in re.finditer(rf"\b{name}\s*\(", text):
+        before = text[: match.start()]
+        begin = max(before.rfind(mark) for mark in ";{}")
+        if "__global__" in before[begin + 1 :]:
+            yield tuple(_parameters(text, match.end()))
+
+
+def _parameters(text: str, at: int) -> Iterator[str]:
+    """The names of the parameters of a list that begins here, behind its parenthesis."""
+    depth, start = 0, at
+    for place in range(at, len(text)):
+        character = text[place]
+        if character in ",)" and depth == 0:
+            found = _NAME.search(text[start:place].strip())
+            if found:
+                yield found[1]
+            start = place + 1
+            if character == ")":
+                return
+        depth += (character in "([{<") - (character in ")]}>")

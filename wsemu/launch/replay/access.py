@@ -1,0 +1,176 @@
+"""What two racing accesses read and wrote while they were replayed: lane by lane, and at an element that they share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
+from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.memory.bounds import find_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wsemu.model.program import Program
+    from wsemu.reference.warp import WarpRun
+
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+
+
+class Made(BaseModel):
+    """One access of an element."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mark: str
+    """`(1)`, or the lane where one store has several"""
+    warp: int
+    does: str
+    """`load`, `store`, `atomic`"""
+    value: str
+    """that was loaded or stored, or that an atomic left"""
+
+
+@dataclass(slots=True)
+class Seen:
+    """An access of a warp as it was executed: lane -> address, and the bytes that it loaded or left."""
+
+    warp: int
+    does: str
+    pc: int
+    size: int
+    """bytes a lane"""
+    addresses: dict[int, int] = field(default_factory=dict)
+    values: dict[int, bytes] = field(default_factory=dict)
+    before: dict[int, bytes] = field(default_factory=dict)
+    """what was there"""
+
+    def at(self, address: int, size: int, values: dict[int, bytes]) -> bytes | None:
+        """What it has of an element: of the highest lane, whose store stays."""
+        for lane in sorted(values, reverse=True):
+            offset = address - self.addresses[lane]
+            if 0 <= offset <= self.size - size:
+                return values[lane][offset : offset + size]
+        return None
+
+
+def look(run: WarpRun) -> Callable[[], Seen] | None:
+    """Look at an access that a warp is about to make; what is returned completes it afterwards."""
+    group, launch = run.warp.ready[-1], run.launch
+    fields = launch.code[group.pc]
+    lanes = group.lanes
+    if fields[1]:
+        holds = run.warp.predicates.get(fields[1] >> 1, 0)
+        lanes &= ~holds if fields[1] & 1 else holds
+    name = NAMES[fields[0]]
+    operation, size = OPERATIONS[name], access_shape(name)[1]
+    seen = Seen(run.warp.number, operation.kind, group.pc, size)
+    for lane in range(LANES):
+        if lanes >> lane & 1:
+            address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+            data = _memory(run, address, size)
+            if data is not None:
+                seen.addresses[lane], seen.before[lane] = address, data
+    element = size // int(name.split(".")[1][1:]) if operation.kind != "atomic" and name.count(".") == 2 else size
+
+    def after() -> Seen:
+        for lane, address in seen.addresses.items():
+            if operation.kind == "atomic":
+                seen.values[lane] = _memory(run, address, size) or b""
+            else:  # an access of several elements has them in consecutive rows
+                rows = (run.read(fields[2] + k * ROW, "b", lane) for k in range(size // element))
+                seen.values[lane] = b"".join(value.to_bytes(element, "little") for value in rows)
+        return seen
+
+    return after
+
+
+def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
+    """The bytes at an address; None where there are none."""
+    segment = find_segment(run, address >> SEGMENT_SHIFT)
+    offset = address & _OFFSET
+    return None if segment is None or offset + size > len(segment.data) else bytes(segment.data[offset : offset + size])
+
+
+def shared_elements(one: Seen, other: Seen, program: Program, apart: bool = False) -> Iterator[tuple[int, int]]:
+    """(address, bytes) of the elements that two accesses share, lowest lane of the second first; `apart` wants two
+    lanes for it."""
+    size = min(element(program, seen) for seen in (one, other))
+    lanes: defaultdict[int, set[int]] = defaultdict(set)
+    for lane, start in one.addresses.items():
+        for k in range(0, one.size, size):
+            lanes[start + k].add(lane)
+    for lane, start in other.addresses.items():
+        for address in range(start, start + other.size, size):
+            if lanes[address] - ({lane} if apart else set()):
+                yield address, size
+
+
+def element(program: Program, seen: Seen) -> int:
+    """Bytes of an element of an access's array."""
+    name = program.element_of[seen.pc]
+    return min(np.dtype(name).itemsize, seen.size) if name else seen.size
+
+
+def told(order: Sequence[tuple[str, Seen]], address: int, size: int, program: Program) -> tuple[list[Made], str]:
+    """Two accesses, with their marks, at an element, and what it holds after them."""
+    made, left = [], b""
+    for mark, seen in order:
+        value = seen.at(address, size, seen.values) or b""
+        made.append(Made(mark=mark, warp=seen.warp, does=seen.does, value=shown(program, seen.pc, value)))
+        left = left if seen.does == "load" and left else value
+    return made, shown(program, order[0][1].pc, left)
+
+
+def turned(first: Seen, second: Seen) -> tuple[Seen, Seen]:
+    """Two accesses of one warp, made in this order, as they would be in the other one; (1) and (2) stay what they are.
+
+    A load that came after a store sees what was there before it, and one that came before it what it stores."""
+    early, late = _copy(first), _copy(second)
+    if late.does == "load":
+        _reload(late, first, first.before)
+    elif early.does == "load":
+        _reload(early, second, second.values)
+    return early, late
+
+
+def _reload(load: Seen, store: Seen, source: dict[int, bytes]) -> None:
+    """Let a load see other bytes where a store overlaps it."""
+    for lane, start in load.addresses.items():
+        data = bytearray(load.values[lane])
+        for k in range(load.size):
+            byte = store.at(start + k, 1, source)
+            data[k : k + 1] = byte if byte is not None else data[k : k + 1]
+        load.values[lane] = bytes(data)
+
+
+def _copy(seen: Seen) -> Seen:
+    return Seen(seen.warp, seen.does, seen.pc, seen.size, seen.addresses, dict(seen.values), seen.before)
+
+
+def lanes_apart(seen: Seen) -> list[tuple[str, Seen]] | None:
+    """Two lanes of one store that name one address and store different values, each as an access of its own."""
+    stays: dict[int, int] = {address: lane for lane, address in seen.addresses.items()}
+    for lane, address in seen.addresses.items():
+        other = stays[address]
+        if seen.values[lane] != seen.values[other]:
+            return [(f"lane {one}", _lane(seen, one)) for one in (lane, other)]
+    return None
+
+
+def _lane(seen: Seen, lane: int) -> Seen:
+    parts = ({lane: whole[lane]} for whole in (seen.values, seen.before))
+    return Seen(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, *parts)
+
+
+def shown(program: Program, pc: int, value: bytes) -> str:
+    """The bytes of an element as a number of its type."""
+    name = program.element_of[pc]
+    if not name or np.dtype(name).itemsize != len(value):
+        return f"0x{int.from_bytes(value, 'little'):0{2 * len(value)}x}"
+    return str(np.frombuffer(value, name)[0])

@@ -1,0 +1,117 @@
+"""The launch of a replay on the reference interpreter, moved warp by warp to the operations of a schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wsemu.evidence.places import Places
+from wsemu.launch.replay.access import Seen, look
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import LANES
+from wsemu.model.outcome import Outcome, Trace, TraceRequest
+from wsemu.reference.memory.shadow import Options
+from wsemu.reference.run import Cta, Launch
+from wsemu.reference.warp import WarpRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.launch.check import Bound
+    from wsemu.model.finding import Step
+    from wsemu.model.outcome import Event, Status
+    from wsemu.reference.state import Warp
+
+_KINDS = {"arrive": "arrive", "sync": "sync"}
+"""what a step does -> the kind of its event; an access for all others"""
+
+
+class ReplayError(UsageError):
+    """The launch does not follow the schedule."""
+
+
+def linear(step: Step, grid: tuple[int, int, int]) -> int:
+    """The linear index of a step's CTA."""
+    x, y, z = step.cta
+    return (z * grid[1] + y) * grid[0] + x
+
+
+class Machine:
+    """The launch on the reference interpreter, moved warp by warp; arrays are copies."""
+
+    def __init__(self, bound: Bound, steps: Sequence[Step], budget: int) -> None:
+        configuration = bound.configuration
+        self.grid = configuration.grid
+        wanted = TraceRequest(frozenset(step.instruction for step in steps))
+        options = Options(races=False, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
+        self.launch = Launch(
+            bound.program, configuration.grid, configuration.block, bound.rows,
+            [(data.copy(), writable) for data, writable in bound.segments],
+            configuration.dynamic_shared, budget, options,
+        )  # fmt: skip
+        self.places = Places(bound.program, configuration.grid, configuration.block, Outcome("done"), bound.arrays)
+        self._ctas: dict[int, Cta] = {}
+        self._events: list[Event] = []
+        """but for accesses"""
+        self._counts: Counter[tuple[str, int, int, int]] = Counter()
+
+    def cta(self, step: Step) -> Cta:
+        """The CTA of a step; it begins with its first one."""
+        return self.begun(linear(step, self.grid))
+
+    def begun(self, number: int) -> Cta:
+        if number not in self._ctas:
+            self._ctas[number] = Cta(self.launch, number)
+        return self._ctas[number]
+
+    def advance(self, cta: Cta, warp: Warp) -> list[Event]:
+        """Execute one instruction of a warp that can; returns the operations that it made."""
+        trace = self.launch.watch.trace
+        assert trace is not None
+        WarpRun(cta, warp).step()
+        events, trace.events = trace.events, []
+        self._events += [event for event in events if event.kind != "access"]
+        for event in events:
+            self._counts[event.kind, event.cta, event.warp, event.pc] += 1
+        return events
+
+    def until(self, step: Step) -> tuple[Step, Seen | None]:
+        """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
+        cta = self.cta(step)
+        warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")
+        while warp.ready:
+            sees = look(WarpRun(cta, warp)) if warp.ready[-1].pc == step.instruction and kind == "access" else None
+            for event in self.advance(cta, warp):
+                key = (kind, cta.number, step.warp, step.instruction)
+                if (event.kind, event.cta, event.warp, event.pc) == key and step.nth in (0, self._counts[key]):
+                    return self._as_made(step, event, cta), sees and sees()
+        line = self.places.line(step.instruction)
+        if warp.waits < 0:
+            raise ReplayError(f"warp {step.warp} ends before it comes to line {line}")
+        barrier = cta.barriers[warp.waits]
+        raise ReplayError(
+            f"warp {step.warp} waits for barrier {barrier.number} generation {barrier.generation} at line "
+            f"{self.places.line(warp.wait_pc)} before it comes to line {line}"
+        )
+
+    def _as_made(self, step: Step, event: Event, cta: Cta) -> Step:
+        """A step as it was executed."""
+        changes = {"line": self.places.line(event.pc)}
+        if step.barrier is not None:
+            barrier = cta.barriers[event.place]
+            complete = barrier.generation > event.generation
+            arrived = LANES * len(barrier.before) if complete else barrier.arrived
+            expected = arrived if complete else barrier.expected or step.expected
+            changes |= {"barrier": event.place, "generation": event.generation}
+            changes |= {"arrived": arrived} if step.arrived is not None else {}
+            changes |= {"expected": expected} if step.expected else {}
+        return step.model_copy(update=changes)
+
+    def in_order(self, cta: Cta) -> tuple[Status, Trace]:
+        """Run the rest of a CTA, the lowest warp first, and the trace so far; its state is left in the outcome."""
+        trace = self.launch.watch.trace
+        assert trace is not None
+        status = cta.run()
+        self._events += trace.events
+        trace.events = []
+        return status, Trace(self._events)

@@ -1,0 +1,350 @@
+"""Replay: a launch executed again under the schedule of a finding, step by step, on the reference interpreter.
+
+A schedule names operations at which warps change, each as the n-th execution of an instruction by a warp; a warp runs
+until it has executed its own.  What only those warps do is run: other CTAs, and warps that nothing waits for, have not
+begun yet, which is a schedule too.
+
+race, intra-warp-race    the two accesses in both orders, with the values that each gives
+barrier-recycling        the swapped operations, and what becomes of the CTA when it goes on in order
+deadlock                 the CTA in order, to its end
+others                   the CTA in order, until the operation is executed that is wrong
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from wsemu.evidence.schedule import Witness as Told
+from wsemu.launch.replay.access import Made, Seen, lanes_apart, look, shared_elements, told, turned
+from wsemu.launch.replay.machine import Machine, ReplayError, linear
+from wsemu.model import settings
+from wsemu.model.finding import Step
+from wsemu.model.isa import LANES, NAMES, OPERATIONS
+from wsemu.reference.run import BudgetError, Cta
+from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.warp import WarpRun
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from wsemu.launch.check import Bound
+    from wsemu.launch.replay.witness_file import Witness
+
+BUDGET = 2_000_000
+"""warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""
+_PATIENCE = 10_000
+"""instructions more than in the finding's own order, after which the other order is given up: a warp waits in a loop"""
+
+_AT_BARRIERS = ("arrive", "sync")
+
+
+class FaultError(ReplayError):
+    """A step of the schedule raises an illegal instruction; `steps` are those made."""
+
+    def __init__(self, message: str, steps: list[Step]) -> None:
+        super().__init__(message)
+        self.steps = steps
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Order(_Data):
+    """Two accesses in one order."""
+
+    marks: tuple[str, str]
+    """`(2)`, `(1)`: in which order"""
+    made: list[Made] = []
+    left: str = ""
+    """what the element holds afterwards"""
+    why_not: str = ""
+    """what prevents this order here, where stores are seen at once: hardware may show them late, and the values are
+    those of that"""
+
+
+class Waiting(_Data):
+    """A warp at the end of a replay that cannot go on."""
+
+    warp: int
+    line: int
+    barrier: int
+    generation: int
+    arrived: int
+    expected: int
+
+
+class Replay(_Data):
+    """What a replay did."""
+
+    steps: list[Step]
+    """as they were executed"""
+    orders: list[Order] = []
+    """of a race: in the order of the schedule, then in the other one"""
+    element: str = ""
+    """that the two accesses of a race share: `tile[0]`; empty if they do not"""
+    end: Literal["", "done", "deadlock", "fault", "budget", "trap", "parking", "stack"] = ""
+    """how the CTA ended, where it ran on"""
+    codes: list[str] = []
+    """of the findings on the way, for what is wrong in itself"""
+    waiting: list[Waiting] = []
+    path: list[Step] = []
+    """the barrier operations of a CTA that ran on into a deadlock or a fault; the last ones are shown"""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One execution of a schedule."""
+
+    steps: list[Step]
+    seen: list[Seen]
+    """what the accesses marked (1) and (2) did, in their order"""
+    machine: Machine
+
+
+def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequence[Any], budget: int = BUDGET) -> Replay:
+    """Execute the launch of a witness, or of a file with one, under its schedule; `args` are used as copies.
+
+    WitnessError where the file is none, or source or arguments have changed; ReplayError where the launch does not
+    follow the schedule within `budget` warp instructions.
+    """
+    from wsemu.launch.check import as_declared, bind_launch
+    from wsemu.launch.replay.witness_file import Witness, load
+    from wsemu.model.launch_shape import configure
+
+    found = witness if isinstance(witness, Witness) else load(witness)
+    chosen = replace(settings.current(), fma=found.inputs.fma)
+    configuration = configure(found.grid, found.block, 0, found.dynamic_shared, arch=found.arch)
+    given = as_declared(kernel, args)
+    bound, _ = bind_launch(kernel, configuration, given, chosen, tuple(found.inputs.uninitialized))
+    found.check(bound)
+    return follow(bound, found.code, found.steps, budget)
+
+
+def follow(bound: Bound, code: str, steps: Sequence[Step], budget: int = BUDGET) -> Replay:
+    """Execute the schedule of a finding with this code; ReplayError where the launch does not follow it."""
+    _check(bound, steps)
+    room = _stuck if all(step.mark == "waits" for step in steps) else _ROOMS.get(code, _reached)
+    first = min(linear(step, bound.configuration.grid) for step in steps)
+    for earlier in dict.fromkeys((0, first)):  # alone, then after all CTAs before it
+        try:
+            return room(bound, code, steps, budget, range(earlier))
+        except ReplayError:
+            if earlier == first:
+                raise
+        except BudgetError:
+            raise ReplayError(
+                f"the replay's {budget:,} warp instructions are used up: it is slow; raise them with `--budget`"
+            ) from None
+    raise AssertionError
+
+
+def _check(bound: Bound, steps: Sequence[Step]) -> None:
+    """ReplayError for a step that is none of this launch."""
+    if not steps:
+        raise ReplayError("the witness has no steps: nothing to replay")
+    for number, step in enumerate(steps, 1):
+        inside = all(index < extent for index, extent in zip(step.cta, bound.configuration.grid, strict=True))
+        known = step.warp < bound.configuration.warps and step.does == _does(bound, step.instruction)
+        known &= step.barrier is None or step.does in _AT_BARRIERS
+        if not inside or not known or min(step.cta) < 0:
+            raise ReplayError(f"step {number} of the witness is none of this launch: check the program anew")
+
+
+def _does(bound: Bound, instruction: int) -> str:
+    """What a step at an instruction does; empty for one that the program does not have."""
+    if instruction >= len(bound.program.code):
+        return ""
+    name = NAMES[int(bound.program.code[instruction, 0])]
+    kind = OPERATIONS[name].kind
+    return kind if kind != "barrier" else "arrive" if name == "bar.arrive" else "sync"
+
+
+def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, more: Sequence[Step] = ()) -> _Run:
+    """Make all steps, one after another; `more` are to come."""
+    machine = Machine(bound, [*steps, *more], budget)
+    for number in earlier:
+        machine.in_order(machine.begun(number))
+    made: list[Step] = []
+    seen: list[Seen] = []
+    for number, step in enumerate(steps, 1):
+        try:
+            done, sees = machine.until(step)
+        except ReplayError as error:
+            raise ReplayError(f"step {number} of {len(steps)}: {error}") from None
+        except StopError as stop:
+            where = f"warp {stop.warp} stops in a fault at line {machine.places.line(stop.pc)}"
+            raise FaultError(f"step {number} of {len(steps)}: {where}", [*made, _faulty(step)]) from None
+        made.append(done)
+        if sees and step.mark:
+            seen.append(sees)
+    return _Run(made, seen, machine)
+
+
+def _faulty(step: Step) -> Step:
+    """A step that was not counted anywhere."""
+    return step.model_copy(update={"arrived": None, "expected": 0, "mark": f"{step.mark}  fault".strip()})
+
+
+def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """A race of two warps: as in the schedule, and with the two accesses in the other order."""
+    run = _follow(bound, steps, budget, earlier)
+    marked = [n for n, step in enumerate(steps) if step.mark]
+    if len(marked) != 2 or len(run.seen) != 2:
+        raise ReplayError("the witness of a race marks no two accesses: check the program anew")
+    marks = steps[marked[0]].mark, steps[marked[1]].mark
+    swapped = [*steps[: marked[0]], steps[marked[1]], steps[marked[0]]]
+    most = run.machine.launch.outcome.warp_instructions + _PATIENCE
+    try:
+        seen, why = _follow(bound, swapped, min(most, budget), earlier).seen, ""
+    except BudgetError:
+        seen, why = [], f"{_who(swapped[-2], swapped)} waits in a loop for {_who(swapped[-1], swapped)}"
+    except ReplayError as error:
+        seen, why = [], str(error).partition(": ")[2]
+    other = seen or turned(*run.seen)[::-1]
+    orders = [list(zip(marks, run.seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
+    element, made = _compared(orders, run.machine)
+    made[1] = made[1].model_copy(update={"why_not": why})
+    return Replay(steps=run.steps, orders=made, element=element)
+
+
+def _who(step: Step, steps: Sequence[Step]) -> str:
+    return f"warp {step.warp}" + (f" of CTA {step.cta}" if len({s.cta for s in steps}) > 1 else "")
+
+
+def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """A race of two lanes, whose other order is worked out: lanes of a warp run together here."""
+    if len(steps) == 1:
+        run = _follow(bound, steps, budget, earlier)
+        pair = lanes_apart(run.seen[0]) if run.seen else None
+        if pair is None:
+            raise ReplayError("the lanes of the store agree: it is another execution of it")
+        element, made = _compared([pair, pair[::-1]], run.machine)
+        return Replay(steps=run.steps, orders=made, element=element)
+    marked = [n for n, step in enumerate(steps) if step.mark]
+    if len(marked) != 2 or any(steps[n].does in _AT_BARRIERS for n in marked):
+        raise ReplayError("the witness of a race marks no two accesses: check the program anew")
+    run = _follow(bound, steps[: marked[0]], budget, earlier, steps[marked[0] :])
+    first, second = (steps[n] for n in marked)
+    early, late = _two_lanes(run.machine, first, second)
+    other = turned(early, late)
+    orders = [[(first.mark, early), (second.mark, late)], [(second.mark, other[1]), (first.mark, other[0])]]
+    element, made = _compared(orders, run.machine, apart=True)
+    return Replay(steps=[*run.steps, *steps[marked[0] :]], orders=made, element=element)
+
+
+def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[Seen, Seen]:
+    """Run a warp until it has executed two accesses of different lanes to one element."""
+    cta = machine.cta(first)
+    warp = cta.warps[first.warp]
+    before: list[Seen] = []
+    while warp.ready:
+        pc = warp.ready[-1].pc
+        sees = look(WarpRun(cta, warp)) if pc in (first.instruction, second.instruction) else None
+        machine.advance(cta, warp)
+        if sees is None:
+            continue
+        now = sees()
+        if pc == second.instruction:
+            for seen in reversed(before):
+                if any(shared_elements(seen, now, machine.launch.program, apart=True)):
+                    return seen, now
+        if pc == first.instruction:
+            before.append(now)
+    raise ReplayError("no two lanes of the warp touch a common element: the launch does not follow the schedule")
+
+
+def _compared(orders: list[list[tuple[str, Seen]]], machine: Machine, apart: bool = False) -> tuple[str, list[Order]]:
+    """The accesses in each order, at the first element on which the orders differ, or else the first one shared."""
+    program, places = machine.launch.program, machine.places
+    one, other = (seen for _, seen in orders[0])
+    elements = list(shared_elements(one, other, program, apart))
+    if not elements:
+        raise ReplayError("the two accesses touch no common element: the launch does not follow the schedule")
+
+    def outcome(place: tuple[int, int], order: list[tuple[str, Seen]]) -> tuple[str, ...]:
+        made, left = told(order, *place, program)
+        return (*sorted(f"{access.mark} {access.value}" for access in made), left)
+
+    place = next((p for p in elements if len({outcome(p, order) for order in orders}) > 1), elements[0])
+    found = []
+    for order in orders:
+        made, left = told(order, *place, program)
+        found.append(Order(marks=(order[0][0], order[1][0]), made=made, left=left))
+    return places.element(place[0], other.pc), found
+
+
+def _swapped(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """Recycling: the swapped operations, then on in order; the swap itself may be a fault, where counts differ."""
+    try:
+        run = _follow(bound, steps, budget, earlier)
+    except FaultError as fault:
+        if not fault.steps[-1].mark:
+            raise
+        return Replay(steps=fault.steps, end="fault", codes=["count-mismatch"])
+    return _ended(run.machine, run.machine.cta(steps[-1]), run.steps)
+
+
+def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """A deadlock: each step is a warp that waits at the end."""
+    machine = Machine(bound, steps, budget)
+    for number in earlier:
+        machine.in_order(machine.begun(number))
+    cta = machine.cta(steps[-1])
+    result = _ended(machine, cta, list(steps))
+    waits = {(w.warp, w.barrier, w.generation, w.arrived) for w in result.waiting}
+    for step in steps:
+        if (step.warp, step.barrier, step.generation, step.arrived) not in waits:
+            raise ReplayError(f"warp {step.warp} does not wait for barrier {step.barrier} at the end")
+    return result
+
+
+def _reached(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """Something wrong in itself: the CTA in order, until it is reported."""
+    machine = Machine(bound, steps, budget)
+    for number in earlier:
+        machine.in_order(machine.begun(number))
+    step, cta = steps[-1], machine.cta(steps[-1])
+    result = _ended(machine, cta, list(steps))
+    found = [f for f in machine.launch.outcome.findings if (f.code, f.pc) == (code, step.instruction)]
+    if not any((f.cta, f.warp) == (cta.number, step.warp) for f in found):
+        raise ReplayError(f"warp {step.warp} comes through line {step.line} without `{code}`")
+    return result.model_copy(update={"codes": [code]})
+
+
+def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
+    """Run a CTA to its end, and say how it ended."""
+    status, trace = machine.in_order(cta)
+    if status == "budget":
+        raise BudgetError
+    places = machine.places
+    waiting = []
+    for warp in cta.warps if status == "deadlock" else ():
+        if warp.waits >= 0 and warp.alive:
+            barrier = cta.barriers[warp.waits]
+            waiting.append(
+                Waiting(
+                    warp=warp.number, line=places.line(warp.wait_pc), barrier=barrier.number,
+                    generation=barrier.generation, arrived=barrier.arrived,
+                    expected=barrier.expected or LANES * cta.live_warps,
+                )
+            )  # fmt: skip
+    codes = [f.code for f in machine.launch.outcome.findings if f.pc == machine.launch.outcome.fault_pc]
+    path: list[Step] = []
+    if status in ("deadlock", "fault"):
+        happened = Told(places, trace, {cta.number})
+        barriers = [n for n, event in enumerate(happened.events) if event.kind in ("arrive", "sync")]
+        path = happened.steps(barriers, lambda _: True, {})
+    return Replay(steps=steps, end=status, waiting=waiting, codes=codes if status == "fault" else [], path=path)
+
+
+_ROOMS = {
+    "race": _both_orders,
+    "intra-warp-race": _within_a_warp,
+    "barrier-recycling": _swapped,
+    "deadlock": _stuck,
+}

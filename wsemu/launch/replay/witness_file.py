@@ -1,0 +1,227 @@
+"""Witness files: a finding's schedule with what the launch was made of, as JSON, for `wsemu replay`.
+
+Format: one JSON object, the fields of `Witness`; `format` and `version` come first.  A reader refuses another version,
+an unknown field, and numbers out of range.  Nothing in it is executed but the program that it names, which must lie in
+the working folder or beside the file: the same trust as in running that program.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from wsemu import __version__
+from wsemu.evidence.fingerprint import Inputs, changes, inputs
+from wsemu.launch.result import Report
+from wsemu.model.codes import CODES
+from wsemu.model.errors import UsageError
+from wsemu.model.finding import Extent, Finding, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from wsemu.launch.check import Bound
+
+FORMAT, VERSION = "wsemu-witness", 1
+SUFFIX = ".wsemu.json"
+_LARGEST = 32 << 20
+"""bytes of a file"""
+_MOST_CHANGES = 3
+"""that are told"""
+_Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+
+
+def _known(code: str) -> str:
+    if code not in CODES:
+        raise ValueError(f"no finding code {code!a}")
+    return code
+
+
+class WitnessError(UsageError):
+    """A file is no witness, or not one of this launch."""
+
+
+class Witness(BaseModel):
+    """One finding's schedule, and the launch that it is of."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["wsemu-witness"] = "wsemu-witness"
+    version: Literal[1] = 1
+    wsemu: str = __version__
+    """that wrote it"""
+    program: str = ""
+    """relative to the file's folder, with `/`; empty where no program was run"""
+    arguments: list[str] = []
+    """of the program"""
+    launch: _Count = 0
+    """which of the program's launches, from 1"""
+    kernel: str
+    grid: Extent
+    block: Extent
+    dynamic_shared: _Count = 0
+    """bytes"""
+    arch: str
+    inputs: Inputs
+    code: Annotated[str, AfterValidator(_known)]
+    message: str
+    """of the finding"""
+    steps: Annotated[list[Step], Field(min_length=1)]
+    schedule: list[str] = []
+    """the steps as text, those that are shown"""
+
+    @classmethod
+    def of(
+        cls, report: Report, finding: Finding, program: str = "", arguments: Sequence[str] = (), launch: int = 0
+    ) -> Self:
+        """The witness of an error of a report; UsageError for a finding without a schedule."""
+        if not finding.steps or report.inputs is None:
+            raise UsageError(f"`{finding.code}` of `{report.kernel}` has no schedule: no witness")
+        from wsemu.evidence.schedule import numbered
+
+        return cls(
+            program=program, arguments=list(arguments), launch=launch, kernel=report.kernel, grid=report.grid,
+            block=report.block, dynamic_shared=report.dynamic_shared, arch=report.arch, inputs=report.inputs,
+            code=finding.code, message=finding.message, steps=finding.steps, schedule=numbered(finding.steps),
+        )  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, whole or not at all."""
+        file = Path(path)
+        text = self.model_dump_json(indent=1) + "\n"
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.replace(temporary, file)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def check(self, bound: Bound) -> None:
+        """WitnessError unless the launch is the one that the witness is of: it says what has changed."""
+        found = [*self._differences(bound)]
+        if found:
+            rest = f"; and {len(found) - _MOST_CHANGES} changes more" if len(found) > _MOST_CHANGES else ""
+            raise WitnessError(
+                f"not the launch of the witness: {'; '.join(found[:_MOST_CHANGES])}{rest}; check it anew"
+            )
+
+    def _differences(self, bound: Bound) -> Iterator[str]:
+        configuration = bound.configuration
+        shape = {
+            "kernel": (self.kernel, bound.program.name),
+            "grid": (self.grid, configuration.grid),
+            "block": (self.block, configuration.block),
+            "dynamic shared memory": (self.dynamic_shared, configuration.dynamic_shared),
+        }
+        for name, (then, now) in shape.items():
+            if then != now:
+                yield f"the {name} was {then}, and is {now}"
+        yield from changes(self.inputs, inputs(bound))
+
+
+def load(path: str | os.PathLike[str]) -> Witness:
+    """Read a witness file; WitnessError says what is wrong with it."""
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as stream:
+            data = stream.read(_LARGEST + 1)  # a device may have no end
+    except OSError as error:
+        raise WitnessError(f"`{name}` cannot be read: {error.strerror}") from None
+    if len(data) > _LARGEST:
+        raise WitnessError(f"`{name}` has more than {_LARGEST >> 20} MiB: no witness file")
+    version = re.match(rb'\s*\{\s*"format"\s*:\s*"wsemu-witness"\s*,\s*"version"\s*:\s*(\d{1,9})\b', data)
+    if version and int(version[1]) != VERSION:
+        raise WitnessError(f"`{name}` has version {int(version[1])}, this wsemu reads {VERSION}: make it anew")
+    try:
+        return Witness.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        said = first["msg"].removeprefix("Value error, ")
+        raise WitnessError(f"`{name}` is no witness file: {place + ': ' * bool(place)}{said}") from None
+    except (ValueError, RecursionError) as error:
+        raise WitnessError(f"`{name}` is no witness file: {error}") from None
+
+
+class Saver:
+    """Saves the witnesses of a program's errors into a folder, each place in the source once.
+
+    It counts the launches inside a `with` block.  `error` is why the folder cannot be made or written.
+    """
+
+    def __init__(self, folder: str, program: Path, arguments: Sequence[str]) -> None:
+        self.folder = Path(folder)
+        self.program, self.arguments = program, arguments
+        self.launches = 0
+        self.error: OSError | None = None
+        self._told: dict[object, None] = {}
+
+    def __enter__(self) -> Self:
+        from wsemu.launch.check import starting
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.error = error
+        starting.append(self._count)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        from wsemu.launch.check import starting
+
+        starting.remove(self._count)
+
+    def _count(self, _: Bound) -> None:
+        self.launches += 1
+
+    def save(self, report: Report) -> list[Path]:
+        """The files written for the errors of the present launch."""
+        files: list[Path] = []
+        for finding in report.errors:
+            key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.sites)
+            if self.error or not finding.steps or key in self._told:
+                continue
+            self._told[key] = None
+            file = self.folder / f"{self.program.stem}-{len(self._told)}-{finding.code}{SUFFIX}"
+            try:
+                Witness.of(report, finding, self._relative(), self.arguments, self.launches).save(file)
+            except OSError as error:  # no matter of the program, which is running
+                self.error = error
+            else:
+                files.append(file)
+        return files
+
+    def _relative(self) -> str:
+        """The program as seen from the folder; its name alone where no way leads there."""
+        try:
+            path = os.path.relpath(os.path.realpath(self.program), os.path.realpath(self.folder))
+        except ValueError:  # another drive
+            path = self.program.name
+        return path.replace(os.sep, "/")
+
+
+def program_of(witness: Witness, path: Path) -> Path:
+    """The program that a witness file names; WitnessError unless it lies in the working folder or beside the file."""
+    if not witness.program:
+        raise WitnessError(f"`{path}` names no program: replay it from Python, `wsemu.replay(path, kernel, arguments)`")
+    if "\0" in witness.program:
+        raise WitnessError(f"the program of `{path}`, `{witness.program}`, is no name of a file: give `--program FILE`")
+    folder = os.path.realpath(path.parent)
+    program = os.path.realpath(os.path.join(folder, witness.program))
+    if not any(program.startswith(os.path.join(root, "")) for root in (folder, os.path.realpath(os.getcwd()))):
+        raise WitnessError(
+            f"`{path}` names a program outside of its folder and the working folder, `{witness.program}`: "
+            "go there, or give `--program FILE`"
+        )
+    if not os.path.isfile(program):
+        raise WitnessError(f"the program of `{path}`, `{witness.program}`, does not exist: give `--program FILE`")
+    return Path(program)

@@ -1,0 +1,185 @@
+"""The time line of one CTA, as data: what each warp did step by step, who waited for whom, what the findings are about.
+
+`wsemu.launch.tracing` makes it from a traced run; `wsemu.report` draws it in a terminal, as a page and for Perfetto.
+
+step         the unit of the axis: one memory access, fence or warp-wide operation of a warp, or one of its barrier
+             operations.  Steps are no cycles.
+when         every warp steps as soon as it may: after its own operation before; after the release, where it waited; and
+             where it counts into a barrier, after the generation before is complete.  Atomics on one address keep their
+             order.  So what happens before an operation stands left of it, and nothing orders two in one column.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wsemu.evidence.cost_view import BankPicture, LineCost
+from wsemu.model.isa import LANES
+
+if TYPE_CHECKING:
+    from wsemu.launch.result import Report
+    from wsemu.model.outcome import Status
+
+Kind = Literal["access", "atomic", "fence", "warp", "arrive", "sync", "stop"]
+"""`stop`: where the hardware would stop the launch, or the emulator did"""
+NO_STEPS = "it made no access and met no barrier, or the run ended before it"
+"""why a time line is empty"""
+
+
+class Place(NamedTuple):
+    """What an instruction does and where it was written."""
+
+    text: str
+    """`store tile[lane]`, `arrive`"""
+    file: str
+    line: int
+
+
+class Step(NamedTuple):
+    """One operation of a warp."""
+
+    warp: int
+    at: int
+    until: int | None
+    """the step in which the warp goes on; None for a sync that is not released"""
+    kind: Kind
+    pc: int
+    barrier: int = -1
+    generation: int = -1
+
+
+class Stretch(NamedTuple):
+    """Operations of a warp between two barrier operations."""
+
+    warp: int
+    at: int
+    until: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class Generation:
+    """A generation of a named barrier: from its first operation until it is complete."""
+
+    barrier: int
+    number: int
+    first: int
+    last: int
+    """step of the latest operation so far"""
+    until: int | None = None
+    """the step in which those who waited go on; None if it does not complete"""
+    steps: list[int] = field(default_factory=list)
+    """its operations, as indices of `Timeline.steps`"""
+
+    @property
+    def arrived(self) -> int:
+        """Threads that its operations count (B3)."""
+        return LANES * len(self.steps)
+
+
+class Warp(NamedTuple):
+    """A warp of the CTA; `until` is the step after its last one, `exited` whether it came to its end."""
+
+    number: int
+    role: str
+    until: int
+    exited: bool
+
+
+class Mark(NamedTuple):
+    """An operation that a finding is about."""
+
+    finding: int
+    """index in `Report.findings`"""
+    part: int
+    """1 for the earlier and 2 for the later of two; 0 where there is one"""
+    step: int
+    """index in `Timeline.steps`"""
+
+    @property
+    def label(self) -> str:
+        """`A1`, `A2`: the letter is the finding's, the number is that of the report."""
+        return f"{letter(self.finding)}{self.part or ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One CTA of a launch, with the costs of the whole launch."""
+
+    report: Report
+    cta: int
+    """linear index"""
+    index: tuple[int, int, int]
+    """the CTA's place in the grid"""
+    warps: tuple[Warp, ...]
+    steps: tuple[Step, ...]
+    """in the order of the run; those of a warp ascend"""
+    generations: tuple[Generation, ...]
+    """ascending by barrier, then number"""
+    marks: tuple[Mark, ...]
+    places: dict[int, Place]
+    """of each instruction that `steps` have"""
+    status: Status = "done"
+    """of the run"""
+    complete: bool = True
+    """False where the end is left out: see `tracing.MOST_EVENTS`"""
+    lines: tuple[LineCost, ...] = ()
+    banks: tuple[BankPicture, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Steps from the first to the last."""
+        return max((warp.until for warp in self.warps), default=0)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether waits without an end are for ever; else the run was stopped, or the end is left out."""
+        return self.status == "deadlock" and self.complete
+
+    def stretches(self) -> list[Stretch]:
+        """What the warps did between their barrier operations, warp by warp."""
+        return [stretch for run in self._runs().values() for stretch in run]
+
+    def _runs(self) -> dict[int, list[Stretch]]:
+        found: dict[int, list[Stretch]] = {warp.number: [] for warp in self.warps}
+        open_: defaultdict[int, list[Step]] = defaultdict(list)
+        for step in (*self.steps, *(Step(warp.number, 0, 0, "sync", -1) for warp in self.warps)):
+            mine = open_[step.warp]
+            if step.kind not in ("arrive", "sync", "stop"):
+                mine.append(step)
+            elif mine:
+                found[step.warp].append(Stretch(step.warp, mine[0].at, mine[-1].at + 1, tuple(mine)))
+                mine.clear()
+        return found
+
+    def edges(self) -> list[tuple[Step, Step]]:
+        """Each arrive with each sync that it lets go on."""
+        pairs = []
+        for generation in self.generations:
+            steps = [self.steps[n] for n in generation.steps]
+            syncs = [step for step in steps if step.kind == "sync" and step.until is not None]
+            pairs += [(step, sync) for step in steps if step.kind == "arrive" for sync in syncs]
+        return pairs
+
+    def where(self, step: Step) -> str:
+        """What an operation is, in words: `arrive barrier 1 generation 0`, `store tile[lane]`."""
+        text = f"stops at {self.places[step.pc].text}" if step.kind == "stop" else self.places[step.pc].text
+        return f"{step.kind} barrier {step.barrier} generation {step.generation}" if step.barrier >= 0 else text
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from wsemu.report.html import timeline_fragment
+
+        return timeline_fragment(self)
+
+
+def letter(finding: int) -> str:
+    """`A` for the first finding, `Z`, then `AA`."""
+    text = ""
+    number = finding + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text

@@ -1,0 +1,457 @@
+"""`check_transfer`: one transfer of a pattern on the emulator, byte by byte; `plan`: how it goes.
+
+A small kernel runs the pattern once between global memory and the whole of dynamic shared memory.  Its source holds a
+different number in every word, so that what arrives tells where it came from.  The pattern is an argument of that
+kernel: patterns that differ in sizes, strides and threads alone share one compiled program.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.evidence.places import HARNESS
+from wsemu.language import cuda_names as cuda
+from wsemu.language import ptx_names as ptx
+from wsemu.launch.kernel import Kernel, jit
+from wsemu.model import settings
+from wsemu.model.errors import UsageError, briefly
+from wsemu.model.isa import NAMES, OPERATIONS, access_shape
+from wsemu.model.launch_shape import configure
+from wsemu.model.limits import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+    from wsemu.model.outcome import Stored
+    from wsemu.model.program import Program
+
+BLANK = 0
+"""what a destination holds before the transfer, and no word of a source"""
+_GUARD = 64
+"""bytes on both sides of what a transfer touches, a multiple of every alignment"""
+Bytes = npt.NDArray[np.uint8]
+
+
+@functools.lru_cache(maxsize=16)
+def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
+    """The device function that runs a pattern once; the options are known when it is compiled."""
+
+    def run(pattern, src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
+        tile = cuda.shared.array(0, np.uint32, 16)
+        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        computes = pattern.first_compute_thread <= thread < pattern.first_compute_thread + pattern.compute_threads
+        initial = src if scatter else dst
+        for byte in range(16 * thread, 4 * tile.size, 16 * threads):
+            ptx.st_bytes(tile, byte, ptx.ld_bytes(initial, byte, 16))
+        cuda.syncthreads()
+        if pattern.specialized and computes:
+            pattern.start_async_dma()
+            pattern.wait_for_dma_finish()
+        elif pattern.owns_this_thread():
+            source = tile[first_src:] if scatter else src[first_src:]
+            destination = dst[first_dst:] if scatter else tile[first_dst:]
+            if two_phase:
+                registers = cuda.local.array(pattern.register_bytes, np.uint8, 16)
+                if indexed:
+                    pattern.start_xfer_async(source, registers, index)
+                    pattern.wait_xfer_finish(source, destination, registers, index)
+                else:
+                    pattern.start_xfer_async(source, registers)
+                    pattern.wait_xfer_finish(source, destination, registers)
+            elif indexed:
+                pattern.execute_dma(source, destination, index)
+            else:
+                pattern.execute_dma(source, destination)
+        if not pattern.specialized:
+            cuda.syncthreads()
+        if computes and not scatter:
+            first = 16 * (thread - pattern.first_compute_thread)
+            for byte in range(first, 4 * tile.size, 16 * pattern.compute_threads):
+                ptx.st_bytes(dst, byte, ptx.ld_bytes(tile, byte, 16))
+
+    return jit(run, device=True)
+
+
+@functools.lru_cache(maxsize=16)
+def _with_values(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
+    """The kernel whose pattern is an argument."""
+    run = _body(two_phase, indexed, scatter)
+
+    def transfer(pattern, src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
+        run(pattern, src, dst, index, first_src, first_dst)
+
+    return jit(transfer)
+
+
+@functools.lru_cache(maxsize=64)
+def _with_constants(pattern: Any, two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
+    """The kernel whose pattern is compiled in."""
+    run = _body(two_phase, indexed, scatter)
+
+    def transfer(src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
+        run(pattern, src, dst, index, first_src, first_dst)
+
+    return jit(transfer)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferCase:
+    """One transfer as a value: what `wsemu.strategies` draws and `check_transfer` runs.
+
+    As text it is the call that makes it.
+    """
+
+    pattern: Any
+    index: Any = None
+    """the indices of an indirect transfer, a sequence of ints"""
+    src_offset: int = 0
+    """bytes from a 16-byte boundary to where the source begins"""
+    dst_offset: int = 0
+    """the same of the destination"""
+    two_phase: bool = False
+    """`start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`"""
+    constants: bool = False
+    """the pattern's numbers are compiled in, not passed"""
+
+    def __repr__(self) -> str:
+        return spelled(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The same for Hypothesis and IPython, which would print every field."""
+        printer.text(spelled(self))
+
+
+def spelled(value: Any) -> str:
+    """A dataclass as the call that makes it, without what stands at its default."""
+    if not is_dataclass(value):
+        return repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    said = []
+    for part in fields(value):
+        given = getattr(value, part.name)
+        if part.default is MISSING or isinstance(given, np.ndarray) or given != part.default:
+            said.append(f"{part.name}={spelled(given)}")
+    return f"{type(value).__name__}({', '.join(said)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A transfer to be run: where it lies in its arrays, and what it should do."""
+
+    case: TransferCase
+    index: npt.NDArray[Any] | None
+    moves: Sequence[tuple[int, int, int]]
+    """(offset in the source, offset in the destination, bytes), from where the transfer begins"""
+    first_src: int
+    """byte of the source array at which the transfer begins"""
+    first_dst: int
+    sizes: tuple[int, int]
+    """bytes of source and destination"""
+
+    @property
+    def pattern(self) -> Any:
+        return self.case.pattern
+
+    @property
+    def scatter(self) -> bool:
+        """From shared to global memory."""
+        return bool(getattr(self.pattern, "scatter", False))
+
+    @property
+    def kernel(self) -> Kernel:
+        options = self.case.two_phase, self.index is not None, self.scatter
+        return _with_constants(self.pattern, *options) if self.case.constants else _with_values(*options)
+
+    def arguments(self, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tuple[Any, ...]:
+        index = np.zeros(1, np.int64) if self.index is None else self.index
+        rest = (src, dst, index, self.first_src // 4, self.first_dst // 4)
+        return rest if self.case.constants else (self.pattern, *rest)
+
+    def threads(self) -> int:
+        """Of the CTA."""
+        p = self.pattern
+        return int(max(p.first_dma_thread + p.dma_threads, p.first_compute_thread + p.compute_threads))
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.sizes[0] if self.scatter else self.sizes[1]
+
+    def image(self, src: Bytes) -> tuple[Bytes, Bytes]:
+        """What the destination should hold; and how often each of its bytes should be written: 1, or 0 outside."""
+        made, times = np.full(self.sizes[1], BLANK, np.uint8), np.zeros(self.sizes[1], np.uint8)
+        for a, b, size in self.moves:
+            made[self.first_dst + b : self.first_dst + b + size] = src[self.first_src + a : self.first_src + a + size]
+            times[self.first_dst + b : self.first_dst + b + size] = 1
+        return made, times
+
+    def from_pattern(self, program: Program, pc: int) -> bool:
+        """Whether an instruction belongs to the pattern, not to the kernel around it."""
+        return program.spans[program.span_of[pc]].file != HARNESS
+
+
+def job(case: TransferCase) -> Job:
+    """What `case` says, laid out in arrays; UsageError where its parts do not fit together."""
+    pattern, index = case.pattern, case.index
+    if isinstance(pattern, type):
+        raise UsageError(f"`{pattern.__name__}` is a class: give an object of it, `{pattern.__name__}(...)`")
+    if hasattr(pattern, "pattern"):
+        raise UsageError(f"{type(pattern).__name__} fill buffers by turns: give the pattern itself, `.pattern`")
+    if not hasattr(pattern, "moves") or not hasattr(pattern, "transfer"):
+        raise UsageError(
+            f"{type(pattern).__name__} does not say what it transfers: write `moves()`, a list of (offset in the "
+            "source, offset in the destination, bytes), and `transfer(self, thread, src, dst)`"
+        )
+    if case.two_phase and not hasattr(pattern, "prefetch"):
+        raise UsageError(f"{type(pattern).__name__} has no two phases: leave out two_phase=True")
+    indexed = index is not None or hasattr(pattern, "dense_bytes")
+    if indexed and not hasattr(pattern, "dense_bytes"):
+        raise UsageError(f"index is given, but {type(pattern).__name__} takes none: leave it out")
+    moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
+    if not isinstance(moves, (list, tuple)):
+        raise UsageError(f"moves() gives a {type(moves).__name__}: give a list, with a tuple for each run of bytes")
+    for move in moves:
+        if not isinstance(move, (list, tuple)) or len(move) != 3 or move[2] < 0:
+            raise UsageError(f"moves() has {move!r}: give (offset in the source, offset in the destination, bytes)")
+    places = []
+    for name, offset, end in (("src_offset", case.src_offset, 0), ("dst_offset", case.dst_offset, 1)):
+        alignment = getattr(pattern, "alignment", 4)
+        if offset < 0 or offset % alignment:
+            near = -(-max(offset, 0) // alignment) * alignment
+            raise UsageError(f"{name} is {offset}: give a multiple of alignment, {alignment} bytes, such as {near}")
+        low = min((move[end] for move in moves), default=0)
+        high = max((move[end] + move[2] for move in moves), default=0)
+        first = _up(max(-low, 0)) + _GUARD + offset
+        places.append((first, _up(first + max(high, 0)) + _GUARD))
+    (first_src, src_size), (first_dst, dst_size) = places
+    made = None if index is None else np.ascontiguousarray(index)
+    return Job(case, made, moves, first_src, first_dst, (src_size, dst_size))
+
+
+def _checked(pattern: Any, index: Any) -> npt.NDArray[Any]:
+    """Indices that fit the pattern."""
+    if index is None:
+        raise UsageError(f"index is missing: give index=, {pattern.elements} numbers of elements")
+    made = np.asarray(index)
+    if not made.size:
+        made = made.astype(np.int64)
+    if made.dtype.kind not in "iu" or made.ndim != 1:
+        raise UsageError(f"index is of {made.dtype} with {made.ndim} dimensions: give a one-dimensional array of ints")
+    if len(made) < pattern.elements:
+        raise UsageError(f"index has {len(made)} numbers: give one for each of the {pattern.elements} elements")
+    if len(made) and made.min() < 0:
+        raise UsageError(f"index has {made.min()}: give numbers of elements, from 0")
+    return made
+
+
+def _up(size: int) -> int:
+    return -(-size // 16) * 16
+
+
+@dataclass(slots=True)
+class Run:
+    """A job that ran: its arrays afterwards."""
+
+    job: Job
+    src: Bytes
+    dst: Bytes
+    before: Bytes = field(init=False)
+    """the source as it was"""
+
+    def __post_init__(self) -> None:
+        self.before = self.src.copy()
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self.job.arguments(self.src.view(np.uint32), self.dst.view(np.uint32))
+
+    def again(self, plane: int, arch: str) -> Run:
+        """Another run of the job, in which every byte of the source holds one of the three bytes of its number."""
+        run = fill(self.job, plane)
+        launch(run, arch, settings.current())
+        return run
+
+    def accesses(self, places: Places) -> list[tuple[int, str, int]]:
+        """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses to shared and global memory that
+        were executed."""
+        program = places.program
+        found: list[tuple[int, str, int]] = []
+        for pc, access in places.outcome.accesses.items():
+            name = NAMES[int(program.code[pc, 0])]
+            if (access.wavefronts or access.sectors) and self.job.from_pattern(program, pc):
+                found.append((pc, OPERATIONS[name].kind, access_shape(name)[1]))
+        return found
+
+    def stores(self) -> list[Stored]:
+        """Every lane's stores of the pattern in a run of the job, from the reference interpreter."""
+        from wsemu.launch.binding import bind
+        from wsemu.launch.check import compiled
+        from wsemu.model.outcome import TraceRequest
+        from wsemu.reference import run as reference
+
+        job, arguments = self.job, fill(self.job).arguments()
+        program, names, _ = compiled(job.kernel, arguments, settings.current().fma)
+        rows, memory, _ = bind(program, arguments, names)
+        outcome = reference.run(
+            program, (1, 1, 1), (job.threads(), 1, 1), rows, memory.segments, dynamic_shared=job.shared_bytes,
+            races=False, recycling=False, initialised=False, trace=TraceRequest(stores=True),
+        )  # fmt: skip
+        assert outcome.trace is not None
+        return [store for store in outcome.trace.stores if job.from_pattern(program, store.pc)]
+
+    def __str__(self) -> str:
+        return spelled(self.job.case)
+
+
+def fill(job: Job, plane: int | None = None) -> Run:
+    """Arrays for a job: every word of the source is numbered, from 1 (below 2**32 of them); or every byte holds one
+    of the three bytes of its number."""
+    if plane is None:
+        src = np.arange(1, job.sizes[0] // 4 + 1, dtype=np.uint32).view(np.uint8)
+    else:
+        src = (np.arange(1, job.sizes[0] + 1) >> 8 * plane & 0xFF).astype(np.uint8)
+    return Run(job, src, np.full(job.sizes[1], BLANK, np.uint8))
+
+
+@briefly
+def check_transfer(
+    pattern: Any,
+    *,
+    index: Any = None,
+    src_offset: int = 0,
+    dst_offset: int = 0,
+    two_phase: bool = False,
+    constants: bool = False,
+    arch: str | None = None,
+    engine: settings.Engine | None = None,
+) -> Report:
+    """Run one transfer of a pattern with all checks, and see that every byte of its destination is written exactly
+    once, with the right byte of the source, and nothing else.
+
+    `pattern` is one of `wsemu.patterns`, or a `CudaDMACustom` with `moves()`; `index` has the indices of an indirect
+    one.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
+    `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers in
+    instead of passing them.  A `TransferCase` holds all of these: give it alone, in place of the pattern.
+    UsageError where a transfer has no room in shared memory.
+    """
+    case = pattern
+    if not isinstance(pattern, TransferCase):
+        case = TransferCase(pattern, index, src_offset, dst_offset, two_phase, constants)
+    elif index is not None or src_offset or dst_offset or two_phase or constants:
+        raise UsageError(
+            "a TransferCase has its own index, offsets, phases and constants: change it with `dataclasses.replace`"
+        )
+    work = job(case)
+    chosen = settings.current()
+    if engine is not None:
+        chosen = replace(chosen, engine=engine)
+    from wsemu.checkers import transfer
+
+    _check_room(work, arch)
+    run = fill(work)
+    return launch(run, arch, chosen, lambda places: transfer.examine(run, places))
+
+
+def _check_room(job: Job, arch: str | None) -> None:
+    """UsageError where the transfer does not fit, before there are arrays."""
+    most = limits(settings.current().arch if arch is None else arch).shared
+    if job.shared_bytes > most:
+        raise UsageError(
+            f"the transfer takes {job.shared_bytes:,} bytes of shared memory, {2 * _GUARD} of them around it: at most "
+            f"{most:,}; give fewer or smaller elements, or smaller strides"
+        )
+
+
+def launch(
+    run: Run, arch: str | None, chosen: settings.Settings, more: Callable[[Places], list[Finding]] | None = None
+) -> Report:
+    """The report of a job."""
+    from wsemu.launch.check import examine
+
+    configuration = configure(1, run.job.threads(), 0, run.job.shared_bytes, arch=arch)
+    return examine(run.job.kernel, configuration, run.arguments(), chosen, more=more)
+
+
+# -- plan ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a transfer goes; as text, a table."""
+
+    pattern: Any
+    parts: tuple[dict[str, Any], ...]
+    """what is shared out on its own (a halo has two): way, elements, bytes of each, lanes on each, elements at a time,
+    steps"""
+    loads: dict[int, int]
+    """bytes of an access -> warp-wide loads"""
+    stores: dict[int, int]
+    sectors: int
+    """of global memory"""
+    ideal_sectors: int
+    wavefronts: int
+    """of shared memory"""
+    ideal_wavefronts: int
+
+    @property
+    def steps(self) -> int:
+        """Of all parts."""
+        return int(sum(part["steps"] for part in self.parts))
+
+    def __str__(self) -> str:
+        p = self.pattern
+        what = f"{p.dma_threads} DMA threads, {p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
+        lines = [f"{type(p).__name__}: {what}"]
+        header = ["way", "elements", "bytes", "lanes", "at a time", "steps"]
+        rows = [[str(part[name]) for name in header] for part in self.parts]
+        widths = [max(len(row[n]) for row in [header, *rows]) for n in range(len(header))]
+        for row in [header, *rows]:
+            cells = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
+            lines.append("  ".join(["", row[0].ljust(widths[0]), *cells[1:]]))
+        for kind, counts in (("loads", self.loads), ("stores", self.stores)):
+            text = ", ".join(f"{n:,} of {width} bytes" for width, n in sorted(counts.items()))
+            lines.append(f"  {kind:<10} {text} a lane, by warps")
+        lines.append(f"  {'sectors':<10} {self.sectors:,}, ideal {self.ideal_sectors:,}")
+        lines.append(f"  {'wavefronts':<10} {self.wavefronts:,}, ideal {self.ideal_wavefronts:,}")
+        return "\n".join(lines)
+
+
+def plan(pattern: Any, arch: str = "sm_90") -> Plan:
+    """The plan of a transfer that begins at a 16-byte boundary on both ends; an indirect one with indices in order."""
+    if not hasattr(pattern, "parts"):
+        raise UsageError(f"{type(pattern).__name__} has no plan: only the patterns that CudaDMA has know how they go")
+    index = np.arange(pattern.elements) if hasattr(pattern, "dense_bytes") else None
+    run = fill(job(TransferCase(pattern, index)))
+    loads: dict[int, int] = {}
+    stores: dict[int, int] = {}
+    costs = [0, 0, 0, 0]
+
+    def count(places: Places) -> list[Finding]:
+        for pc, kind, size in run.accesses(places):
+            access = places.outcome.accesses[pc]
+            counts = loads if kind == "load" else stores
+            if places.program.array_of[pc] == "index":
+                continue
+            counts[size] = counts.get(size, 0) + access.executions
+            for n, cost in enumerate(
+                (access.sectors, access.ideal_sectors, access.wavefronts, access.ideal_wavefronts)
+            ):
+                costs[n] += cost
+        return []
+
+    launch(run, arch, settings.current(), count)
+    parts = tuple(
+        {
+            "way": way,
+            "elements": part.elements,
+            "bytes": part.element_bytes,
+            "lanes": part.lanes,
+            "at a time": part.together(),
+            "steps": part.steps(),
+        }
+        for way, part in pattern.parts()
+    )
+    return Plan(pattern, parts, loads, stores, *costs)

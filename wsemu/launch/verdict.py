@@ -1,0 +1,383 @@
+"""What a run says: its raw findings explained by their checkers, and `verified`, `failed` or `incomplete`.
+
+failed       at least one error
+incomplete   no error, but the proof does not apply: the run stopped early, or what it did hangs on the order of
+             atomics
+verified     neither: what `proof` says holds
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.evidence.places import Places, lanes_text
+from wsemu.evidence.schedule import culprit
+from wsemu.evidence.suppressions import accepted
+from wsemu.launch.result import Report
+from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
+from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
+from wsemu.model.isa import ABORTS, ATOMICS, NAMES, OPERATIONS
+from wsemu.model.outcome import ATOMIC
+from wsemu.model.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Outcome, RawFinding, Trace
+    from wsemu.model.settings import Settings
+
+    TraceOf = Callable[[frozenset[int]], Trace]
+
+EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
+"""what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
+ORDERED = ("race", "intra-warp-race", "barrier-recycling")
+"""codes whose explanation needs a trace"""
+STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
+"""status of a launch that ended early -> a word on why"""
+DECIDED = ("deadlock", "race", "intra-warp-race")
+"""codes that say in which schedules they hold"""
+
+
+def judge(
+    configuration: LaunchConfiguration,
+    places: Places,
+    notes: tuple[str, ...],
+    trace_of: TraceOf,
+    settings: Settings,
+    started: float,
+    more: Callable[[Places], list[Finding]] | None = None,
+) -> Report:
+    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
+    looks for what only this launch should do."""
+    program, outcome = places.program, places.outcome
+    wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
+    wanted, apart = _without_meetings(wanted, places)
+    wanted, doubts = _without_atomics(wanted, places, trace_of)
+    undefined = [] if apart else _undefined(places)
+    steered, loose = _order_dependent(places)
+    findings = _explained(wanted, places, trace_of)
+    if outcome.status == "deadlock" and "deadlock" in settings.checkers:
+        from wsemu.checkers import deadlock
+
+        findings += deadlock.explain(places)
+    costs, costliest = _costs(places, settings)
+    findings += costs
+    if more is not None:
+        findings += more(places)
+    certain = _certain(wanted, settings) if not steered else ()
+    findings = [_finished(finding, certain, settings) for finding in findings]
+    findings.sort(key=lambda finding: finding.severity != "error")
+    findings = _in_order(findings)
+    findings, suppressed, unused = accepted(findings, places, settings)
+    failed = any(finding.severity == "error" for finding in findings)
+    stopped = _stopped(places, settings, failed)
+    asserted = _asserted(places, aborts=True)
+    reasons = [*stopped, *apart, *undefined, *asserted, *doubts, *steered]
+    words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
+    words += ["undefined value"] if undefined else []
+    words += ["failed assertion"] if asserted else []
+    words += ["atomics"] if doubts or "atomics" in steered.values() else []
+    words += ["clocks"] if "clocks" in steered.values() else []
+    said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
+    verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
+    wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
+    if wrong and _wrote_arrays(program, outcome):
+        what = "this run stored" if outcome.status == "done" else "was stored until then"
+        said.append(f"the arrays hold what {what}: do not use them")
+    return Report(
+        kernel=program.name,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict=verdict,
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        findings=findings,
+        suppressed=suppressed,
+        unused=unused,
+        costliest=costliest,
+        counters=count(program, outcome),
+        notes=said,
+        reasons=words if verdict == "incomplete" else [],
+        proof=_proof(settings, suppressed) if verdict == "verified" else "",
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
+    """What the silence of the chosen checkers shows."""
+    if any(entry.finding.severity == "error" for entry in suppressed):
+        return "no error in this schedule besides the suppressed ones"
+    off = [name for name in CHECKERS if name not in settings.checkers]
+    if not off:
+        return EVERY_SCHEDULE
+    if not any(name in off for name in SCHEDULES):
+        return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    return f"no error in this schedule; not looked for: {', '.join(off)}"
+
+
+def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
+    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, recycling
+
+    rooms: dict[str, Any] = {
+        "out-of-bounds": bounds,
+        "misaligned": bounds,
+        "uninitialized-read": initialised,
+        "race": race,
+        "intra-warp-race": intra_warp,
+        "barrier-recycling": recycling,
+    }
+    trace = _trace(wanted, trace_of)
+    wanted = _by_source(wanted, places)
+    wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
+    return [
+        rooms[raw.code].explain(raw, places, trace)
+        if raw.code in ORDERED
+        else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
+        for raw in wanted
+    ]
+
+
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
+    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
+    return [next(races) if finding.code == "race" else finding for finding in findings]
+
+
+def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
+    """The finding of what one operation does, with it as its schedule."""
+    return finding.model_copy(update={"steps": [culprit(raw, places)]})
+
+
+def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
+    """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
+    first: dict[tuple[Any, ...], RawFinding] = {}
+    for raw in wanted:
+        other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
+        key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
+        known = first.get(key)
+        first[key] = replace(known, count=known.count + raw.count) if known else raw
+    return list(first.values())
+
+
+def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
+    """The events behind the findings that need them."""
+    ordered = [raw for raw in wanted if raw.code in ORDERED]
+    return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+
+
+def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+    """Take out what was found because lanes of a warp meet in one warp-wide operation from two places, each of which
+    runs alone here, with a reason each: neither the operation nor what follows it in the warp is decided."""
+    alone: dict[tuple[Any, ...], list[RawFinding]] = {}
+    for raw in wanted:
+        if raw.code == "barrier-divergence" and raw.detail["barrier"] < 0:
+            there = raw.detail["members"] & raw.detail["alive"]
+            key = (int(places.program.code[raw.pc, 0]), raw.cta, raw.warp, there, raw.count)
+            alone.setdefault(key, []).append(raw)
+    met = [
+        group
+        for (*_, there, _), group in alone.items()
+        if len(group) > 1
+        and sum(raw.lanes for raw in group) == there  # each lane once: the masks have no bit in common
+        and functools.reduce(operator.or_, (raw.lanes for raw in group)) == there
+    ]
+    if not met:
+        return wanted, []
+    out = [id(raw) for group in met for raw in group]
+    kept = [raw for raw in wanted if id(raw) not in out and raw.code not in ("intra-warp-race", "uninitialized-read")]
+    return kept, [
+        f"{places.where(group[0].pc)} and line {', '.join(str(places.line(raw.pc)) for raw in group[1:])}: lanes of a "
+        "warp meet in one warp-wide operation from different places: not modelled"
+        for group in met
+    ]
+
+
+def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
+    return [raw for raw in outcome.findings if raw.code == code]
+
+
+def _undefined(places: Places) -> list[str]:
+    """Why the proof does not apply, where a shuffle reads a lane that takes no part."""
+    said = {
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that "
+        f"takes no part, such as {raw.detail['source']}: on a GPU the value is undefined, here it is the reader's own"
+        for raw in reversed(_marks(places.outcome, "undefined-shuffle"))
+    }
+    return [f"{where}: {what}" for where, what in reversed(said.items())]
+
+
+def _asserted(places: Places, *, aborts: bool) -> list[str]:
+    """What is said of assertions that fail, and exceptions that are raised: of those that end the launch on a GPU, or
+    of those that end their thread."""
+    what = (
+        "fail an assertion, and end there; on a GPU the launch would end with an error"
+        if aborts
+        else "fail an assertion or raise, and end there, as in Numba's code without `debug`"
+    )
+    exits = places.program.code[:, 7]
+    said = {
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} {what}"
+        for raw in reversed(_marks(places.outcome, "failed-assertion"))
+        if (exits[raw.pc] == ABORTS) == aborts
+    }
+    return [f"{where}: {text}" for where, text in reversed(said.items())]
+
+
+def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
+    """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
+    another schedule the atomic may see something else."""
+    if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+        return wanted, []
+    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
+        return wanted, []
+    from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
+
+    after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
+    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program))
+    kept, reasons = [], []
+    for raw in wanted:
+        if raw in ordered:
+            reasons.append(
+                f"{places.where(raw.other_pc)} and line {places.line(raw.pc)} are ordered by atomics and fences alone: "
+                "that holds in this schedule, and is not decided for others"
+            )
+        else:
+            kept.append(raw)
+    return kept, reasons
+
+
+def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics or clocks steer the launch, each with the word for it; and notes on
+    values that depend on their order."""
+    from wsemu.proof.taint import examine
+
+    analysis = examine(places.program, places.outcome.executions, places.segment_of.get)
+    if analysis is None:
+        return {}, []
+    steered = {}
+    for t in analysis.tainted:
+        word, source = _source(places, t.source)
+        steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
+            word
+        )
+    loose = [f"{places.where(pc)}: {why}" for pc, why in analysis.order_dependent]
+    return steered, list(dict.fromkeys(loose))
+
+
+def _source(places: Places, pc: int) -> tuple[str, str]:
+    """What differs by schedule, or by run."""
+    line = places.line(pc)
+    if NAMES[int(places.program.code[pc, 0])] in ATOMICS:
+        return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
+    return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
+
+
+def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
+    """The accesses worth a warning; and those that cost most without being worth one."""
+    from wsemu.checkers import bank_conflict, coalescing
+
+    chosen = [
+        c for name, c in (("bank-conflict", bank_conflict), ("coalescing", coalescing)) if name in settings.checkers
+    ]
+    warned = [finding for checker in chosen for finding in checker.explain(places, settings.thresholds)]
+    return warned, [finding for checker in chosen for finding in checker.costliest(places, settings.thresholds)]
+
+
+def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
+    """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
+    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    found = {raw.code for raw in wanted}
+    stopped_early = found & {"barrier-recycling", "count-mismatch"}  # the latter before another schedule would end
+    if not {"race", "recycling"} <= settings.checkers or stopped_early:
+        return ()
+    races = {"race", "intra-warp-race"}
+    return tuple(races) if found & races else DECIDED
+
+
+def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
+    """With its severity, and where in all schedules it holds."""
+    changes: dict[str, Any] = {}
+    if finding.code in settings.fail_on:
+        changes["severity"] = "error"
+    if finding.code in (*DECIDED, "barrier-recycling"):
+        holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"
+        changes["holds_in"] = holds
+    return finding.model_copy(update=changes) if changes else finding
+
+
+def _by_luck(places: Places) -> list[str]:
+    """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
+    declared = {array.name: array for array in places.program.shared}
+    widest: dict[str, int] = {}
+    for pc in places.outcome.accesses:
+        name = places.program.array_of[pc]
+        if name in declared and places.size(pc) > declared[name].alignment:
+            widest[name] = max(places.size(pc), widest.get(name, 0))
+    return [
+        f"`{name}` is accessed {size} bytes at a time, and its declaration asks for {declared[name].alignment}: on a "
+        f"GPU it may lie elsewhere, declare it with `alignment={size}`"
+        for name, size in widest.items()
+    ]
+
+
+def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
+    """Whether any store or atomic was made that may have gone to an argument."""
+    for pc, access in outcome.accesses.items():
+        kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
+        if kind == "atomic" or (kind == "store" and access.sectors):
+            return True
+    return False
+
+
+def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
+    """Why the run ended before the kernel did, where that is no finding."""
+    outcome = places.outcome
+    where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap":
+        return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
+    if outcome.status in ("deadlock", "fault") and not failed:
+        return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
+    reasons = {
+        "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
+        "`budget=` (`--budget`)",
+        "parking": f"lanes of a warp wait at an unaligned barrier inside nested branches{where}: not modelled",
+        "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
+    }
+    return [reasons[outcome.status]] if outcome.status in reasons else []
+
+
+def count(program: Program, outcome: Outcome) -> Counters:
+    """A report's counters from an outcome."""
+    mix: dict[str, int] = {}
+    costs: Counter[str] = Counter()
+    numbers = program.code[:, 0]
+    executions = np.bincount(numbers, outcome.executions, len(NAMES))
+    own = {array.name for array in program.locals} - {array.name for array in program.shared}
+    barriers = 0
+    for op in np.flatnonzero(executions).tolist():
+        operation, n = OPERATIONS[NAMES[op]], int(executions[op])
+        mix[operation.group] = mix.get(operation.group, 0) + n
+        barriers += n if operation.kind == "barrier" else 0
+    for pc, access in outcome.accesses.items():
+        kind = OPERATIONS[NAMES[numbers[pc]]].kind
+        if kind != "atomic":
+            costs[f"shared_{kind}_wavefronts"] += access.wavefronts
+            costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
+            costs[f"global_{kind}_sectors"] += access.sectors
+            costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
+    return Counters(
+        warp_instructions=outcome.warp_instructions,
+        thread_operations=outcome.thread_operations,
+        accesses=sum(access.lanes for pc, access in outcome.accesses.items() if program.array_of[pc] not in own),
+        barrier_operations=barriers,
+        instruction_mix=dict(sorted(mix.items())),
+        **costs,
+    )

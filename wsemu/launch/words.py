@@ -1,0 +1,42 @@
+"""Findings of CUDA C++ and PTX kernels: what checkers advise in the words of Python, in those of CUDA C++."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+
+_WORDS = {
+    r"cuda\.(syncthreads|syncwarp|threadfence)\(\)": r"__\1()",
+    r"`cuda\.atomic`": "`atomicAdd` or its kin",
+    r"`cuda\.to_device`": "`cudaMemcpy`",
+    r"`cuda\.shared\.array\(0, dtype\)`": "`extern __shared__`",
+    r"`ptx\.ld_v(\d)`": r"a type of \1 elements, such as `float\1`",
+    r"`(?:ptx\.)?(bar|barrier)_(\w+)_(\w+)`": r"`\1.\2.\3`",
+    r"`(?:ptx\.)?(bar|barrier)_(\w+)`": r"`\1.\2`",
+}
+"""in the texts of checkers -> in CUDA C++ and PTX"""
+
+
+def in_cuda(report: Report) -> Report:
+    """The report of a kernel in PTX, where its source is not Python."""
+    changes = {name: [_finding(finding) for finding in getattr(report, name)] for name in ("findings", "costliest")}
+    return report.model_copy(update=changes)
+
+
+def _finding(finding: Finding) -> Finding:
+    if finding.sites and finding.sites[0].file.endswith(".py"):  # compiled by Numba
+        return finding
+    changes: dict[str, Any] = {"message": text(finding.message), "help": finding.help and text(finding.help)}
+    changes["notes"] = [*map(text, finding.notes)]
+    return finding.model_copy(update=changes)
+
+
+def text(said: str) -> str:
+    """A sentence in the words of CUDA C++."""
+    for pattern, words in _WORDS.items():
+        said = re.sub(pattern, words, said)
+    return said

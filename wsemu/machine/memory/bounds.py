@@ -1,0 +1,178 @@
+"""Global, shared and local memory in compiled code: which accesses are good, what was never written.
+
+An access is judged as a whole (`operations.lane_pattern`); only when that fails are its lanes looked at one by one
+(`careful_lane`), each reported and, if it has no place in memory, left out: a load then gives 0, a store does nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import UNIT, load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
+from wsemu.machine.records import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at
+from wsemu.machine.state import BAD_INDEX, OUTSIDE, READ_ONLY, UNUSED_SHIFT, WRAPPED
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
+
+OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
+    CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
+)
+
+
+def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):
+    """Enter a finding, or count it when this code was already seen at these two places.  Called by address."""
+    m = machine_at(address, 0)
+    for i in range(m.raw_count):
+        r = raw_at(m.raw, i)
+        if r.code == code and r.pc == pc and r.other_pc == other_pc:
+            r.count += 1
+            return np.int64(0)
+    if m.raw_count < m.raw_capacity:
+        r = raw_at(m.raw, m.raw_count)
+        m.raw_count += 1
+        r.code = code
+        r.pc = pc
+        r.cta = m.cta
+        r.warp = warp
+        r.lanes = lanes
+        r.other_pc = other_pc
+        r.other_warp = other_warp
+        r.count = 1
+        r.serial = 0
+        r.detail[0] = x0
+        r.detail[1] = x1
+        r.detail[2] = x2
+        r.detail[3] = x3
+        r.detail[4] = x4
+    return np.int64(0)
+
+
+@compiled
+def careful_lane(m, pc, warp, address, lane, size, writes):
+    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what is
+    wrong."""
+    bit = np.int64(1) << lane
+    if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
+        index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0)
+        )
+        return np.int64(0)
+    if address < 0:
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0)
+        )
+        return np.int64(0)
+    flag = address & ADDRESS_WRAPPED
+    address ^= flag
+    number = address >> SEGMENT_SHIFT
+    offset = address & ((1 << SEGMENT_SHIFT) - 1)
+    if number < SHARED or number >= m.segment_count:
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0)
+        )
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    if offset > segment.bytes - size:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, OUTSIDE, size, number, segment.bytes),
+        )
+        return np.int64(0)
+    if offset & (size - 1):
+        record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
+        return np.int64(0)
+    if writes and not segment.writable:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, READ_ONLY, size, number, segment.bytes),
+        )
+        return np.int64(0)
+    if flag:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, WRAPPED, size, number, segment.bytes),
+        )
+    return segment.host - (number << SEGMENT_SHIFT) - flag
+
+
+@compiled
+def note_written(initialised, offset, size):
+    """Mark bytes as written; returns how many were not before."""
+    new = np.int64(0)
+    for q in range(size):
+        new += load_u8(initialised + offset + q) == 0
+        store_u8(initialised + offset + q, 1)
+    return new
+
+
+@compiled
+def was_written(initialised, offset, size, unused):
+    for q in range(size):  # noqa: SIM110 (a generator does not compile)
+        if load_u8(initialised + offset + q) == 0 and (unused >> q) & 1 == 0:
+            return False
+    return True
+
+
+@compiled
+def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):
+    """Stores mark bytes of shared and local memory; loads of bytes that nobody marked are reported.
+
+    A segment that has been written as a whole is tracked no longer.
+    """
+    segment = segment_at(m.segments, number)
+    initialised = segment.initialised
+    new = np.int64(0)
+    if pattern == UNIT:
+        first = load_i64(registers + a) + bias
+        for piece in range(size):
+            place = initialised + first + piece * LANES
+            unset = unset_bytes(place)
+            if unset and reads:
+                report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
+                if not writes:
+                    return
+                reads = False
+            if unset:
+                set_bytes(place)
+                new += unset
+    else:
+        if reads:
+            report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
+        rest = mask if writes else np.int64(0)
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            new += note_written(initialised, load_i64(registers + a + 8 * lane) + bias, size)
+    segment.unwritten -= new
+    if segment.unwritten == 0:
+        segment.initialised = 0
+
+
+@compiled
+def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
+    lanes = np.int64(0)
+    first = np.int64(0)
+    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        offset = load_i64(registers + a + 8 * lane) + bias
+        if not was_written(initialised, offset, size, unused):
+            if lanes == 0:
+                first = offset
+            lanes |= np.int64(1) << lane
+    if lanes:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (UNINITIALIZED, pc, warp, lanes, -1, -1),
+            ((number << SEGMENT_SHIFT) | first, 0, size, number, 0),
+        )

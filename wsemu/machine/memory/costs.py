@@ -1,0 +1,200 @@
+"""What an access costs, in compiled code: shared memory wavefronts and global memory sectors, beside what it needs at
+least.
+
+The rules are those of `limits.COSTS`, which a machine holds as fields.  On Hopper they are exact: measured with
+hardware counters.  `reference_costs.py` says the same once more, as it would be defined; here are the short ways.
+An access is the row of its lanes' addresses (segment and offset) at `place`, plus `bias`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import AFFINE, SAME, UNIT, load_i64, lowest_bit, popcount, store_i64
+from wsemu.machine.records import compiled, pattern_at
+from wsemu.machine.state import PATTERN
+from wsemu.model.isa import LANES
+
+PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
+BUCKETS = 32
+APART = 8 * BUCKETS * (1 + LANES)
+"""behind the buckets in scratch, of an access whose lanes are judged one by one: 1 if any is made; the lanes in shared,
+in local and in global memory; and from BUCKETS on their addresses"""
+
+
+@compiled
+def distinct(m, place, bias, part, shift, banks):
+    """(all, most in one bank) of the distinct numbers address >> shift among the lanes of `part`; in which bank one is
+    say its low bits."""
+    for q in range(BUCKETS):
+        store_i64(m.scratch + 8 * q, 0)
+    total, most = np.int64(0), np.int64(0)
+    while part:
+        value = (load_i64(place + 8 * lowest_bit(part)) + bias) >> shift
+        part &= part - 1
+        bank = value & (banks - 1)
+        n = load_i64(m.scratch + 8 * bank)
+        bucket = m.scratch + 8 * (BUCKETS + LANES * bank)
+        q = np.int64(0)
+        while q < n and load_i64(bucket + 8 * q) != value:
+            q += 1
+        if q == n:
+            store_i64(bucket + 8 * n, value)
+            store_i64(m.scratch + 8 * bank, n + 1)
+            total += 1
+            most = n + 1 if n >= most else most
+    return total, most
+
+
+@compiled
+def pairs_share(place, mask, distance):
+    """Every active lane l: lane l ^ distance is inactive or has the same address."""
+    for lane in range(LANES):
+        other = lane ^ distance
+        both = (mask >> lane) & (mask >> other) & 1
+        if both and load_i64(place + 8 * lane) != load_i64(place + 8 * other):
+            return False
+    return True
+
+
+@compiled
+def lanes_of_word(place, bias, part, word):
+    """The lanes of `part` that want this word."""
+    lanes = np.int64(0)
+    while part:
+        lanes |= np.int64((load_i64(place + 8 * lowest_bit(part)) + bias) >> 2 == word) << lowest_bit(part)
+        part &= part - 1
+    return lanes
+
+
+@compiled
+def steps_of_one_broadcast(m, place, bias, part):
+    """Where a step serves all lanes of one word and one lane of every other bank: the steps that serve `part`.  Where
+    the hardware may choose, the word that most lanes want goes first, then the lowest lane."""
+    steps = np.int64(0)
+    while part:
+        steps += 1
+        word, most = np.int64(0), np.int64(0)
+        rest = part
+        while rest:
+            candidate = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 2
+            wanted = popcount(lanes_of_word(place, bias, rest, candidate))
+            if wanted > most:
+                word, most = candidate, wanted
+            rest &= rest - 1
+        busy = np.int64(1) << (word & (m.banks - 1))
+        rest = part
+        while rest:
+            bit = rest & -rest
+            other = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 2
+            bank = np.int64(1) << (other & (m.banks - 1))
+            if other == word or not busy & bank:
+                part &= ~bit
+                busy |= bank
+            rest ^= bit
+    return steps
+
+
+@compiled
+def shared_cost(m, place, bias, mask, pattern, size, store):
+    """(wavefronts, what they were without a conflict) of one shared access; the lanes' addresses lie at `place`."""
+    wide = size >> 3 if size < 16 else np.int64(2)
+    lanes = (m.pass_lanes >> 8 * wide) & 255
+    requests = (m.requests >> 8 * wide) & 255
+    extra = (m.extra >> 8 * wide) & 255
+    if m.merges and wide and not store and (
+        pattern == SAME or pairs_share(place, mask, np.int64(1)) or pairs_share(place, mask, np.int64(2))
+    ):  # fmt: skip
+        lanes <<= 1
+    banks = m.banks >> wide  # all accesses are aligned: a unit of two words occupies a pair of banks
+    one = np.int64(0)
+    if pattern == SAME:
+        one = np.int64(1)
+    elif size >= 4 and pattern in (UNIT, AFFINE):
+        stride = (load_i64(place + 8) - load_i64(place)) >> (2 + wide)
+        common = stride & -stride
+        if common > banks:
+            common = banks
+        one = (lanes * common + banks - 1) // banks
+    cost, ideal = np.int64(0), np.int64(0)
+    rest = mask
+    while rest:
+        part = rest & ((np.int64(1) << lanes) - 1)
+        rest >>= lanes
+        if part:
+            n = one
+            if one == 0 and m.one_broadcast:
+                n = steps_of_one_broadcast(m, place, bias, part)
+            elif one == 0:
+                _, n = distinct(m, place, bias, part, 2 + wide, banks)
+            cost += n * requests + extra
+            ideal += requests
+        place += 8 * lanes
+    return cost, ideal
+
+
+SMALLEST = 0x4442444144412110
+"""units of the smallest aligned part that holds a set of the four units of 128 bytes: 4 bits for each set"""
+
+
+@compiled
+def segment_units(place, bias, part, size):
+    """Units of 32 bytes in the segments that the lanes of half a warp need: each as small as its lanes allow."""
+    log_units = size >> 1 if size < 4 else np.int64(2)
+    units = np.int64(0)
+    while part:
+        segment = (load_i64(place + 8 * lowest_bit(part)) + bias) >> (5 + log_units)
+        wanted = np.int64(0)
+        rest = part
+        while rest:
+            unit = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 5
+            if unit >> log_units == segment:
+                part &= ~(rest & -rest)
+                wanted |= np.int64(1) << (unit & 3)
+            rest &= rest - 1
+        units += (SMALLEST >> 4 * wanted) & 15
+    return units
+
+
+@compiled
+def sector_cost(m, place, bias, mask, pattern, size):
+    """(sectors, the least that as many bytes need) of one global access; arrays count as placed at boundaries."""
+    if m.halves:
+        low, high = mask & 0xFFFF, mask >> 16
+        cost = segment_units(place, bias, low, size) + segment_units(place + 8 * 16, bias, high, size)
+        least = ((popcount(low) * size + 31) >> 5) + ((popcount(high) * size + 31) >> 5)
+        return cost, least if least < cost else cost
+    n = np.int64(0)
+    if pattern == SAME:
+        n = np.int64(1)
+    elif pattern in (UNIT, AFFINE):
+        first = load_i64(place) + bias
+        last = load_i64(place + 8 * (LANES - 1)) + bias
+        if last < first:
+            first, last = last, first
+        n = (last >> m.line) - (first >> m.line) + 1
+        if n > LANES:
+            n = np.int64(LANES)
+    else:
+        n = distinct(m, place, bias, mask, m.line, np.int64(BUCKETS))[0]
+    least = (popcount(mask) * size + (1 << m.line) - 1) >> m.line
+    return n << (m.line - 5), (least if least < n else n) << (m.line - 5)
+
+
+@compiled
+def keep_worst(m, row, place, bias, mask, is_global, cost):
+    """Remember the lanes of an execution that costs too much, if none so far costs more.
+
+    Among equals that is the first one of the lowest CTA, in whatever order the CTAs run.
+    """
+    cta = m.cta
+    place_kept = m.patterns + PATTERN_BYTES * (2 * row.pattern + is_global)
+    kept = pattern_at(place_kept, 0)
+    if cost < kept.cost or (cost == kept.cost and cta >= kept.cta):
+        return
+    kept.cost = cost
+    kept.cta = cta
+    kept.mask = mask
+    addresses = place_kept + 8 * (PATTERN_WORDS - LANES)
+    for lane in range(LANES):
+        store_i64(addresses + 8 * lane, load_i64(place + 8 * lane) + bias)

@@ -1,0 +1,150 @@
+"""Lanes of one warp, exactly: the second run of a launch in which lanes may conflict.
+
+A cell of shadow memory knows the lanes of an access as a range, and of several accesses not at all: `shadow.py` takes
+them for more lanes than there were and marks the bytes where these could conflict.  A second run keeps, for each cell
+of these bytes, each access with the set of its lanes, and says what is a conflict.
+
+    entering an access    A plain write empties the list.  A read takes the lanes out of earlier reads that are known to
+                          one of its own lanes, for whoever knows the one knows the other; an atomic does so with
+                          atomics of its width.
+    the end of an access  An access that all lanes of its warp know of is forgotten.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import load_i64, lowest_bit, store_i64
+from wsemu.machine.memory.shadow import ATOMIC, FIRST_STORE, INTRA_WARP, READ, WRITE, record_conflict
+from wsemu.machine.memory.shadow_cells import (
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LOW_SHIFT,
+    MAX_INSTRUCTIONS,
+    WARP_SHIFT,
+)
+from wsemu.machine.records import compiled, instruction_at, lane_access_at, machine_at, segment_at, warp_at
+from wsemu.model.isa import N_MEMORY, SEGMENT_SHIFT
+
+EMPTY = 1
+"""number that stands for no access"""
+
+
+@compiled
+def kind_of(m, access):
+    """(kind, bytes a lane) of an access that a list holds."""
+    i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
+    return np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ), i.aux & 255
+
+
+@compiled
+def not_before(warp, access, lanes, lane):
+    """Those of the lanes of an access whose doing it is not known to `lane` now."""
+    rest = lanes & ~(np.int64(1) << lane)
+    if warp.partial == 0:
+        return rest
+    interval = (access >> INTERVAL_SHIFT) & INTERVALS
+    unknown = np.int64(0)
+    while rest:
+        other = lowest_bit(rest)
+        rest &= rest - 1
+        if load_i64(warp.lane_clocks + 256 * lane + 8 * other) < interval:
+            unknown |= np.int64(1) << other
+    return unknown
+
+
+@compiled
+def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
+    """Record the lanes that do not come after all lanes `before` of an earlier access."""
+    warp = warp_at(m.warps, w)
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        unknown = not_before(warp, access, before, lane)
+        if unknown == 0:
+            continue
+        last = np.int64(31)
+        while not (unknown >> last) & 1:
+            last -= 1
+        v = access | lowest_bit(unknown) << LOW_SHIFT | last << HIGH_SHIFT
+        other_pc = access & (MAX_INSTRUCTIONS - 1)
+        record_conflict(m, np.int64(INTRA_WARP), pc, w, lane, v, other_pc, address, kind, other_kind, size)
+
+
+@compiled
+def left_over(m, w, access, before, base, lanes, kind, size):
+    """The lanes of an earlier access that must still be remembered after this one."""
+    u = (access >> WARP_SHIFT) & 31
+    interval = (access >> INTERVAL_SHIFT) & INTERVALS
+    if kind == WRITE or interval <= m.base or interval <= warp_at(m.warps, u).synced:
+        return np.int64(0)
+    other_kind, other_size = kind_of(m, access)
+    if u != w or other_kind != kind or (kind == ATOMIC and other_size != size):
+        return before
+    warp = warp_at(m.warps, w)
+    while lanes:
+        before &= not_before(warp, access, before, lowest_bit(lanes))
+        lanes &= lanes - 1
+    return before
+
+
+@compiled
+def enter(m, w, pc, place, lanes, base, address, kind, size):
+    """Judge an access of some lanes to a watched cell, and put it in the cell's list."""
+    warp = warp_at(m.warps, w)
+    n, kept = load_i64(place), np.int64(EMPTY)
+    new = lanes
+    while n != EMPTY:
+        r = lane_access_at(m.records, n)
+        access, following = r.access, r.next
+        own = (access >> WARP_SHIFT) & 31 == w
+        if own and (access >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
+            other_kind, other_size = kind_of(m, access)
+            if kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size):
+                report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)
+        r.lanes = left_over(m, w, access, r.lanes, base, lanes, kind, size)
+        if access == base:  # the same instruction, in the same interval
+            new |= r.lanes
+            r.lanes = 0
+        if r.lanes:
+            r.next = kept
+            kept = n
+        else:
+            r.next = m.record_free
+            m.record_free = n
+        n = following
+    free = m.record_free
+    if free == EMPTY:
+        free = m.record_count
+        m.record_count += 1
+    else:
+        m.record_free = lane_access_at(m.records, free).next
+    r = lane_access_at(m.records, free)
+    r.access = base
+    r.lanes = new
+    r.next = kept
+    store_i64(place, free)
+
+
+def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
+    """Judge and remember what an access does to the watched cells of a segment.  Called by address."""
+    m = machine_at(address, 0)
+    segment = segment_at(m.segments, number)
+    i = instruction_at(m.code, pc)
+    size, grain = i.aux & 255, segment.watched_grain
+    while mask:
+        at = load_i64(registers + i.a + 8 * lowest_bit(mask))
+        group, rest = np.int64(0), mask
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            if load_i64(registers + i.a + 8 * lane) == at:
+                group |= np.int64(1) << lane
+        mask &= ~group
+        for q in range(max(size >> grain, 1)):
+            place = segment.watched + 8 * (((at + bias) >> grain) + q)
+            if load_i64(place):
+                start = number << SEGMENT_SHIFT | (at + bias) + (q << grain)
+                enter(m, w, pc, place, group, base, start, kind, size)
+    return np.int64(0)

@@ -1,0 +1,672 @@
+"""Shadow memory: who touched each byte last, and whether that happens before now.
+
+For every cell (the smallest access that a segment has seen: an array of float32 has cells of 4 bytes) there are two
+numbers: the last write, and the reads and atomics since, each in the form of `cells.py`.  An access is judged as a
+whole: cells with equal neighbours in time form a group, and a group is judged once.
+
+Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
+what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens before a new
+one is dropped: whatever comes after the new one comes after both.  So is an atomic before one of its width; but a read
+does not stand for an atomic, nor an atomic for a read: they conflict with different accesses.
+
+A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
+cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
+decides (`lane_order.py`).
+Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import (
+    AFFINE,
+    SAME,
+    SCATTERED,
+    UNIT,
+    load_i64,
+    load_u8,
+    lowest_bit,
+    store_i64,
+    store_u8,
+)
+from wsemu.machine.memory.shadow_cells import (
+    ATOMIC_BIT,
+    BUT_LANES,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LOW_SHIFT,
+    MAX_INSTRUCTIONS,
+    SET,
+    WARP_SHIFT,
+    WHEN,
+    differ,
+    fill,
+    fill_unit,
+    gather,
+    owned,
+    put,
+    same_key,
+    scatter,
+    strays,
+    uniform,
+    unit,
+    widen,
+)
+from wsemu.machine.records import call9, compiled, instruction_at, machine_at, memo_at, raw_at, segment_at, warp_at
+from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_MEMORY, OPCODE, SEGMENT_SHIFT, SHARED
+
+RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
+READ, WRITE, ATOMIC = range(3)
+FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
+FULL = (1 << LANES) - 1
+SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
+READS = 1 << 4
+"""flag: the cells are those of reads"""
+CONTIGUOUS, EACH, ONE = range(3)
+"""how the 32 cells at hand belong to lanes: side by side; one of each lane's; all lanes have the first"""
+
+
+@compiled
+def set_number(v):
+    return (v >> WARP_SHIFT) & SET_NUMBERS
+
+
+@compiled
+def happened(m, w, v, floor):
+    """The access v of a cell happens before now, as far as warps go.  Intervals up to `floor` belong to other CTAs."""
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & 31
+    if interval <= floor:
+        return False
+    return u == w or load_i64(warp_at(m.warps, w).clock + 8 * u) >= interval
+
+
+@compiled
+def lanes_know(m, w, v, lane, spread):
+    """The access v of this same warp is known to the lanes from `lane` to lane + spread that touch the same bytes."""
+    warp = warp_at(m.warps, w)
+    interval = (v >> INTERVAL_SHIFT) & INTERVALS
+    if interval <= warp.synced or m.lockstep:
+        return True
+    low, high = (v >> LOW_SHIFT) & 31, (v >> HIGH_SHIFT) & 31
+    if low == high and low == lane and spread == 0:
+        return True
+    if warp.partial == 0:
+        return False
+    for reader in range(lane, lane + spread + 1):
+        for other in range(low, high + 1):
+            if other != reader and load_i64(warp.lane_clocks + 256 * reader + 8 * other) < interval:
+                return False
+    return True
+
+
+@compiled
+def disordered(m, w, cells, v, group, floor, log, first, spread):
+    """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
+    if not happened(m, w, v, floor):
+        return group
+    if (v >> WARP_SHIFT) & 31 != w:
+        return np.int64(0)
+    warp = warp_at(m.warps, w)
+    if (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced or m.lockstep:
+        return np.int64(0)
+    rest = group
+    if spread == 0:
+        rest &= strays(cells, log, first)
+    if warp.partial == 0 or rest == 0:
+        return rest
+    bad = np.int64(0)
+    while rest:
+        j = lowest_bit(rest)
+        rest &= rest - 1
+        if not lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
+            bad |= np.int64(1) << j
+    return bad
+
+
+@compiled
+def width(m, v):
+    """Bytes a lane of an access."""
+    return instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux & 255
+
+
+@compiled
+def clash(m, kind, pc, v):
+    """An access of this kind at pc conflicts with the read or atomic v.  Atomics of different width are not atomic
+    with respect to each other."""
+    if kind == WRITE:
+        return True
+    if v & ATOMIC_BIT == 0:
+        return kind == ATOMIC
+    return kind == READ or width(m, v) != width(m, pc)
+
+
+@compiled
+def set_clashes(m, w, kind, pc, v, floor):
+    """Something in the set v conflicts with an access of this kind now and may not happen before it."""
+    place = load_i64(m.sets + 8 * (set_number(v)))
+    synced = warp_at(m.warps, w).synced
+    for q in range(place & 0xFFFF):
+        e = load_i64(m.elements + 8 * ((place >> 16) + q))
+        if clash(m, kind, pc, e):
+            if not happened(m, w, e, floor):
+                return True
+            own = (e >> WARP_SHIFT) & 31 == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
+            if own and not m.lockstep:  # by which lanes is not known
+                return True
+    return False
+
+
+@compiled
+def keeps(m, w, e, new, floor):
+    """Whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the same."""
+    if not happened(m, w, e, floor):
+        return True
+    if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
+        return False
+    return (e ^ new) & ATOMIC_BIT != 0 or (e & ATOMIC_BIT != 0 and width(m, e) != width(m, new))
+
+
+@compiled
+def add_element(m, e, floor, foreign):
+    """Enter e into the set that is being made.  Of other CTAs' accesses the first read and the first atomic of each
+    width do: nothing orders any of them before what this CTA does.  `foreign` has a bit for each that is there."""
+    if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
+        bit = width(m, e) if e & ATOMIC_BIT else 1
+        if foreign & bit:
+            return foreign
+        foreign |= bit
+    store_i64(m.elements + 8 * m.element_count, e)
+    m.element_count += 1
+    return foreign
+
+
+@compiled
+def extended(m, w, old, new, floor):
+    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains."""
+    side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
+    h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
+    while True:
+        memo = memo_at(m.memo, h & m.memo_mask)
+        if memo.old == old and memo.new == side:
+            return memo.result
+        if memo.old == 0:
+            break
+        h += 1
+    memo.old = old
+    memo.new = side
+    start = m.element_count
+    foreign = np.int64(0)
+    if old < 0:
+        place = load_i64(m.sets + 8 * (set_number(old)))
+        for q in range(place & 0xFFFF):
+            e = load_i64(m.elements + 8 * ((place >> 16) + q))
+            if keeps(m, w, e, new, floor):
+                foreign = add_element(m, e, floor, foreign)
+    elif keeps(m, w, old, new, floor):
+        foreign = add_element(m, old, floor, foreign)
+    m.set_count += 1  # also for no set: there is room for as many memos as sets
+    if m.element_count == start:
+        memo.result = 0
+        return np.int64(0)
+    add_element(m, new, floor, foreign)
+    atomic = np.int64(0)
+    for q in range(start, m.element_count):
+        atomic |= load_i64(m.elements + 8 * q) & ATOMIC_BIT
+    store_i64(m.sets + 8 * (m.set_count - 1), start << 16 | (m.element_count - start))
+    memo.result = SET | atomic | (m.set_count - 1) << WARP_SHIFT
+    return memo.result
+
+
+@compiled
+def meet_writes(m, w, pc, cells, mask, kind, floor, shape, log, first, spread, q):
+    """Judge an access against the last writes in 32 cells."""
+    rest = mask
+    while rest:
+        v = load_i64(cells + 8 * lowest_bit(rest)) & WHEN
+        group = same_key(cells, WHEN, v) & rest
+        rest &= ~group
+        if v:
+            bad = disordered(m, w, cells, v, group, floor, log, first, spread)
+            if bad:
+                call9(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2, log, first, q)
+
+
+@compiled
+def known_to_lanes(m, w, cells, v, group, log, first, spread):
+    """The cells of a group, all alike up to the lanes and before now, whose access the lanes that access them now know
+    of: it need not be remembered."""
+    warp = warp_at(m.warps, w)
+    if (v >> WARP_SHIFT) & 31 != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced:
+        return group
+    known = np.int64(0)
+    if warp.partial:
+        while group:
+            j = lowest_bit(group)
+            group &= group - 1
+            if lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
+                known |= np.int64(1) << j
+    return known
+
+
+@compiled
+def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spread, q):
+    """Judge an access against the reads and atomics in 32 cells, and unless it is a plain write add it to them."""
+    rest = mask
+    while rest:
+        v = load_i64(cells + 8 * lowest_bit(rest)) & BUT_LANES
+        group = same_key(cells, BUT_LANES, v) & rest
+        rest &= ~group
+        if v == 0:
+            if kind != WRITE:
+                fill(cells, group, base, log, first, spread)
+            continue
+        bad = np.int64(0)
+        if v < 0:
+            if (kind != READ or v & ATOMIC_BIT) and set_clashes(m, w, kind, pc, v, floor):
+                bad = group
+        elif clash(m, kind, pc, v):
+            bad = disordered(m, w, cells, v, group, floor, log, first, spread)
+        if bad:
+            call9(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2 | READS, log, first, q)
+        if kind == WRITE:
+            continue
+        if v > 0 and not keeps(m, w, v, base, floor):
+            known = known_to_lanes(m, w, cells, v, group, log, first, spread)
+            if known:
+                fill(cells, known, base, log, first, spread)
+            if known != group:
+                widen(cells, group & ~known, base, log, first, spread)
+            continue
+        result = extended(m, w, v, base, floor)
+        if result:
+            put(cells, group, result)
+        else:
+            fill(cells, group, base, log, first, spread)
+
+
+@compiled
+def fill_all(cells, base, log, first):
+    if log == 0:
+        fill_unit(cells, base)
+    else:
+        fill(cells, np.int64(FULL), base, log, first, np.int64(0))
+
+
+@compiled
+def plain(m, w, cells, v, floor, log, first):
+    """The accesses of 32 cells, alike up to the lanes (v), all happen before now."""
+    if not happened(m, w, v, floor):
+        return False
+    if (v >> WARP_SHIFT) & 31 != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp_at(m.warps, w).synced:
+        return True
+    return owned(cells, log, first) != 0
+
+
+@compiled
+def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
+    """An access by a whole warp to 32 cells that are alike and make no conflict: most are of this kind.  False if this
+    one is not; nothing was done then."""
+    v = load_i64(writes) & WHEN
+    if uniform(writes, WHEN, v) == 0 or (v and not plain(m, w, writes, v, floor, log, first)):
+        return False
+    v = load_i64(reads) & BUT_LANES
+    if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
+        return False
+    if kind == READ and v < 0:
+        result = extended(m, w, v, base, floor)
+        if result:
+            put(reads, np.int64(FULL), result)
+            return True
+    elif v < 0 or (v and not plain(m, w, reads, v, floor, log, first)):
+        return False
+    if kind == READ:
+        fill_all(reads, base, log, first)
+        return True
+    if v:
+        put(reads, np.int64(FULL), np.int64(0))
+    fill_all(writes, base, log, first)
+    return True
+
+
+@compiled
+def touch(m, w, pc, writes, reads, mask, kind, base, floor, shape, log, first, spread, q):
+    """An access to 32 cells (those of `mask`), whose last writes and reads lie at these addresses."""
+    meet_writes(m, w, pc, writes, mask, kind, floor, shape, log, first, spread, q)
+    meet_reads(m, w, pc, reads, mask, kind, base, floor, shape, log, first, spread, q)
+    if kind == WRITE:
+        fill(writes, mask, base, log, first, spread)
+        if same_key(reads, np.int64(-1), np.int64(0)) & mask != mask:
+            put(reads, mask, np.int64(0))
+
+
+@compiled
+def values_differ(registers, i, lane, other, size):
+    """Two lanes of a store have different values."""
+    n = (i.aux >> 8) & 255
+    each = size // n
+    for j in range(n):
+        row = registers + i.d + 256 * j
+        for q in range(each):
+            if load_u8(row + lane * each + q) != load_u8(row + other * each + q):
+                return True
+    return False
+
+
+@compiled
+def same_bytes(m, w, pc, registers, i, lanes, winner, size):
+    """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
+    rest = lanes & ~(np.int64(1) << winner)
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if values_differ(registers, i, lane, winner, size):
+            call9(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+
+
+@compiled
+def highest_bit(mask):
+    n = np.int64(31)
+    while not (mask >> n) & 1:
+        n -= 1
+    return n
+
+
+@compiled
+def settle(addresses, lost, offset, grain, cells):
+    """Cells that several lanes of an access share hold one of them: enter the others."""
+    while lost:
+        lane = lowest_bit(lost)
+        lost &= lost - 1
+        place = cells + 8 * ((load_i64(addresses + 8 * lane) + offset) >> grain)
+        v = load_i64(place)
+        low, high = min((v >> LOW_SHIFT) & 31, lane), max((v >> HIGH_SHIFT) & 31, lane)
+        store_i64(place, (v & BUT_LANES) | low << LOW_SHIFT | high << HIGH_SHIFT)
+
+
+@compiled
+def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
+    """The cells of scattered lanes to their places; returns the lanes that share a cell with a later one."""
+    scatter(addresses, mask, offset, grain, cells, from_)
+    if distinct:
+        return np.int64(0)
+    there = m.lanes_scratch + 8 * 3 * LANES
+    gather(addresses, mask, offset, grain, cells, there)
+    lost = differ(from_, there) & mask
+    settle(addresses, lost, offset, grain, cells)
+    return lost
+
+
+@compiled
+def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, distinct):
+    """The lanes lie anywhere: their cells are collected, judged together and put back."""
+    grain = segment.grain
+    addresses = registers + i.a
+    writes, reads = m.lanes_scratch, m.lanes_scratch + 8 * LANES
+    for q in range(size >> grain):
+        offset = bias + (q << grain)
+        gather(addresses, mask, offset, grain, segment.writes, writes)
+        gather(addresses, mask, offset, grain, segment.reads, reads)
+        touch(
+            m,
+            w,
+            pc,
+            writes,
+            reads,
+            mask,
+            kind,
+            base,
+            floor,
+            np.int64(EACH),
+            np.int64(0),
+            np.int64(0),
+            np.int64(0),
+            np.int64(q),
+        )
+        put_back(m, addresses, mask, offset, grain, segment.reads, reads, distinct)
+        if kind == WRITE:
+            lost = put_back(m, addresses, mask, offset, grain, segment.writes, writes, distinct)
+            while lost and q == 0:
+                lane = lowest_bit(lost)
+                lost &= lost - 1
+                sharing = np.int64(0)
+                rest = mask
+                while rest:
+                    other = lowest_bit(rest)
+                    rest &= rest - 1
+                    if load_i64(addresses + 8 * other) == load_i64(addresses + 8 * lane):
+                        sharing |= np.int64(1) << other
+                lost &= ~sharing
+                same_bytes(m, w, pc, registers, i, sharing, highest_bit(sharing), size)
+
+
+@compiled
+def read_one(m, w, writes, reads, new, floor):
+    """All lanes read one cell: the usual cases, without vectors.  False: look closer."""
+    warp = warp_at(m.warps, w)
+    v = load_i64(writes)
+    if v and not happened(m, w, v, floor):
+        return False
+    if (v >> WARP_SHIFT) & 31 == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
+        return False
+    v = load_i64(reads)
+    if v & ATOMIC_BIT:
+        return False
+    if v < 0:
+        result = extended(m, w, v, new & BUT_LANES, floor)
+        store_i64(reads, result if result else new)
+        return True
+    if v and not happened(m, w, v, floor):
+        return False
+    own = v and (v >> WARP_SHIFT) & 31 == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced
+    if own and warp.partial:
+        return False
+    if own:
+        low = min(v & (31 << LOW_SHIFT), new & (31 << LOW_SHIFT))
+        high = max(v & (31 << HIGH_SHIFT), new & (31 << HIGH_SHIFT))
+        new = (new & BUT_LANES) | low | high
+    store_i64(reads, new)
+    return True
+
+
+@compiled
+def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment):
+    """All lanes have one address, at this offset of the segment."""
+    grain = segment.grain
+    lane = lowest_bit(mask)
+    spread = highest_bit(mask) - lane
+    new = base | lane << LOW_SHIFT | (lane + spread) << HIGH_SHIFT
+    m.sharing = mask
+    for q in range(size >> grain):
+        cell = (offset >> grain) + q
+        writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
+        if kind != READ or not read_one(m, w, writes, reads, new, floor):
+            one = np.int64(1)
+            touch(
+                m, w, pc, writes, reads, one, kind, base, floor, np.int64(ONE), np.int64(0), lane, spread, np.int64(q)
+            )
+    if kind == WRITE and spread:
+        same_bytes(m, w, pc, registers, i, mask, lane + spread, size)
+
+
+def track(address, w, pc, registers, bias, mask, how, number):
+    """Judge and remember one access to a tracked segment.  0, or what the host must do before it is made."""
+    m = machine_at(address, 0)
+    segment = segment_at(m.segments, number)
+    i = instruction_at(m.code, pc)
+    size = i.aux & 255
+    kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
+    grain = segment.grain
+    if grain < 0 or size < 1 << grain or segment.tracked != TRACKED:
+        m.fault_pc = pc
+        m.fault_warp = number
+        return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
+    if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
+        return np.int64(SWEEP)
+    floor = m.base if number != SHARED else np.int64(0)
+    warp = warp_at(m.warps, w)
+    base = load_i64(warp.clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+    if kind == ATOMIC:
+        base |= ATOMIC_BIT
+    lane = lowest_bit(mask)
+    offset = load_i64(registers + i.a + 8 * lane) + bias
+    log = np.int64((i.aux >> 16) & 255) - grain
+    if how == SCATTERED and log == 0:
+        how = np.int64(UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED)
+    if how == UNIT:
+        cell = (offset >> grain) - (lane << log)
+        for q in range(1 << log):
+            writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
+            first = np.int64(q << (5 - log))
+            if mask == FULL and kind != ATOMIC and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
+                continue
+            touch(
+                m, w, pc, writes, reads, mask, kind, base, floor,
+                np.int64(CONTIGUOUS), log, first, np.int64(0), np.int64(0),
+            )  # fmt: skip
+        note_range(segment, cell, LANES << log)
+    elif how == SAME:
+        touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment)
+        note_range(segment, offset >> grain, np.int64(1) << log)
+    else:
+        touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, how == AFFINE)
+        rest = mask
+        while rest:
+            cell = (load_i64(registers + i.a + 8 * lowest_bit(rest)) + bias) >> grain
+            note_range(segment, cell, np.int64(1) << log)
+            rest &= rest - 1
+    if segment.watched and not m.lockstep:
+        call9(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
+    return np.int64(0)
+
+
+@compiled
+def note_range(segment, cell, n):
+    """Cells from `cell` on were touched.  Of an access by some lanes all 32 are counted: they may lie outside."""
+    segment.low = min(segment.low, max(cell, np.int64(0)))
+    segment.high = max(segment.high, min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1))
+
+
+@compiled
+def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
+    """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
+    of the first such access tell where."""
+    other = (v >> WARP_SHIFT) & 31
+    interval = (v >> INTERVAL_SHIFT) & INTERVALS
+    rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
+    found = np.int64(-1)
+    for n in range(m.raw_count):
+        r = raw_at(m.raw, n)
+        if r.code == code and r.pc == pc and r.other_pc == v_pc:
+            found = np.int64(n)
+    if found < 0:
+        if m.raw_count == m.raw_capacity:
+            return
+        found = np.int64(m.raw_count)
+        m.raw_count += 1
+        r = raw_at(m.raw, found)
+        r.lanes = 0
+        r.count = 0
+        r.serial = 0
+        r.detail[10] = LANES
+    r = raw_at(m.raw, found)
+    if r.serial != m.serial:
+        r.serial = m.serial
+        r.count += 1
+    if r.count > 1:
+        return
+    r.lanes |= np.int64(1) << lane
+    lower = lane < r.detail[10] or (
+        lane == r.detail[10] and (address < r.detail[0] or (address == r.detail[0] and rank < r.detail[11]))
+    )
+    if not lower:
+        return
+    r.code = code
+    r.pc = pc
+    r.cta = m.cta
+    r.warp = w
+    r.other_pc = v_pc
+    r.other_warp = other
+    r.detail[0] = address
+    r.detail[1] = kind
+    r.detail[2] = other_kind
+    r.detail[3] = size
+    r.detail[4] = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    r.detail[5] = interval
+    r.detail[6] = (v >> LOW_SHIFT) & 31
+    r.detail[7] = (v >> HIGH_SHIFT) & 31
+    r.detail[10] = lane
+    r.detail[11] = rank
+
+
+@compiled
+def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, size):
+    """Record what lane `lane` of this access and the access v of its cell do to each other, if anything."""
+    if reads and not clash(m, kind, pc, v):
+        return
+    other_kind = np.int64(WRITE)
+    if reads:
+        other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
+    if happened(m, w, v, floor):
+        if (v >> WARP_SHIFT) & 31 == w and not lanes_know(m, w, v, lane, spread):
+            mark(m, address)
+        return
+    code = np.int64(RACE)
+    record_conflict(m, code, pc, w, lane, v, v & (MAX_INSTRUCTIONS - 1), address, np.int64(kind), other_kind, size)
+
+
+@compiled
+def mark(m, address):
+    """In the cell at this address lanes of a warp may conflict."""
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    if segment.marks:
+        m.suspects = 1
+        start = segment.marks + (address & ((1 << SEGMENT_SHIFT) - 1))
+        for q in range(1 << segment.grain):
+            store_u8(start + q, 1)
+
+
+def conflict(address, w, pc, cells, group, how, log, first, q):
+    """Look at the conflicts of an access with the cells of `group` one by one.  Called by address.
+
+    `how`: kind | shape << 2 | READS.  `cells` 0: lane `group` of a store and lane `first` of the same store have
+    different values for the same bytes.
+    """
+    m = machine_at(address, 0)
+    i = instruction_at(m.code, pc)
+    registers = warp_at(m.warps, w).registers
+    size = i.aux & 255
+    kind, shape, reads = how & 3, (how >> 2) & 3, how & READS
+    if cells == 0:
+        lane = lowest_bit(group)
+        place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        v = np.int64(w << WARP_SHIFT | first << LOW_SHIFT | first << HIGH_SHIFT)
+        v |= load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT
+        record_conflict(m, np.int64(INTRA_WARP), pc, w, lane, v, np.int64(-1), place, kind, kind, size)
+        return np.int64(0)
+    rest = group
+    while rest:
+        j = lowest_bit(rest)
+        rest &= rest - 1
+        v = load_i64(cells + 8 * j)
+        touching = m.sharing if shape == ONE else np.int64(1) << (first + (j >> log))
+        while touching:
+            lane = lowest_bit(touching)
+            touching &= touching - 1
+            place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+            number = place >> SEGMENT_SHIFT
+            floor = m.base if number != SHARED else np.int64(0)
+            grain = segment_at(m.segments, number).grain
+            place += ((j & ((1 << log) - 1)) + q) << grain
+            if v >= 0:
+                conflict_of_lane(m, w, pc, v, lane, np.int64(0), place, kind, reads, floor, size)
+                continue
+            where = load_i64(m.sets + 8 * (set_number(v)))
+            for n in range(where & 0xFFFF):
+                e = load_i64(m.elements + 8 * ((where >> 16) + n))
+                e |= 31 << HIGH_SHIFT  # of its lanes nothing is known
+                conflict_of_lane(m, w, pc, e, lane, np.int64(0), place, kind, reads, floor, size)
+    return np.int64(0)

@@ -1,0 +1,228 @@
+"""Vector operations on 32 int64 at once: shadow cells of an access, clocks of 32 warps.
+
+A *cell* tells who touched the bytes it stands for:
+
+    bit 63    SET: bits 27 - 61 are the number of a set of accesses (`shadow.py`)
+    bit 62    ATOMIC: an atomic access, or a set that has one
+    32 - 61   interval of the warp, counted on through all CTAs
+    27 - 31   warp
+    22 - 26   lowest lane that made the access
+    17 - 21   highest lane that did
+    0 - 16    instruction
+
+0 is no access.  The lanes of an access that lie in consecutive cells are told by (log, first): cell j belongs to lane
+first + (j >> log); `spread` more lanes touch the same cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from wsemu.machine.arithmetic.lanes import I32, I64, lane_loop, pointer, resize, same, splat
+from wsemu.model.isa import LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Value = Any
+    Builder = Any
+
+SET = -(1 << 63)
+ATOMIC_BIT = 1 << 62
+INTERVAL_SHIFT, WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 32, 27, 22, 17
+INTERVALS = (1 << 30) - 1
+MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
+WHEN = (INTERVALS << INTERVAL_SHIFT) | (31 << WARP_SHIFT)
+"""interval and warp"""
+LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
+BUT_LANES = ~LANE_BITS
+VECTOR = ir.VectorType(I64, LANES)
+MASK = ir.VectorType(ir.IntType(1), LANES)
+IOTA = ir.Constant(VECTOR, list(range(LANES)))
+
+
+def _cells(n: int, body: Callable[..., Value | None], result: Any = types.int64) -> Any:
+    """An intrinsic of n int64 arguments."""
+
+    def typed(*args: Any) -> Any:
+        def generate(context: Any, b: Builder, signature: Any, values: Any) -> Value:
+            wide = [resize(b, v, I64, True) if isinstance(v.type, ir.IntType) else v for v in values]
+            out = body(b, *wide)
+            return context.get_dummy_value() if out is None else out
+
+        return result(*args), generate
+
+    return intrinsic(
+        {
+            2: lambda t, a, b: typed(a, b),
+            3: lambda t, a, b, c: typed(a, b, c),
+            4: lambda t, a, b, c, d: typed(a, b, c, d),
+            6: lambda t, a, b, c, d, e, f: typed(a, b, c, d, e, f),
+            8: lambda t, a, b, c, d, e, f, g, h: typed(a, b, c, d, e, f, g, h),
+        }[n]
+    )
+
+
+def _load(b: Builder, address: Value) -> Value:
+    return b.load(pointer(b, address, VECTOR), align=8)
+
+
+def _store(b: Builder, address: Value, value: Value, mask: Value) -> None:
+    """Store the elements of `mask`; the others keep their value."""
+    place, bits = pointer(b, address, VECTOR), b.trunc(mask, I32)
+    with b.if_else(b.icmp_signed("==", bits, I32(-1)), likely=True) as (full, partial):
+        with full:
+            b.store(value, place, align=8)
+        with partial:
+            b.store(b.select(b.bitcast(bits, MASK), value, b.load(place, align=8)), place, align=8)
+
+
+def _bits(b: Builder, comparison: Value) -> Value:
+    return b.zext(b.bitcast(comparison, I32), I64)
+
+
+def _lanes(b: Builder, log: Value, first: Value) -> Value:
+    return b.add(b.lshr(IOTA, splat(b, log)), splat(b, first))
+
+
+def _field(b: Builder, v: Value, shift: int) -> Value:
+    return b.and_(b.lshr(v, same(v, shift)), same(v, 31))
+
+
+def _with_lanes(b: Builder, base: Value, low: Value, high: Value) -> Value:
+    lanes = b.or_(b.shl(low, same(low, LOW_SHIFT)), b.shl(high, same(high, HIGH_SHIFT)))
+    return b.or_(lanes, splat(b, base))
+
+
+def _same_key(b: Builder, address: Value, bits: Value, key: Value) -> Value:
+    return _bits(b, b.icmp_signed("==", b.and_(_load(b, address), splat(b, bits)), splat(b, key)))
+
+
+def _fill(b: Builder, address: Value, mask: Value, base: Value, log: Value, first: Value, spread: Value) -> None:
+    low = _lanes(b, log, first)
+    _store(b, address, _with_lanes(b, base, low, b.add(low, splat(b, spread))), mask)
+
+
+def _widen(b: Builder, address: Value, mask: Value, base: Value, log: Value, first: Value, spread: Value) -> None:
+    old, low = _load(b, address), _lanes(b, log, first)
+    high = b.add(low, splat(b, spread))
+    old_low, old_high = _field(b, old, LOW_SHIFT), _field(b, old, HIGH_SHIFT)
+    low = b.select(b.icmp_unsigned("<", old_low, low), old_low, low)
+    high = b.select(b.icmp_unsigned(">", old_high, high), old_high, high)
+    _store(b, address, _with_lanes(b, base, low, high), mask)
+
+
+def _strays(b: Builder, address: Value, log: Value, first: Value) -> Value:
+    v, lane = _load(b, address), _lanes(b, log, first)
+    other = b.or_(
+        b.icmp_unsigned("!=", _field(b, v, LOW_SHIFT), lane), b.icmp_unsigned("!=", _field(b, v, HIGH_SHIFT), lane)
+    )
+    return _bits(b, other)
+
+
+def _zero(b: Builder, v: Value) -> Value:
+    """1 if all 32 elements are 0."""
+    n = LANES
+    while n > 4:
+        n //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        v = b.or_(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
+    return b.zext(b.icmp_signed("==", b.bitcast(v, ir.IntType(256)), ir.Constant(ir.IntType(256), 0)), I64)
+
+
+def _uniform(b: Builder, address: Value, bits: Value, key: Value) -> Value:
+    return _zero(b, b.and_(b.xor(_load(b, address), splat(b, key)), splat(b, bits)))
+
+
+def _owned(b: Builder, address: Value, log: Value, first: Value) -> Value:
+    v, lane = _load(b, address), _lanes(b, log, first)
+    mine = b.or_(b.shl(lane, same(lane, LOW_SHIFT)), b.shl(lane, same(lane, HIGH_SHIFT)))
+    return _zero(b, b.and_(b.xor(v, mine), same(v, LANE_BITS)))
+
+
+def _fill_unit(b: Builder, address: Value, base: Value) -> None:
+    lanes = ir.Constant(VECTOR, [lane << LOW_SHIFT | lane << HIGH_SHIFT for lane in range(LANES)])
+    b.store(b.or_(lanes, splat(b, base)), pointer(b, address, VECTOR), align=8)
+
+
+def _put(b: Builder, address: Value, mask: Value, value: Value) -> None:
+    _store(b, address, splat(b, value), mask)
+
+
+def _unit(b: Builder, addresses: Value, mask: Value, lane: Value, log_size: Value) -> Value:
+    """1 if the active lanes' addresses in a row lie as those of a unit access do; `lane` is one of them."""
+    v = _load(b, addresses)
+    start = b.sub(b.load(pointer(b, b.add(addresses, b.shl(lane, I64(3))), I64)), b.shl(lane, log_size))
+    unit = b.bitcast(b.icmp_signed("==", v, b.add(b.shl(IOTA, splat(b, log_size)), splat(b, start))), I32)
+    return b.zext(b.icmp_signed("==", b.or_(unit, b.not_(b.trunc(mask, I32))), I32(-1)), I64)
+
+
+def _place(b: Builder, addresses: Value, bias: Value, grain: Value, cells: Value, lane: Value) -> Value:
+    """The cell of a lane: its address in a row, plus bias, in units of 1 << grain bytes."""
+    address = b.load(pointer(b, b.add(addresses, b.shl(lane, I64(3))), I64))
+    return pointer(b, b.add(cells, b.shl(b.ashr(b.add(address, bias), grain), I64(3))), I64)
+
+
+def _gather(b: Builder, addresses: Value, mask: Value, bias: Value, grain: Value, cells: Value, to: Value) -> None:
+    def move(lane: Value) -> None:
+        value = b.load(_place(b, addresses, bias, grain, cells, lane))
+        b.store(value, pointer(b, b.add(to, b.shl(lane, I64(3))), I64))
+
+    lane_loop(b, b.trunc(mask, I32), move)
+
+
+def _scatter(b: Builder, addresses: Value, mask: Value, bias: Value, grain: Value, cells: Value, from_: Value) -> None:
+
+    def value(lane: Value) -> Value:
+        return b.load(pointer(b, b.add(from_, b.shl(lane, I64(3))), I64))
+
+    def move(lane: Value) -> None:
+        b.store(value(lane), _place(b, addresses, bias, grain, cells, lane))
+
+    lane_loop(b, b.trunc(mask, I32), move)
+
+
+def _differ(b: Builder, address: Value, other: Value) -> Value:
+    return _bits(b, b.icmp_signed("!=", _load(b, address), _load(b, other)))
+
+
+def _join(b: Builder, clock: Value, other: Value) -> None:
+    v, u = _load(b, clock), _load(b, other)
+    b.store(b.select(b.icmp_signed(">", u, v), u, v), pointer(b, clock, VECTOR), align=8)
+
+
+def _behind(b: Builder, clock: Value, needed: Value) -> Value:
+    return _bits(b, b.icmp_signed("<", _load(b, clock), _load(b, needed)))
+
+
+same_key = _cells(3, _same_key)
+"""same_key(cells, bits, key): the cells that equal key in these bits"""
+fill = _cells(6, _fill, types.void)
+"""fill(cells, mask, base, log, first, spread): an access by the lanes (log, first, spread) into the cells of mask"""
+widen = _cells(6, _widen, types.void)
+"""the same, keeping the lanes that stand there"""
+strays = _cells(3, _strays)
+"""strays(cells, log, first): the cells that not exactly the lane of (log, first) has touched"""
+put = _cells(3, _put, types.void)
+"""put(cells, mask, value)"""
+unit = _cells(4, _unit)
+gather = _cells(6, _gather, types.void)
+"""gather(addresses, mask, bias, grain, cells, to): the cells of scattered lanes, into 32 places"""
+scatter = _cells(6, _scatter, types.void)
+"""scatter(addresses, mask, bias, grain, cells, from): and back; of lanes that share a cell the last one's stays"""
+differ = _cells(2, _differ)
+"""differ(places, others): where 32 numbers differ from 32 others"""
+uniform = _cells(3, _uniform)
+"""uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
+owned = _cells(3, _owned)
+"""owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
+fill_unit = _cells(2, _fill_unit, types.void)
+"""fill_unit(cells, base): an access by all lanes, each in its own cell"""
+join = _cells(2, _join, types.void)
+"""join(clock, other): the later interval of each warp"""
+behind = _cells(2, _behind)
+"""behind(clock, needed): the warps of which less is known than needed"""

@@ -1,0 +1,244 @@
+"""The host's side of shadow memory: the planes of cells, and the sets of accesses that cells refer to.
+
+Compiled code stops when it needs more: `refine` gives a segment finer cells (an access smaller than any before it),
+`sweep` makes room for sets.  Planes are taken from the system untouched, so that cells nobody uses cost no memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.machine import state as layout
+from wsemu.machine.state import address_of
+
+SET_SHIFT = 27
+"""where a cell holds the number of its set: see `cells.py`, which needs the compiler"""
+SET_NUMBERS = (1 << (62 - SET_SHIFT)) - 1
+MARGIN = 64
+"""cells before and after a plane: 32 are read at once"""
+FIRST_SETS = 1 << 13
+MANY_SETS = 1 << 17
+ACCESS_SETS = 1 << 10
+"""sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
+SET_ELEMENTS = 99
+"""of a set: a read and atomics of two widths, of 32 warps and of other CTAs"""
+ACCESS_RECORDS = 1 << 9
+"""lane accesses that one access can add: 16 bytes for each of 32 lanes"""
+
+KEPT_BYTES = 1 << 25
+"""of planes that wait for the next launch: memory that was touched before is several times faster"""
+Cells = npt.NDArray[np.int64]
+Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
+"""segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
+
+
+class Pool:
+    """Zeroed arrays from earlier launches, by size."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Cells]] = {}
+        self._bytes = 0
+
+    def take(self, n: int) -> Cells:
+        """n zeros, or up to an eighth more."""
+        unit = 1 << max(0, n.bit_length() - 4)
+        size = -(-n // unit) * unit
+        try:
+            cells = self._free[size].pop()
+        except (KeyError, IndexError):
+            return np.zeros(size, np.int64)
+        self._bytes -= cells.nbytes
+        return cells
+
+    def give(self, cells: Cells, low: int, high: int) -> None:
+        """Take back an array that was touched from low to high - 1."""
+        if self._bytes + cells.nbytes <= KEPT_BYTES:
+            cells[low:high] = 0
+            self._free.setdefault(len(cells), []).append(cells)
+            self._bytes += cells.nbytes
+
+
+POOL = Pool()
+
+
+class Planes:
+    """Shadow memory of one machine."""
+
+    def __init__(self, segments: npt.NDArray[Any], state: npt.NDArray[Any], suspects: Suspects | None = None) -> None:
+        """`suspects` is what a run before this one has found: there the lanes are judged exactly."""
+        self.segments, self.state = segments, state
+        self.writes: dict[int, Cells] = {}
+        self.reads: dict[int, Cells] = {}
+        self.marks: dict[int, npt.NDArray[np.uint8]] = {}
+        self.watched: list[Cells] = []
+        self.exact = suspects is not None
+        if suspects is not None:
+            self._watch(suspects)
+        self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
+
+    def refine(self, number: int, size: int) -> None:
+        """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept."""
+        segment = self.segments[number]
+        grain, before = size.bit_length() - 1, int(segment["grain"])
+        n = -(-int(segment["bytes"]) // size) + 2 * MARGIN
+        for planes, name in ((self.writes, "writes"), (self.reads, "reads")):
+            cells = POOL.take(n)
+            if before >= 0:
+                old = self.inner(planes[number], number)
+                finer = np.repeat(old, 1 << (before - grain))
+                cells[MARGIN : MARGIN + len(finer)] = finer
+                self._give_back(planes[number], number)
+            planes[number] = cells
+            segment[name] = address_of(cells) + 8 * MARGIN
+        if segment["high"]:
+            segment["low"] <<= before - grain
+            segment["high"] <<= before - grain
+        segment["grain"] = grain
+        if before < 0 and not self.exact:
+            self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
+            segment["marks"] = address_of(self.marks[number])
+
+    def suspects(self) -> Suspects:
+        """Where lanes of a warp may conflict."""
+        if not self.state[0]["suspects"]:
+            return {}
+        return {number: (int(self.segments[number]["grain"]), marks) for number, marks in self.marks.items()}
+
+    def _watch(self, suspects: Suspects) -> None:
+        for number, (grain, marks) in suspects.items():
+            heads = marks[: len(marks) >> grain << grain].reshape(-1, 1 << grain).max(1).astype(np.int64)
+            self.watched.append(heads)
+            segment = self.segments[number]
+            segment["watched"], segment["watched_grain"] = address_of(heads), grain
+        self.records = np.zeros(0, layout.LANE_ACCESS)
+        self.state[0]["record_count"], self.state[0]["record_free"] = 2, 1
+        self._make_records(8 * ACCESS_RECORDS)
+
+    def _make_records(self, n: int) -> None:
+        state, records = self.state[0], np.zeros(n, layout.LANE_ACCESS)
+        records[: len(self.records)] = self.records
+        self.records = records
+        state["records"], state["record_room"] = address_of(records), n - ACCESS_RECORDS
+
+    def inner(self, cells: Cells, number: int) -> Cells:
+        """A plane without its margins."""
+        segment = self.segments[number]
+        return cells[MARGIN : MARGIN + (int(segment["bytes"]) >> int(segment["grain"]))]
+
+    def _give_back(self, cells: Cells, number: int) -> None:
+        segment = self.segments[number]
+        if segment["high"]:
+            assert 0 <= segment["low"] < segment["high"] <= len(cells) - MARGIN
+            POOL.give(cells, int(segment["low"]) + MARGIN, int(segment["high"]) + MARGIN)
+        else:
+            POOL.give(cells, 0, 0)
+
+    def close(self) -> None:
+        """Leave the memory to later launches."""
+        for planes in (self.writes, self.reads):
+            for number, cells in planes.items():
+                self._give_back(cells, number)
+            planes.clear()
+        state = self.state[0]
+        POOL.give(self.sets, 0, int(state["set_count"]))
+        POOL.give(self.elements, 0, int(state["element_count"]))
+        memo = self.memo.view(np.int64)
+        POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
+
+    def _make_sets(self, capacity: int, elements: int) -> None:
+        """Room for so many sets, and elements of sets, and for what one access more can make."""
+        state = self.state[0]
+        self.capacity = capacity
+        self.sets = POOL.take(capacity)
+        self.elements = POOL.take(elements + ACCESS_SETS * SET_ELEMENTS)
+        self.memo = POOL.take(4 * 2 * capacity).view(layout.MEMO)
+        state["sets"], state["elements"] = address_of(self.sets), address_of(self.elements)
+        state["memo"], state["memo_mask"] = address_of(self.memo), len(self.memo) - 1
+        state["set_room"] = capacity - ACCESS_SETS
+        state["element_room"] = elements
+        state["set_count"] = state["element_count"] = 0
+
+    def sweep(self) -> None:
+        """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
+        room is free then, of sets and of elements."""
+        state = self.state[0]
+        if self.exact and state["record_count"] > state["record_room"]:
+            self._make_records(2 * len(self.records))
+        if state["set_count"] <= state["set_room"] and state["element_count"] <= state["element_room"]:
+            return
+        sets, elements = self.sets[: int(state["set_count"])], self.elements[: int(state["element_count"])]
+        room = int(state["element_room"])
+        if self.capacity < MANY_SETS and 2 * len(elements) <= 8 * MANY_SETS:
+            self._make_sets(2 * self.capacity, max(2 * room, 2 * len(elements)))
+            self._put(sets, elements)
+            return
+        inside = [np.flatnonzero(cells < 0) for cells in self.reads.values()]
+        numbers = [
+            (cells[at] >> SET_SHIFT) & SET_NUMBERS for cells, at in zip(self.reads.values(), inside, strict=True)
+        ]
+        live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
+        starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
+        ends = np.cumsum(lengths)
+        kept = np.repeat(starts - ends + lengths, lengths) + np.arange(int(lengths.sum()))
+        self._make_sets(self.capacity * (2 if len(live) > self.capacity // 2 else 1), max(room, 2 * len(kept)))
+        self._put((ends - lengths) << 16 | lengths, elements[kept])
+        for cells, at, old in zip(self.reads.values(), inside, numbers, strict=True):
+            cells[at] &= ~(SET_NUMBERS << SET_SHIFT)
+            cells[at] |= np.searchsorted(live, old) << SET_SHIFT
+
+    def _put(self, sets: Cells, elements: Cells) -> None:
+        self.sets[: len(sets)] = sets
+        self.elements[: len(elements)] = elements
+        self.state[0]["set_count"], self.state[0]["element_count"] = len(sets), len(elements)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the planes, margins left out."""
+        return sum(self.inner(c, n).nbytes for planes in (self.writes, self.reads) for n, c in planes.items())
+
+
+def joined(found: list[Suspects]) -> Suspects:
+    """The suspects of several machines that ran different CTAs of a launch."""
+    result: Suspects = {}
+    for suspects in found:
+        for number, (grain, marks) in suspects.items():
+            least, known = result.get(number, (grain, marks))
+            result[number] = (min(least, grain), known | marks)
+    return result
+
+
+def collide(first: Planes, second: Planes, number: int) -> bool:
+    """Whether two machines that ran different CTAs touched one cell of a segment, one of them writing.
+
+    A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
+    """
+    low, high = _common_range(first, second, number)
+    if low >= high:
+        return False
+    a, b = (_finest(p, number, first, second) for p in (first, second))
+    (a_writes, a_reads), (b_writes, b_reads) = ([plane[low:high] for plane in pair] for pair in (a, b))
+    return bool(
+        ((a_writes != 0) & ((b_writes != 0) | (b_reads != 0))).any() or ((a_reads != 0) & (b_writes != 0)).any()
+    )
+
+
+def _common_range(first: Planes, second: Planes, number: int) -> tuple[int, int]:
+    """Cells of a segment that both may have touched, in cells of the finer plane."""
+    bounds = []
+    finest = min(int(p.segments[number]["grain"]) for p in (first, second))
+    if finest < 0:
+        return 0, 0
+    for p in (first, second):
+        shift = int(p.segments[number]["grain"]) - finest
+        bounds.append((int(p.segments[number]["low"]) << shift, int(p.segments[number]["high"]) << shift))
+    return max(low for low, _ in bounds), min(high for _, high in bounds)
+
+
+def _finest(planes: Planes, number: int, first: Planes, second: Planes) -> tuple[Cells, Cells]:
+    finest = min(int(p.segments[number]["grain"]) for p in (first, second))
+    if int(planes.segments[number]["grain"]) > finest:
+        planes.refine(number, 1 << finest)
+    return planes.inner(planes.writes[number], number), planes.inner(planes.reads[number], number)

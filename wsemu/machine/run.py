@@ -1,0 +1,707 @@
+"""Runs a program on the VM: lays out registers and memory, calls the compiled code, collects what it left behind."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.machine import build as native
+from wsemu.machine import state as layout
+from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
+from wsemu.machine.state import BAD_INDEX, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.model.codes import CODE_NAMES
+from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import (
+    FIRST_ARRAY,
+    LANES,
+    LOCAL,
+    N_MEMORY,
+    NAMES,
+    OPCODE,
+    OPERATIONS,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+    access_shape,
+    memory_shape,
+)
+from wsemu.model.limits import COSTS
+from wsemu.model.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
+from wsemu.model.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Rows = dict[int, tuple[str, int | float | bool]]
+"""register row -> (type, value): what a launch puts into parameter rows"""
+Bytes = npt.NDArray[np.uint8]
+INTERVALS = (1 << 30) - 1
+"""of all warps of a launch: what a cell of shadow memory can tell apart"""
+SLICE = 20_000_000
+"""warp instructions between two looks at the outside world (about a tenth of a second)"""
+PATIENCE = 1_000_000
+"""the same for starting CTAs, see `vm.start_cta`"""
+MOST_CTAS = 1 << 27
+"""that a launch may start: 8 bytes each"""
+RAW_CAPACITY = 512
+MAX_INSTRUCTIONS = 1 << 17
+"""of a program: what a cell of shadow memory can tell apart"""
+MAX_EVENTS = 1_000_000
+"""of a trace"""
+PARALLEL_THREADS = 1 << 16
+"""threads of a launch from which its CTAs are spread over the cores"""
+STATUS: dict[int, Status] = {
+    layout.DONE: "done",
+    layout.DEADLOCK: "deadlock",
+    layout.BUDGET: "budget",
+    layout.FAULT: "fault",
+    layout.TRAP: "trap",
+    layout.PARKING: "parking",
+    layout.STACK_OVERFLOW: "stack",
+}
+_DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32": "f4", "f64": "f8"}
+
+
+def _auxiliary() -> npt.NDArray[np.int64]:
+    """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16; what begins at
+    `UNUSED_SHIFT` belongs to one instruction), -1 for others."""
+    table = np.full(len(NAMES), -1, np.int64)
+    for name, operation in OPERATIONS.items():
+        if operation.kind in ("load", "store", "atomic"):
+            n = memory_shape(name)[2] if operation.kind != "atomic" else 1
+            size = access_shape(name)[1]
+            table[OPCODE[name]] = size | n << 8 | (size.bit_length() - 1) << 16
+    return table
+
+
+_AUXILIARY = _auxiliary()
+ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What depends on the program alone: its code as the VM reads it, segment lengths, a warp's register block."""
+
+    code: npt.NDArray[np.int64]
+    flow: npt.NDArray[Any]
+    accesses: npt.NDArray[Any]
+    registers: Bytes
+    has_atomics: bool
+
+
+def bits(type_: str, value: int | float | bool) -> np.generic:
+    """A value as an element of a register row of this type; integers wrap."""
+    if type_[0] == "b":
+        value = int(value) & ((1 << 8 * SIZE[type_]) - 1)
+    result: np.generic = np.dtype(_DTYPE[type_]).type(value)
+    return result
+
+
+def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
+    """Put one value into all lanes of a row, in a block of one warp or of several (last axis: bytes)."""
+    if type_ == "p":
+        block[..., row : row + 4] = 255 if value else 0
+        return
+    block[..., row : row + LANES * SIZE[type_]].view(_DTYPE[type_])[...] = bits(type_, value)
+
+
+@functools.lru_cache(maxsize=512)
+def _image_of(key: ProgramKey) -> Image:
+    program = key.program
+    code = np.ascontiguousarray(program.code, np.int64).copy()
+    auxiliary = _AUXILIARY[code[:, 0]]
+    code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
+    n = len(code)
+    flow = np.zeros(n + 1, layout.FLOW)
+    flow["length"][:n] = flow_lengths(code)
+    registers = aligned(program.register_bytes)
+    registers[:4] = 255
+    for row, type_, value in program.constants:
+        fill(registers, row, type_, value)
+    accesses = np.zeros(n + 1, layout.ACCESS)
+    accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
+    return Image(code, flow, accesses, registers, bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any()))
+
+
+class ProgramKey:
+    """A program by identity, for caches."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProgramKey) and other.program is self.program
+
+
+def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
+    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not among
+    them."""
+    threads = block[0] * block[1] * block[2]
+    thread = np.arange(-(-threads // LANES) * LANES)
+    static = -(-program.shared_bytes // 16) * 16
+    values: dict[str, Any] = {
+        "tid.x": thread % block[0],
+        "tid.y": thread // block[0] % block[1],
+        "tid.z": thread // (block[0] * block[1]),
+        "laneid": thread % LANES,
+        "shared": SHARED << SEGMENT_SHIFT,
+        "dynamic": (SHARED << SEGMENT_SHIFT) + static,
+        "dynamic_bytes": dynamic,
+        "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * program.local_bytes,
+    }
+    for axis, (blocks, extent) in enumerate(zip(grid, block, strict=True)):
+        values[f"nctaid.{'xyz'[axis]}"] = blocks
+        values[f"ntid.{'xyz'[axis]}"] = extent
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is looked for while a launch runs."""
+
+    races: bool = True
+    recycling: bool = True
+    initialised: bool = True
+    lockstep: bool = False
+    """the lanes of a warp run together, as before sm_70"""
+    stored: frozenset[int] | None = None
+    """numbers of the segments of arrays that are expected to be written; None: any.  Another one that is written makes
+    the launch start anew, so that this says only where races are worth looking for"""
+    uninitialized: frozenset[int] = frozenset()
+    """numbers of the segments of arrays whose bytes count as not yet written"""
+    suspects: Suspects | None = None
+    """where a run before this one found that lanes of a warp may conflict: there this one decides"""
+
+
+class Machine:
+    """One VM with its memory, for a range of CTAs."""
+
+    def __init__(
+        self,
+        program: Program,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        rows: Rows,
+        segments: list[tuple[Bytes, bool]],
+        dynamic: int,
+        watch: Watch | None = None,
+        arch: str = "sm_90",
+        most: int | None = None,
+    ) -> None:
+        """`most` CTAs are run at most; None: all."""
+        image = _image_of(ProgramKey(program))
+        self.program = program
+        self.image = image
+        self.watch = watch = watch or Watch()
+        threads = block[0] * block[1] * block[2]
+        self.warp_count = count = -(-threads // LANES)
+        self.state = np.zeros(1, layout.MACHINE)
+        self._lay_out_registers(rows, grid, block, dynamic)
+        shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
+        local_bytes = program.local_bytes * LANES
+        # one block for all small tables: arrays of two threads must not share cache lines
+        self.flow = image.flow.copy()
+        self.accesses = image.accesses.copy()
+        self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
+        self.warps = np.zeros(count, layout.WARP)
+        self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
+        self.raw = np.zeros(RAW_CAPACITY, layout.RAW)
+        self.stacks = np.zeros((count, 2, layout.STACK + 2), layout.ENTRY)
+        self.scratch = np.zeros(layout.SCRATCH, np.int64)
+        self.lanes_scratch = np.zeros(128, np.int64)
+        shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
+        self.shared = aligned(2 * shared_room)
+        self.local = aligned(2 * local_room * count)
+        self.segments = np.zeros(FIRST_ARRAY + len(segments), layout.SEGMENT)
+        self._lay_out_segments(segments, shared_bytes, local_bytes)
+        self._lay_out_warps(local_room)
+        self._fill_state(grid, threads, shared_room, local_room)
+        self._fill_costs(arch)
+        self._lay_out_clocks(most or grid[0] * grid[1] * grid[2])
+
+    def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
+        watch, table = self.watch, self.segments
+        self._keep = segments
+        self.maps: list[Bytes] = []
+        table["grain"], table["low"] = -1, 1 << 40
+        table[SHARED]["host"], table[SHARED]["bytes"], table[SHARED]["writable"] = (
+            address_of(self.shared), shared_bytes, 1,
+        )  # fmt: skip
+        table[LOCAL]["bytes"], table[LOCAL]["writable"] = local_bytes, 1
+        if watch.races:
+            table[SHARED]["tracked"] = layout.TRACKED
+        for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
+            segment = table[number]
+            segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
+            if watch.races and writable:
+                expected = watch.stored is None or number in watch.stored
+                segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
+            if number in watch.uninitialized:
+                self.maps.append(np.zeros(data.nbytes + LANES, np.uint8))
+                segment["initialised"], segment["unwritten"] = address_of(self.maps[-1]), data.nbytes
+
+    def _lay_out_clocks(self, ctas: int) -> None:
+        """Happens-before and shadow memory, where they are asked for."""
+        watch, state, count = self.watch, self.state[0], self.warp_count
+        self.planes: Planes | None = None
+        if not (watch.races or watch.recycling):
+            return
+        rows = count + 1 + 5 * layout.BARRIERS
+        self.clocks = np.zeros((rows, LANES), np.int64)
+        place = address_of(self.clocks) + np.arange(rows) * self.clocks[0].nbytes
+        self.warps["clock"] = place[:count]
+        state["exited"] = place[count]
+        for k, name in enumerate(("clock", "took", "took_pc", "took_before", "took_before_pc")):
+            self.barriers[name] = place[count + 1 + k * layout.BARRIERS :][: layout.BARRIERS]
+        self.lane_clocks = np.zeros((count, LANES, LANES), np.int64)
+        self.warps["lane_clocks"] = address_of(self.lane_clocks) + np.arange(count) * self.lane_clocks[0].nbytes
+        self.bases = np.zeros(ctas, np.int64)
+        state["bases"] = address_of(self.bases)
+        state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
+        if watch.races:
+            self.planes = Planes(self.segments, self.state, watch.suspects)
+
+    def _lay_out_registers(self, rows: Rows, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> None:
+        program, size = self.program, self.program.register_bytes
+        self.registers = aligned(self.warp_count * size).reshape(self.warp_count, size)
+        self.registers[:] = self.image.registers
+        for row, (type_, value) in rows.items():
+            fill(self.registers, row, type_, value)
+        if not program.specials:
+            return
+        values = special_values(program, grid, block, dynamic)
+        for name, row in program.specials.items():
+            if name not in values:
+                continue
+            dtype = "i8" if name in ("shared", "dynamic", "dynamic_bytes", "local") else "i4"
+            place = self.registers[:, row : row + LANES * np.dtype(dtype).itemsize].view(dtype)
+            value = values[name]
+            place[...] = value.reshape(self.warp_count, LANES) if isinstance(value, np.ndarray) else value
+
+    def _lay_out_warps(self, local_room: int) -> None:
+        order = np.arange(self.warp_count)
+        warps = self.warps
+        warps["registers"] = address_of(self.registers) + order * self.program.register_bytes
+        warps["stack"] = address_of(self.stacks) + order * self.stacks[0].nbytes
+        warps["parked_entries"] = warps["stack"] + self.stacks[0, 0].nbytes
+        if local_room:
+            warps["local_host"] = address_of(self.local) + order * 2 * local_room
+            if self.watch.initialised:
+                warps["local_initialised"] = warps["local_host"] + local_room
+
+    def _fill_state(self, grid: tuple[int, ...], threads: int, shared_room: int, local_room: int) -> None:
+        state = self.state[0]
+        self.entry, parts = native.compiled()
+        specials = self.program.specials
+        fields = {
+            **parts,
+            "address": address_of(self.state),
+            "code": address_of(self.image.code),
+            "instructions": len(self.image.code),
+            "segments": address_of(self.segments),
+            "segment_count": len(self.segments),
+            "warps": address_of(self.warps),
+            "warp_count": self.warp_count,
+            "block_threads": threads,
+            "register_bytes": self.program.register_bytes,
+            "grid": grid,
+            "cta_rows": [specials.get(f"ctaid.{axis}", -1) for axis in "xyz"],
+            "flow": address_of(self.flow),
+            "accesses": address_of(self.accesses),
+            "shared_host": address_of(self.shared),
+            "shared_bytes": shared_room,
+            "shared_initialised": address_of(self.shared) + shared_room if self.watch.initialised else 0,
+            "local_bytes": local_room,
+            "scratch": address_of(self.scratch),
+            "lanes_scratch": address_of(self.lanes_scratch),
+            "raw": address_of(self.raw),
+            "raw_capacity": RAW_CAPACITY,
+            "fault_pc": -1,
+            "cta_step": 1,
+            "barriers": address_of(self.barriers),
+        }
+        for name, value in fields.items():
+            state[name] = value
+
+    def _fill_costs(self, arch: str) -> None:
+        """What accesses cost on this architecture."""
+        model, state = COSTS[arch], self.state[0]
+        for name in ("banks", "merges", "one_broadcast", "halves"):
+            state[name] = getattr(model, name)
+        for name in ("pass_lanes", "requests", "extra"):
+            state[name] = sum(n << 8 * k for k, n in enumerate(getattr(model, name)))
+        state["line"] = model.line.bit_length() - 1
+        state["patterns"] = address_of(self.patterns)
+        state["shortcuts"] = N_MEMORY if model == COSTS["sm_90"] else 0
+
+    def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
+        """Run CTAs from first up to, not including, last; returns the status.
+
+        Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
+        """
+        state, address = self.state[0], address_of(self.state)
+        state["cta"], state["cta_end"], state["cta_step"], state["cta_first"] = first, last, step, first
+        while True:
+            piece = min(budget, SLICE)
+            state["budget"], state["patience"] = piece, PATIENCE
+            status = self.entry(address)
+            budget -= piece - max(int(state["budget"]), 0)
+            if status in (layout.REFINE, layout.SWEEP) and self.planes:
+                self._provide(status, self.planes)
+            elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
+                return status
+
+    def _provide(self, status: int, planes: Planes) -> None:
+        state = self.state[0]
+        if status == layout.SWEEP:
+            planes.sweep()
+        else:
+            planes.refine(int(state["fault_warp"]), int(self.image.code[state["fault_pc"], 7]) & 255)
+            state["fault_pc"], state["fault_warp"] = -1, 0
+
+    def _worn(self) -> bool:
+        """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
+        return self.planes is not None and int(self.clocks[: self.warp_count].max()) > INTERVALS - SLICE
+
+    def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
+        """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
+        for w, warp in enumerate(self.warps):
+            pc, mask, held, parked = (int(warp[name]) for name in ("pc", "mask", "held", "parked"))
+            entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
+            yield from ((int(entry["resume"]), int(entry["mask"])) for entry in entries)
+            waiting = self.stacks[w, 0, : int(warp["depth"])]
+            yield from ((int(e["resume"]), int(e["mask"])) for e in waiting[waiting["join"] == layout.MIDWAY])
+            if held:
+                yield int(warp["wait_pc"]) + 1, held
+            running = mask and warp["alive"] and parked != int(warp["alive"])
+            ended = status in ("trap", "stack") and w == int(self.state[0]["fault_warp"])
+            if running and not ended:
+                yield pc, mask
+
+    def _finding(self, raw: Any) -> RawFinding:
+        code = CODE_NAMES[int(raw["code"])]
+        values = raw["detail"].tolist()
+        detail = {name: value for name, value in zip(_DETAIL[code], values, strict=False) if name}
+        cta = int(raw["cta"])
+        _index_detail(code, detail)
+        if "other_interval" in detail and code != "barrier-recycling":
+            self._place_intervals(cta, detail)
+            if code == "race":
+                del detail["other_lane"], detail["other_last"]
+        return RawFinding(
+            code, int(raw["pc"]), cta, int(raw["warp"]), int(raw["lanes"]),
+            int(raw["other_pc"]), int(raw["other_warp"]), detail, int(raw["count"]),
+        )  # fmt: skip
+
+    def _place_intervals(self, cta: int, detail: dict[str, int]) -> None:
+        """Intervals as counted in their CTA."""
+        first, step = int(self.state[0]["cta_first"]), int(self.state[0]["cta_step"])
+        bases = self.bases[: (cta - first) * step + 1]
+        other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
+        detail["other_cta"] = first + other * step
+        detail["interval"] -= int(bases[-1])
+        detail["other_interval"] -= int(bases[other])
+
+    def outcome(self, status: int) -> Outcome:
+        state = self.state[0]
+        result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
+        result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        if status != layout.DONE:
+            result.cta = int(state["cta"])
+            result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
+            result.warps = [_warp_state(w, warp) for w, warp in enumerate(self.warps)]
+            result.barriers = [_barrier_state(n, b) for n, b in enumerate(self.barriers) if b["arrived"]]
+        return result
+
+
+def _index_detail(code: str, detail: dict[str, int]) -> None:
+    """What went wrong with an index or address, in words of its own."""
+    if code == "out-of-bounds":
+        kind = detail.pop("kind")
+        detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)
+        if kind == BAD_INDEX:
+            detail["index"] = detail.pop("address")
+
+
+def _warp_state(number: int, warp: Any) -> WarpState:
+    waits = int(warp["waits"]) if warp["alive"] else -1
+    return WarpState(number, int(warp["wait_pc"] if waits >= 0 else warp["last_pc"]), int(warp["alive"]), waits)
+
+
+def _barrier_state(number: int, barrier: Any) -> BarrierState:
+    generation, arrived, expected = (int(barrier[name]) for name in ("generation", "arrived", "expected"))
+    now, before = (int(barrier[name]) for name in ("warps", "last_warps"))
+    return BarrierState(number, generation, arrived, expected, _bits(now), _bits(before))
+
+
+def _bits(mask: int) -> list[int]:
+    return [n for n in range(64) if mask >> n & 1]
+
+
+_CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
+_DETAIL = {
+    "out-of-bounds": ("address", "kind", "size", "segment", "bytes"),
+    "misaligned": ("address", "alignment", "size", "segment"),
+    "uninitialized-read": ("address", "", "size", "segment"),
+    "count-mismatch": ("barrier", "generation", "expected", "count", "arrived"),
+    "all-arrive": ("barrier", "generation", "arrived"),
+    "oversubscribed": ("barrier", "count", "threads"),
+    "invalid-barrier": ("barrier", "count", "kind"),
+    "barrier-divergence": ("barrier", "alive", "members"),
+    "dangling-arrive": ("barrier", "generation", "arrived", "expected"),
+    "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
+    "undefined-shuffle": ("source",),
+    "failed-assertion": (),
+    "race": _CONFLICT,
+    "intra-warp-race": _CONFLICT,
+}
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def most_ctas(ctas: int, budget: int) -> int:
+    """How many CTAs of a grid may start within a budget; UsageError if that many cannot be told apart."""
+    slack = budget // SLICE + 3  # each slice may overdraw by one CTA
+    most = min(ctas, budget // (CTA_COST + 1) + slack)
+    if most > MOST_CTAS:
+        raise UsageError(
+            f"a grid of {ctas:,} CTAs within a budget of {budget:,} warp instructions takes {8 * most / 1e9:,.1f} GB "
+            f"to tell CTAs apart: at most {MOST_CTAS:,} CTAs may start; launch fewer, or lower `budget=` (`--budget`)"
+        )
+    return most
+
+
+class Launch:
+    """A launch on the VM, which can be run again: what its arrays held at first is kept."""
+
+    def __init__(
+        self,
+        program: Program,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        rows: Rows,
+        segments: list[tuple[Bytes, bool]],
+        *,
+        dynamic_shared: int = 0,
+        budget: int = 1_000_000_000,
+        workers: int | None = None,
+        descending: bool = False,
+        watch: Watch | None = None,
+        arch: str = "sm_90",
+    ) -> None:
+        """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
+        the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without
+        atomics spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA
+        first. Neither changes the outcome.
+        """
+        if len(program.code) > MAX_INSTRUCTIONS:
+            raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
+        self.program, self.grid, self.block, self.rows = program, grid, block, rows
+        self.segments, self.dynamic, self.budget = segments, dynamic_shared, budget
+        self.watch = watch or Watch()
+        self.ctas = grid[0] * grid[1] * grid[2]
+        self.most = most_ctas(self.ctas, budget)
+        self.workers, self.descending, self.arch = workers, descending, arch
+        repeats = self.watch.races or self.watch.recycling or descending or self._workers() > 1
+        self.pristine = self._copies() if repeats else {}
+
+    def _copies(self) -> dict[int, Bytes]:
+        stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
+        numbered = enumerate(self.segments, FIRST_ARRAY)
+        return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+
+    def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
+        return Machine(
+            self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
+            watch or self.watch, self.arch, self.most,
+        )  # fmt: skip
+
+    def run(self) -> Outcome:
+        """Run it.  What is found on several machines, or in another order of CTAs, is found again on one, in order: so
+        the outcome does not depend on them."""
+        outcome, certain = self._run_once()
+        while not certain:  # at most once for each reason
+            self._restore()
+            outcome, certain = self._run_once()
+        return outcome
+
+    def _restore(self) -> None:
+        for number, data in self.pristine.items():
+            self.segments[number - FIRST_ARRAY][0][:] = data
+
+    def _run_once(self) -> tuple[Outcome, bool]:
+        """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
+        workers = self._workers()
+        machines = [self._machine() for _ in range(workers)]
+        statuses = self._statuses(machines)
+        if layout.WRITTEN in statuses:
+            self.watch = replace(self.watch, stored=None)
+            self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
+            return Outcome("done"), False
+        outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
+        plain = workers == 1 and not self.descending
+        astray = not plain and (
+            any(o.findings or o.status != "done" for o in outcomes) or (self.watch.races and self._collide(machines))
+        )
+        suspects = joined([m.planes.suspects() for m in machines if m.planes])
+        for planes in (m.planes for m in machines if m.planes):
+            planes.close()
+        if suspects:
+            self.watch = replace(self.watch, suspects=suspects)
+            astray = True
+        if astray:
+            self.workers, self.descending = 1, False
+        merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
+        merged.arch = self.arch
+        return merged, not astray
+
+    def _workers(self) -> int:
+        """Threads that the CTAs are spread over."""
+        if self.descending or _image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
+            return 1
+        if self.workers is None:
+            large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS
+            return min(cores(), self.ctas) if large else 1
+        return max(1, min(self.workers, self.ctas))
+
+    def _statuses(self, machines: list[Machine]) -> list[int]:
+        if len(machines) == 1:
+            bounds = (self.ctas - 1, -1) if self.descending else (0, self.ctas)
+            return [machines[0].run(*bounds, self.budget, step=-1 if self.descending else 1)]
+        workers = len(machines)
+        bounds_ = [self.ctas * k // workers for k in range(workers + 1)]
+        stop = threading.Event()
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [
+                pool.submit(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
+            ]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                stop.set()
+                raise
+
+    def _collide(self, machines: list[Machine]) -> bool:
+        numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
+        planes = [m.planes for m in machines if m.planes]
+        return any(collide(a, b, n) for n in numbers for k, a in enumerate(planes) for b in planes[:k])
+
+    def initial(self) -> list[Bytes | None]:
+        """What the arrays held before the launch, segment by segment; None where that was not kept."""
+        kept = self.watch.races or self.watch.recycling
+        return [
+            self.pristine.get(n, data if kept or not writable else None)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
+
+    def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
+        """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
+        one is wanted; `accesses` are the instructions whose executions are wanted."""
+        segments = [
+            (self.pristine[n].copy() if n in self.pristine else data, writable)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
+        machine = self._machine(segments, Watch(races=False, recycling=True, initialised=False))
+        logged = np.zeros(len(machine.image.code) + 1, np.uint8)
+        logged[list(accesses)] = 1
+        events = np.zeros(MAX_EVENTS, layout.EVENT)
+        state = machine.state[0]
+        first, last = (0, self.ctas) if cta is None else (cta, cta + 1)
+        if first and machine.run(0, first, self.budget) != layout.DONE:
+            return Trace()  # it does not get there
+        state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
+        machine.run(first, last, self.budget)
+        count = int(state["trace_count"])
+        found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
+        return Trace([Event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
+
+
+def run(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    rows: Rows,
+    segments: list[tuple[Bytes, bool]],
+    **options: Any,
+) -> Outcome:
+    """Run a launch on the VM; parameters as of `Launch`."""
+    return Launch(program, grid, block, rows, segments, **options).run()
+
+
+def _merge(program: Program, machines: list[Machine], outcomes: list[Outcome], budget: int) -> Outcome:
+    """One outcome, as if the CTAs had run in order: what came after a stop is left out.  `budget`: warp instructions
+    that all CTAs may execute."""
+    stopped = next((k for k, o in enumerate(outcomes) if o.status != "done"), len(outcomes) - 1)
+    machines, outcomes = machines[: stopped + 1], outcomes[: stopped + 1]
+    result = outcomes[-1]
+    if len(outcomes) > 1:
+        known: dict[tuple[str, int, int], RawFinding] = {}
+        for finding in (f for o in outcomes for f in o.findings):
+            first = known.setdefault((finding.code, finding.pc, finding.other_pc), finding)
+            if first is not finding:
+                first.count += finding.count
+        result.findings = list(known.values())
+    _count(program, machines, result)
+    if result.warp_instructions > budget and result.status == "done":
+        result.status = "budget"
+    return result
+
+
+def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
+    """Executions of each instruction from the counts at the places where control arrived."""
+    n = len(program.code)
+    count, lanes = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
+    accesses = np.zeros((n + 1, columns), np.int64)
+    for m in machines:
+        came = np.flatnonzero(m.flow["count"])
+        ends = came + m.flow["length"][came]
+        for total, column in ((count, "count"), (lanes, "lanes")):
+            np.add.at(total, came, m.flow[column][came])
+            np.subtract.at(total, ends, m.flow[column][came])
+        accesses += m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns]
+    if result.status != "done":
+        for pc, mask in machines[-1].unfinished(result.status):
+            end = pc + int(machines[-1].flow["length"][pc])
+            for total, n_ in ((count, 1), (lanes, mask.bit_count())):
+                total[pc] -= n_
+                total[end] += n_
+    executions = np.cumsum(count)[:n]
+    result.executions = executions.tolist()
+    result.warp_instructions = int(executions.sum())
+    result.thread_operations = int(np.cumsum(lanes)[:n].sum())
+    for pc in np.flatnonzero(accesses[:, 0]).tolist():
+        own = 2 * int(machines[0].accesses["pattern"][pc])
+        count_of = result.accesses[pc] = AccessCount(*accesses[pc].tolist())
+        count_of.worst_wavefronts, count_of.worst_sectors = _worst(machines, own), _worst(machines, own + 1)
+
+
+def _worst(machines: list[Machine], number: int) -> Pattern | None:
+    """The costliest execution that any machine kept, of the first CTA that has it."""
+    kept = [m.patterns[number] for m in machines if m.patterns["cost"][number]]
+    if not kept:
+        return None
+    worst = max(kept, key=lambda pattern: (int(pattern["cost"]), -int(pattern["cta"])))
+    cost, cta, lanes, _ = worst.tolist()
+    addresses = [at if lanes >> lane & 1 else 0 for lane, at in enumerate(worst["addresses"].tolist())]
+    offsets = tuple(at & (1 << SEGMENT_SHIFT) - 1 for at in addresses)
+    return Pattern(cost, cta, max(addresses) >> SEGMENT_SHIFT, lanes, offsets)
+
+
+assert ROW == LANES * 8

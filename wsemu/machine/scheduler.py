@@ -1,0 +1,671 @@
+"""The VM: one compiled scheduler over the operations of `operations.py`.
+
+`run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs
+until it
+waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every
+schedule.
+
+Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
+and goes on
+with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import cfunc, types
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+
+from wsemu.machine.arithmetic.lanes import (
+    BAD,
+    SAME,
+    SCATTERED,
+    UNIT,
+    alu,
+    atomic,
+    lane_pattern,
+    load_i64,
+    load_store,
+    load_u8,
+    load_u32,
+    lowest_bit,
+    popcount,
+    simple_pattern,
+    store_i64,
+    store_u8,
+    store_u32,
+)
+from wsemu.machine.divergence import diverge, meets, park, pop, push, unpark
+from wsemu.machine.memory.bounds import careful_lane, enter_finding, track_initialised
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.machine.memory.lane_order import judge_lanes
+from wsemu.machine.memory.shadow import conflict, track
+from wsemu.machine.records import (
+    access_at,
+    call2,
+    call4,
+    call5,
+    call7,
+    call8,
+    compiled,
+    entry_at,
+    flow_at,
+    instruction_at,
+    machine_at,
+    record_finding,
+    segment_at,
+    warp_at,
+)
+from wsemu.machine.state import (
+    BUDGET,
+    DEADLOCK,
+    DONE,
+    EVENT_KINDS,
+    FAULT,
+    MIDWAY,
+    PARKING,
+    READ_SO_FAR,
+    STACK,
+    STACK_OVERFLOW,
+    TRAP,
+    UNTRACKED,
+)
+from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
+from wsemu.machine.sync.named_barrier import (
+    ARRIVE,
+    WAITS,
+    barrier_operation,
+    check_operands,
+    operands,
+    report_dangling,
+    reset,
+    warp_left,
+)
+from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
+from wsemu.machine.warp_operations import DIVERGENCE, warp_operation
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.control_flow import CTA_COST, TURN
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, N_ALU, N_ATOMIC, N_MEMORY, N_WARP, OPCODE, SEGMENT_SHIFT, SHARED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+YIELDED = 100
+"""a warp waits, has ended, or its turn is over; never leaves `run`"""
+BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+FAILED = CODE_NUMBERS["failed-assertion"]
+FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
+FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
+FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
+
+
+@compiled
+def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
+    """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
+    made; a load gives 0 then."""
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        delta = careful_lane(m, pc, w, load_i64(registers + i.a + 8 * lane) + i.imm, lane, size, writes)
+        store_i64(m.lanes_scratch + DELTAS + 8 * lane, delta)
+        if delta == 0 and i.op < N_MEMORY and not writes:
+            clear_lane(registers, i.d, lane, size // n, n)
+
+
+@compiled
+def alike(m, registers, i, rest, lane):
+    """The lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
+    group = np.int64(0)
+    delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
+    number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
+    while rest:
+        other = lowest_bit(rest)
+        rest &= rest - 1
+        segment = ((load_i64(registers + i.a + 8 * other) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
+        if load_i64(m.lanes_scratch + DELTAS + 8 * other) == delta and (delta == 0 or segment == number):
+            group |= np.int64(1) << other
+    return group, delta, number
+
+
+@compiled
+def set_apart(m, registers, a, bias, number, group):
+    """Keep the offsets of lanes for `charge_apart`."""
+    apart = m.scratch + APART
+    lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
+    store_i64(lanes, load_i64(lanes) | group)
+    while group:
+        lane = lowest_bit(group)
+        group &= group - 1
+        offset = load_i64(registers + a + 8 * lane) + bias
+        store_i64(apart + 8 * (BUCKETS + lane), offset | (number << SEGMENT_SHIFT))
+
+
+@compiled
+def clear_lane(registers, d, lane, size, n):
+    """A load that cannot be made gives 0."""
+    for j in range(n):
+        for q in range(size):
+            store_u8(registers + d + 256 * j + lane * size + q, 0)
+
+
+@compiled
+def charge(m, row, place, bias, mask, pattern, size, number, op):
+    """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  Atomics are counted,
+    their cost is not modelled."""
+    row.lanes += popcount(mask)
+    if op >= N_MEMORY or number == LOCAL:
+        return
+    if number == SHARED:
+        cost, ideal = shared_cost(m, place, bias, mask, pattern, size, op >= FIRST_STORE)
+        row.shared += cost
+        row.ideal_shared += ideal
+    else:
+        cost, ideal = sector_cost(m, place, bias, mask, pattern, size)
+        row.sectors += cost
+        row.ideal_sectors += ideal
+    if cost > ideal:
+        keep_worst(m, row, place, bias, mask, np.int64(number != SHARED), cost)
+
+
+@compiled
+def charge_apart(m, row, size, op):
+    """Count an access whose lanes were judged one by one; see `costs.APART`."""
+    apart = m.scratch + APART
+    for number in range(SHARED, FIRST_ARRAY + 1):
+        mask = load_i64(apart + 8 * number)
+        if mask:
+            charge(m, row, apart + 8 * BUCKETS, np.int64(0), mask, np.int64(SCATTERED), size, number, op)
+            store_i64(apart, 1)
+    row.executions += load_i64(apart)
+
+
+DELTAS = 8 * 2 * LANES
+"""where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
+EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
+FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
+
+
+@compiled
+def judge(registers, a, mask, bias, offset, limit, size, log_size):
+    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where
+    it can."""
+    pattern = simple_pattern(registers, a, mask, log_size)
+    if pattern == SCATTERED:
+        return lane_pattern(registers, a, mask, bias, limit - size, size) if limit >= size else np.int64(BAD)
+    extent = size << 5 if pattern == UNIT else size
+    if offset < 0 or offset > limit - extent or offset & (size - 1):
+        return np.int64(BAD)
+    return pattern
+
+
+@compiled
+def log_access(m, w, pc, registers, a, imm, mask, op):
+    """Enter an atomic, or an access that was asked for, in the trace."""
+    place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
+    interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    if op >= N_MEMORY:
+        call7(m.trace_entry, m.address, TOUCHED_ATOMIC, w, interval, pc, place, -1)
+    if load_u8(m.trace_pcs + pc):
+        call7(m.trace_entry, m.address, TOUCHED, w, interval, pc, place, -1)
+
+
+def access(address, w, pc, registers, mask):
+    """Execute the load, store or atomic at pc for the lanes of `mask`."""
+    m = machine_at(address, 0)
+    i = instruction_at(m.code, pc)
+    op, a, imm = i.op, i.a, i.imm
+    size = i.aux & 255  # bytes a lane
+    n = (i.aux >> 8) & 255  # elements of a vector
+    writes = op >= FIRST_STORE
+    if m.trace:
+        log_access(m, w, pc, registers, a, imm, mask, op)
+    first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
+    number = first >> SEGMENT_SHIFT
+    pattern = np.int64(BAD)
+    bias = np.int64(0)
+    if number >= SHARED and number < m.segment_count:
+        segment = segment_at(m.segments, number)
+        if segment.writable or not writes:
+            bias = imm - (number << SEGMENT_SHIFT)
+            pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, (i.aux >> 16) & 255)
+    rest = mask & ~m.lanes_done
+    if m.resumes == 0:
+        m.serial += 1
+        if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
+            place_lanes(m, w, pc, registers, i, mask, size, n, writes)
+            for q in range(FIRST_ARRAY + 1):
+                store_i64(m.scratch + APART + 8 * q, 0)
+    m.resumes = 0
+    m.lanes_done = 0
+    row = access_at(m.accesses, pc)
+    while rest:
+        group = rest
+        how = pattern
+        if pattern == BAD:
+            group, delta, number = alike(m, registers, i, rest, lowest_bit(rest))
+            if delta == 0:
+                rest &= ~group
+                continue
+            how = np.int64(SCATTERED)
+            bias = imm + delta - segment_at(m.segments, number).host
+        segment = segment_at(m.segments, number)
+        if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
+            status = call8(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
+            if status:
+                m.lanes_done = mask & ~rest
+                m.resumes = 1
+                return status
+        if segment.initialised:
+            track_initialised(
+                m,
+                pc,
+                w,
+                number,
+                registers,
+                a,
+                bias,
+                group,
+                how,
+                size,
+                writes,
+                not writes or (op >= N_MEMORY and op != EXCHANGE and op != EXCHANGE64),
+            )
+        if pattern == BAD:
+            set_apart(m, registers, a, bias, number, group)
+        elif op < m.shortcuts and (first & 31 == 0 or number <= LOCAL if how == UNIT else how == SAME and size <= 4):
+            row.executions += 1  # the usual cases, without a call and without excess
+            row.lanes += popcount(group)
+            if number == SHARED:
+                row.shared += (size + 3) >> 2
+                row.ideal_shared += (size + 3) >> 2
+            elif number != LOCAL:
+                cost = size if how == UNIT else np.int64(1)
+                row.sectors += cost
+                row.ideal_sectors += cost
+        else:
+            row.executions += 1
+            charge(m, row, registers + a, imm, group, how, size, number, op)
+        if op < N_MEMORY:
+            load_store(op, how, registers, i.d, a, segment.host + bias, group)
+        else:
+            atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+        rest &= ~group
+    if pattern == BAD:
+        charge_apart(m, row, size, op)
+    return np.int64(0)
+
+
+@compiled
+def account(m, pc, active):
+    """Control has come to pc with so many lanes; False when the warp's turn or the step budget is over."""
+    flow = flow_at(m.flow, pc)
+    flow.count += 1
+    flow.lanes += active
+    m.budget -= flow.length
+    m.turn -= flow.length
+    return m.budget >= 0 and m.turn >= 0
+
+
+@compiled
+def account_group(m, warp):
+    """Other lanes of the warp run now: count the stretch that they begin."""
+    if warp.midway == 0:
+        account(m, warp.pc, popcount(warp.mask))
+
+
+@compiled
+def diverged(m, warp, w, pc, mask, other_pc):
+    """Report lanes at a barrier while others of their warp are at the one at `other_pc`."""
+    number, _ = operands(warp.registers, instruction_at(m.code, pc), mask)
+    record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, other_pc, w), (number, warp.alive, 0, 0, 0))
+
+
+@compiled
+def joins_parked(m, warp, w, pc, mask):
+    """Whether lanes that come to an unaligned barrier wait for the same one as those of their warp that are parked;
+    if not, that is reported."""
+    if warp.parked == 0:
+        return True
+    first = entry_at(warp.parked_entries, 0)
+    other_pc = first.resume - 1
+    other, i = instruction_at(m.code, other_pc), instruction_at(m.code, pc)
+    number, count = operands(warp.registers, i, mask)
+    other_number, other_count = operands(warp.registers, other, first.mask)
+    if number != other_number or count != other_count or i.op != other.op:
+        diverged(m, warp, w, pc, mask, other_pc)
+        return False
+    return True
+
+
+@compiled
+def at_barrier(m, warp, w, pc, mask):
+    """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
+    i = instruction_at(m.code, pc)
+    warp.last_pc = pc
+    if not check_operands(m, w, pc, mask):
+        return FAULT
+    if i.op == ARRIVE:  # B4: it does not wait, not for the other lanes either
+        return FAULT if barrier_operation(m, w, pc, mask) == BARRIER_STOPS else DONE
+    if warp.held or (i.aux and warp.parked):  # B12: the other half of the warp waits at another barrier
+        diverged(m, warp, w, pc, mask, warp.wait_pc if warp.held else entry_at(warp.parked_entries, 0).resume - 1)
+        return FAULT
+    if warp.mask != mask:  # a guarded barrier: the other lanes go on
+        push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+    if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp: the others come first
+        if not joins_parked(m, warp, w, pc, mask):
+            return FAULT
+        park(warp, pc, mask)
+        if pop(warp):
+            account_group(m, warp)
+            return DONE
+        if warp.parked != warp.alive:
+            warp.mask = 0
+            return PARKING
+    result = barrier_operation(m, w, pc, mask)
+    if result == BARRIER_STOPS:
+        return FAULT
+    warp.pc = pc + 1
+    warp.mask = mask
+    if result == WAITS:
+        return hold(m, warp, mask) if i.aux and mask != warp.alive else YIELDED
+    if warp.parked:
+        unpark(warp)
+    return DONE
+
+
+@compiled
+def hold(m, warp, mask):
+    """Some lanes of a warp wait at an aligned barrier: the others go on if they can."""
+    warp.held = mask
+    if pop(warp):
+        account_group(m, warp)
+        return DONE
+    warp.held = 0
+    return YIELDED
+
+
+def run_warp(address, w):
+    """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    if warp.parked and warp.parked == warp.alive:
+        unpark(warp)
+    if m.turn < 0:
+        m.turn = TURN
+    local = segment_at(m.segments, LOCAL)
+    local.host = warp.local_host
+    local.initialised = warp.local_initialised
+    local.unwritten = np.int64(1) << 62  # tracked throughout
+    registers = warp.registers
+    code = m.code
+    pc = warp.pc
+    mask = warp.mask
+    while True:
+        i = instruction_at(code, pc)
+        op = i.op
+        x = mask
+        if i.guard:
+            x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
+        if op < N_ALU:
+            alu(op, registers, i.d, i.a, i.b, i.c, i.imm, x)
+            pc += 1
+            continue
+        if op < N_ATOMIC:
+            if x:
+                status = call5(m.access_entry, address, w, pc, registers, x)
+                if status:
+                    warp.pc = pc
+                    warp.mask = mask
+                    return status
+            pc += 1
+            continue
+        if op == BRA:
+            if x == 0:
+                pc += 1
+            elif x == mask:
+                pc = i.imm
+            else:
+                if warp.depth + 2 > STACK:
+                    m.fault_pc = pc
+                    return np.int64(STACK_OVERFLOW)
+                diverge(warp, pc, i.c, i.imm, x, mask)
+                pc = warp.pc
+                mask = warp.mask
+        elif op == JUMP:
+            pc = i.imm
+        elif op in (JOIN, EXIT):
+            if op == EXIT:
+                if i.aux and x:
+                    record_finding(m.report_entry, address, (FAILED, pc, w, x, -1, -1), (0, 0, 0, 0, 0))
+                warp.alive &= ~x
+                mask &= ~x
+                warp.last_pc = pc
+            if (op == EXIT and mask) or (op == JOIN and not meets(warp, pc, mask)):
+                pc += 1
+            else:
+                if not pop(warp):
+                    status = call4(m.collective_entry, address, w, pc, x)
+                    if status != DONE:
+                        return np.int64(status)
+                pc = warp.pc
+                mask = warp.mask
+                if warp.midway:
+                    continue
+        elif op <= LAST_BARRIER:
+            if x == 0:
+                pc += 1
+                continue
+            warp.pc = pc + 1
+            warp.mask = mask
+            status = call4(m.collective_entry, address, w, pc, x)
+            if status != DONE:
+                m.fault_pc = pc
+                m.fault_warp = w
+                return np.int64(status)
+            pc = warp.pc
+            mask = warp.mask
+            continue
+        elif op == TRAP_OP:
+            m.fault_pc = pc
+            m.fault_warp = w
+            return np.int64(TRAP)
+        else:  # fences order memory for the checkers; here they do nothing
+            if x and m.clocks and op <= LAST_FENCE:
+                call4(m.collective_entry, address, w, pc, x)
+            pc += 1
+            continue
+        if not account(m, pc, popcount(mask)):
+            warp.pc = pc
+            warp.mask = mask
+            return np.int64(YIELDED if m.turn < 0 else BUDGET)
+
+
+def collective(address, w, pc, mask):
+    """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    op = instruction_at(m.code, pc).op
+    if op < N_WARP:
+        warp_operation(m, warp, w, pc, mask)
+        return np.int64(DONE)
+    if op <= LAST_BARRIER:
+        return np.int64(at_barrier(m, warp, w, pc, mask))
+    if op <= LAST_FENCE:
+        if m.trace:
+            kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
+            call7(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
+        begin_interval(warp, w)
+        return np.int64(DONE)
+    if warp.parked and warp.parked == warp.alive:
+        return np.int64(finish_parking(m, warp, w))
+    if warp.held:  # the other lanes wait at a barrier, with nothing left to run meanwhile
+        warp.mask = 0
+        return np.int64(YIELDED)
+    if warp.alive:
+        m.fault_pc = entry_at(warp.parked_entries, warp.parked_count - 1).resume - 1 if warp.parked else pc
+        warp.mask = 0
+        return np.int64(PARKING)
+    m.live_warps -= 1
+    if warp_left(m, w, pc) == BARRIER_STOPS:
+        m.fault_pc = pc
+        m.fault_warp = w
+        return np.int64(FAULT)
+    return np.int64(YIELDED)
+
+
+@compiled
+def finish_parking(m, warp, w):
+    """The last lanes that were not at the unaligned barrier have exited: the warp counts now."""
+    entry = entry_at(warp.parked_entries, warp.parked_count - 1)
+    result = barrier_operation(m, w, entry.resume - 1, entry.mask)
+    if result == BARRIER_STOPS:
+        m.fault_pc = entry.resume - 1
+        return FAULT
+    if result == WAITS:
+        return YIELDED
+    unpark(warp)
+    return DONE
+
+
+@compiled
+def start_cta(m):
+    """Fresh warps, barriers and shared memory for CTA number m.cta."""
+    if m.clocks:
+        start_clocks(m)
+    reset(m)
+    m.live_warps = m.warp_count
+    m.next_warp = 0
+    m.progress = 0
+    m.running = 1
+    m.patience -= 4 + m.warp_count + (m.shared_bytes + m.warp_count * m.local_bytes) // 64
+    if m.cta != m.cta_first:
+        m.budget -= CTA_COST
+    index = m.cta
+    for q in range(m.shared_bytes >> 3):
+        store_i64(m.shared_host + 8 * q, 0)
+        if m.shared_initialised:
+            store_i64(m.shared_initialised + 8 * q, 0)
+    if m.shared_bytes and m.shared_initialised:
+        shared = segment_at(m.segments, SHARED)
+        shared.initialised = m.shared_initialised
+        shared.unwritten = shared.bytes
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        lanes = min(LANES, m.block_threads - w * LANES)
+        warp.alive = (np.int64(1) << lanes) - 1
+        warp.mask = warp.alive
+        warp.pc = 0
+        warp.depth = 0
+        warp.waits = -1
+        warp.parked = 0
+        warp.parked_count = 0
+        warp.held = 0
+        warp.last_pc = -1
+        if m.local_bytes:
+            for q in range(m.local_bytes >> 3):
+                store_i64(warp.local_host + 8 * q, 0)
+                if warp.local_initialised:
+                    store_i64(warp.local_initialised + 8 * q, 0)
+        left = index
+        for axis in range(3):
+            coordinate = left % m.grid[axis] if axis < 2 else left
+            left //= m.grid[axis]
+            if m.cta_rows[axis] >= 0:
+                for lane in range(LANES):
+                    store_u32(warp.registers + m.cta_rows[axis] + 4 * lane, coordinate)
+        account(m, 0, lanes)
+    m.turn = -1
+
+
+def run(address):
+    """Run the machine at a host address until it stops."""
+    m = machine_at(address, 0)
+    while True:
+        if m.running == 0:
+            if m.cta == m.cta_end:
+                return np.int64(DONE)
+            if m.budget < 0 or m.patience < 0:
+                return np.int64(BUDGET)
+            start_cta(m)
+        while m.live_warps > 0:
+            w = m.next_warp
+            if w == m.warp_count:
+                if m.progress == 0:
+                    return np.int64(DEADLOCK)
+                m.progress = 0
+                m.next_warp = 0
+                continue
+            warp = warp_at(m.warps, w)
+            if warp.alive and (warp.waits < 0 or (warp.held and warp.mask)):
+                m.progress = 1
+                status = call2(m.warp_entry, address, w)
+                if status != YIELDED:
+                    return np.int64(status)
+                m.turn = -1
+            m.next_warp += 1
+        report_dangling(m)
+        if m.clocks:
+            end_clocks(m)
+        m.running = 0
+        m.cta += m.cta_step
+
+
+PARTS: dict[str, tuple[Callable[..., int], int]] = {
+    "run": (run, 1),
+    "warp_entry": (run_warp, 2),
+    "collective_entry": (collective, 4),
+    "access_entry": (access, 5),
+    "report_entry": (enter_finding, 12),
+    "shadow_entry": (track, 8),
+    "conflict_entry": (conflict, 9),
+    "lanes_entry": (judge_lanes, 9),
+    "trace_entry": (log_event, 7),
+}
+"""name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but
+`run` are
+fields of the machine): a Numba function that calls another is optimised with it anew."""
+
+
+@contextlib.contextmanager
+def _linked_only() -> Iterator[None]:
+    """Numba optimises each function and makes machine code of it, and again in each that calls it: here functions are
+    only linked, and the part as a whole is optimised once."""
+
+    def finalize(library: Any, _: str) -> int:
+        library._ensure_finalized()
+        return 0
+
+    replaced = {
+        (JITCodeLibrary, "_optimize_functions"): lambda *_: None,
+        (JITCodeLibrary, "_optimize_final_module"): lambda _: None,
+        (JITCodeLibrary, "_finalize_specific"): lambda _: None,
+        (JITCodeLibrary, "get_pointer_to_function"): finalize,
+        (JITCPUCodegen, "_add_module"): lambda *_: None,
+        (JITCPUCodegen, "set_env"): lambda *_: None,
+    }
+    saved = {(owner, name): getattr(owner, name) for owner, name in replaced}
+    for (owner, name), function in replaced.items():
+        setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        for (owner, name), function in saved.items():
+            setattr(owner, name, function)
+
+
+def compile_part(name: str) -> tuple[str, str, bytes]:
+    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
+    function, n = PARTS[name]
+    with _linked_only():
+        made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
+    library = made._library
+    passes, builder = library._codegen._module_pass_manager()
+    passes.run(library._final_module, builder)
+    needed = sorted(
+        f.name for f in library._final_module.functions if f.is_declaration and not f.name.startswith("llvm.")
+    )
+    return made._wrapper_name, " ".join(needed), library._codegen._tm.emit_object(library._final_module)

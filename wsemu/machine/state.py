@@ -1,0 +1,219 @@
+"""The state of the VM as records: what compiled code works on and the host reads.
+
+One `MACHINE` runs CTAs one after another.  Everything it needs lies in memory that the host allocated, so that a run
+can stop
+anywhere (budget, deadlock, a full table) and be looked at or continued.  Nothing here needs a compiler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from wsemu.model.outcome import EventKind
+
+BARRIERS = 16
+STACK = 64
+"""entries of a warp's divergence stack"""
+
+
+def record(**fields: Any) -> np.dtype[Any]:
+    """A record of int64 fields, some of them arrays."""
+    return np.dtype([(name, np.int64, *(() if shape == 1 else (shape,))) for name, shape in fields.items()], align=True)
+
+
+UNUSED_SHIFT = 24
+"""where in `aux` of a load the bytes begin that are not used"""
+INSTRUCTION = record(op=1, guard=1, d=1, a=1, b=1, c=1, imm=1, aux=1)
+SEGMENT = record(
+    host=1,  # host address
+    bytes=1,
+    writable=1,  # 1 if stores are allowed
+    initialised=1,  # address of a byte map of what was written (0: everything is)
+    unwritten=1,  # bytes not yet written
+    tracked=1,  # see UNTRACKED
+    grain=1,  # log2 of the bytes that a cell of shadow memory stands for; -1: no cells yet
+    writes=1,  # host address of the cell of byte 0, for the last write
+    reads=1,  # the same for reads and atomics
+    low=1,  # cells touched, from low to high - 1
+    high=1,
+    marks=1,  # host address of a byte for each byte: 1 where lanes of a warp may conflict; or 0
+    watched=1,  # host address of an int64 for each cell that lane_order.py judges: 0 not watched, 1 no accesses, or the
+    # number of the first LANE_ACCESS; or 0
+    watched_grain=1,  # log2 of the bytes of these cells
+)
+UNTRACKED, READ_SO_FAR, TRACKED = range(3)
+"""whether races in a segment are looked for; READ_SO_FAR: it is taken to be never written, and a store stops the VM"""
+ENTRY = record(join=1, resume=1, mask=1)
+"""where lanes meet (a `join`, or -1), where these lanes go on, which lanes"""
+MIDWAY = -2
+"""`join` of an entry whose lanes wait in the midst of a stretch of code, not at a branch"""
+WARP = record(
+    registers=1,  # host address of the register block
+    pc=1,
+    mask=1,  # lanes that run now
+    alive=1,  # lanes that have not exited
+    depth=1,  # entries on the stack
+    waits=1,  # barrier it waits at, or -1
+    wait_pc=1,
+    wait_mask=1,
+    parked=1,  # lanes at an unaligned barrier while others of the warp still run
+    parked_count=1,
+    midway=1,  # 1: the lanes that run go on in the midst of a stretch of code that was counted before
+    held=1,  # lanes that wait at an aligned barrier while the others of the warp go on
+    local_initialised=1,  # of its local memory, see SEGMENT
+    local_host=1,
+    stack=1,  # host address of ENTRY[STACK]
+    parked_entries=1,  # host address of ENTRY[STACK]
+    last_pc=1,  # the last instruction that ended (an exit, a barrier)
+    clock=1,  # host address of int64[32]: for each warp, the last interval known to happen before now; see clocks.py
+    synced=1,  # up to this interval of its own, all lanes know of each other
+    partial=1,  # 1: lane_clocks tells more
+    lane_clocks=1,  # host address of int64[32][32]: what lane i knows of lane j, an interval
+)
+BARRIER = record(
+    expected=1,  # threads; 0: no count given, the whole CTA
+    arrived=1,  # threads, in the open generation
+    generation=1,
+    syncs=1,  # warps that wait in the open generation
+    first_pc=1,  # operation that opened the generation
+    first_warp=1,
+    forms=1,  # bit set of WITHOUT_COUNT, WITH_COUNT, GIVES: what took part in the open generation
+    reduces=1,  # the bar.red that it consists of, or 0
+    popc=1,  # of the predicates given to bar.red
+    every=1,
+    some=1,
+    last_warps=1,  # bit set of the warps that took part in the generation before
+    warps=1,  # bit set (first 64 warps) of those in the open one
+    clock=1,  # host address of int64[32]: what the operations of the open generation have given
+    took=1,  # host address of int64[32]: the interval that each warp's last operation in it ended, 0: none
+    took_pc=1,
+    took_before=1,  # of the generation before
+    took_before_pc=1,
+)
+WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
+"""an operation that gives no count, one that gives one, an arrive"""
+FLOW = record(count=1, lanes=1, length=1)
+"""per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
+ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, pattern=1)
+"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best; and
+which pair of PATTERNs is its own"""
+PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
+"""the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
+RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
+"""serial: of the access that counted last"""
+EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1)
+EVENT_KINDS: tuple[EventKind, ...] = (
+    "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
+)  # fmt: skip
+MEMO = record(old=1, new=1, result=1, unused=1)
+"""what adding an access to a cell's reads gave, see shadow.py"""
+LANE_ACCESS = record(access=1, lanes=1, next=1)
+"""an access to a watched cell, in the form of cells.py without lanes; its lanes; the number of the next one, 1: none"""
+MACHINE = record(
+    access_entry=1,  # addresses of compiled functions, see vm.py
+    collective_entry=1,
+    warp_entry=1,
+    report_entry=1,
+    address=1,  # of this record
+    code=1,
+    instructions=1,
+    segments=1,
+    segment_count=1,
+    warps=1,  # host address of WARP[warp_count]
+    warp_count=1,
+    block_threads=1,
+    register_bytes=1,
+    cta=1,
+    cta_end=1,
+    grid=3,
+    cta_rows=3,  # rows of ctaid.x, .y, .z, or -1
+    next_warp=1,
+    live_warps=1,
+    running=1,  # 1 inside a CTA, 0 between CTAs
+    progress=1,
+    budget=1,
+    turn=1,  # warp instructions left in the turn of the running warp; negative: its turn is over
+    flow=1,
+    accesses=1,
+    shared_host=1,
+    shared_bytes=1,
+    shared_initialised=1,
+    local_bytes=1,  # of a warp
+    scratch=1,  # host address of int64[SCRATCH]
+    raw=1,
+    raw_count=1,
+    raw_capacity=1,
+    fault_pc=1,
+    fault_warp=1,
+    barriers=1,  # host address of BARRIER[16]
+    cta_first=1,  # of this run
+    patience=1,  # CTAs may start until this is used up, then the host looks up
+    cta_step=1,  # 1, or -1: CTAs in descending order
+    clocks=1,  # 1: happens-before is tracked
+    recycling=1,  # 1: barrier-recycling is looked for
+    lockstep=1,  # 1: the lanes of a warp run together
+    base=1,  # intervals of this CTA are greater
+    top=1,  # the last interval of any CTA so far
+    bases=1,  # host address of int64[]: base of each CTA, from cta_first on
+    exited=1,  # host address of int64[32]: clock of the warps that have exited
+    shadow_entry=1,
+    conflict_entry=1,
+    lanes_entry=1,
+    trace_entry=1,
+    serial=1,  # accesses so far
+    resumes=1,  # 1: the next access was interrupted
+    lanes_done=1,  # of it
+    sharing=1,  # lanes of an access to one place
+    lanes_scratch=1,  # host address of int64[128]
+    sets=1,  # host address: first element << 16 | number of elements, of each set of accesses
+    set_count=1,
+    elements=1,  # host address of cells
+    element_count=1,
+    set_room=1,  # below this many sets and elements there is room for one more access
+    element_room=1,
+    suspects=1,  # 1: some bytes are marked
+    records=1,  # host address of LANE_ACCESS[]
+    record_count=1,
+    record_free=1,  # the first one that is free again, or 1
+    record_room=1,  # below this there is room for one more access
+    memo=1,  # host address of MEMO[memo_mask + 1]
+    memo_mask=1,
+    trace=1,  # host address of EVENT[trace_room], or 0
+    trace_count=1,
+    trace_room=1,
+    trace_pcs=1,  # host address of a byte for each instruction: 1 if its executions are logged
+    patterns=1,  # host address of PATTERN[2 for each load or store]
+    shortcuts=1,  # operations below this one may be charged by the short ways of vm.py
+    banks=1,  # see limits.CostModel
+    pass_lanes=1,  # a byte for each of the three
+    requests=1,
+    extra=1,
+    merges=1,
+    one_broadcast=1,
+    line=1,  # log2 of its bytes
+    halves=1,
+)
+SCRATCH = 1152
+
+DONE, DEADLOCK, BUDGET, FAULT, TRAP, PARKING, STACK_OVERFLOW = range(7)
+"""why the VM returned"""
+REFINE, SWEEP, WRITTEN = range(7, 10)
+"""what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
+with a segment that was taken to be never written"""
+OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
+"""detail[1] of an out-of-bounds finding"""
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    return int(array.ctypes.data)
+
+
+def aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Zeroed bytes on a 64-byte boundary: rows of registers are moved by aligned vector instructions."""
+    block = np.zeros(size + 64, np.uint8)
+    start = -block.ctypes.data % 64
+    return block[start : start + size]

@@ -1,0 +1,310 @@
+"""Named barriers, as the hardware counts them.
+
+Rules, cited where they are kept (measured on an H200; PTX ISA, "bar, barrier"):
+
+B1  16 barriers a CTA, ids 0 to 15             B8  with a count, exited warps still count
+B2  a count is a positive multiple of 32       B9  surplus arrivals open the next generation
+B3  an operation counts its whole warp         B10 arrivals alone complete a generation, releasing nobody
+B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
+B5  one count and kind per generation          B12 aligned forms need a converged warp
+B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
+B7  no count: the CTA's live warps
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import load_i64, load_u32, lowest_bit, popcount, store_u32
+from wsemu.machine.divergence import unhold
+from wsemu.machine.memory.shadow_cells import join
+from wsemu.machine.records import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
+from wsemu.machine.state import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
+from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, take
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, OPCODE
+
+ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBED = (
+    CODE_NUMBERS[c]
+    for c in (
+        "all-arrive",
+        "barrier-divergence",
+        "count-mismatch",
+        "dangling-arrive",
+        "invalid-barrier",
+        "oversubscribed",
+    )
+)
+SYNC, ARRIVE, POPC, EVERY, SOME = (
+    OPCODE[f"bar.{name}"] for name in ("sync", "arrive", "red.popc", "red.and", "red.or")
+)
+GOES_ON, WAITS, STOPS = range(3)
+"""what an operation does to its warp; STOPS: the hardware raises an illegal instruction"""
+BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
+"""detail[2] of an invalid-barrier finding"""
+
+
+@compiled
+def uniform(registers, row, mask):
+    """All lanes of `mask` hold the same b32 value."""
+    first = load_u32(registers + row + 4 * lowest_bit(mask))
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) != first:
+            return False
+        rest &= rest - 1
+    return True
+
+
+@compiled
+def signed32(x):
+    return (x ^ 0x80000000) - 0x80000000
+
+
+@compiled
+def operands(registers, instruction, mask):
+    """(id, count or 0 for the whole CTA) of a barrier operation."""
+    at = 4 * lowest_bit(mask)
+    number = signed32(load_u32(registers + instruction.a + at))
+    count = np.int64(0)
+    if instruction.b:
+        count = signed32(load_u32(registers + instruction.b + at))
+    return number, count
+
+
+@compiled
+def check_operands(m, w, pc, mask):
+    """Whether the operands of the barrier operation at pc are good; what is wrong with them is reported."""
+    instruction = instruction_at(m.code, pc)
+    registers = warp_at(m.warps, w).registers
+    id_row, count_row = instruction.a, instruction.b
+    number, count = operands(registers, instruction, mask)
+    wrong = np.int64(-1)
+    if number < 0 or number >= BARRIERS:  # B1
+        wrong = np.int64(BAD_ID)
+    elif count_row and (count <= 0 or count & 31):  # B2
+        wrong = np.int64(BAD_COUNT)
+    elif not uniform(registers, id_row, mask) or (count_row and not uniform(registers, count_row, mask)):
+        wrong = np.int64(ID_DIFFERS)
+    if wrong >= 0:
+        record_finding(m.report_entry, m.address, (INVALID, pc, w, mask, -1, -1), (number, count, wrong, 0, 0))
+        return False
+    if count > m.warp_count * LANES:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OVERSUBSCRIBED, pc, w, mask, -1, -1),
+            (number, count, m.warp_count * LANES, 0, 0),
+        )
+    return True
+
+
+@compiled
+def give_predicate(b, registers, row, mask):
+    """Add the predicates of some lanes to the reduction of the open generation."""
+    p = load_u32(registers + row) & mask
+    b.popc += popcount(p)
+    if p != mask:
+        b.every = 0
+    if p != 0:
+        b.some = 1
+
+
+@compiled
+def take_result(b, registers, instruction, mask):
+    """Write the reduction into the lanes of a released warp."""
+    if instruction.op == POPC:
+        rest = mask
+        while rest:
+            store_u32(registers + instruction.d + 4 * lowest_bit(rest), b.popc)
+            rest &= rest - 1
+    elif instruction.op == EVERY or instruction.op == SOME:
+        value = b.every if instruction.op == EVERY else b.some
+        old = load_u32(registers + instruction.d)
+        store_u32(registers + instruction.d, (old & ~mask) | (mask if value else 0))
+
+
+@compiled
+def release(m, number, b):
+    for u in range(m.warp_count):
+        warp = warp_at(m.warps, u)
+        if warp.waits != number:
+            continue
+        warp.waits = -1
+        if m.clocks:
+            take(m, u, number)
+        if warp.held:
+            unhold(warp)
+        if warp.parked == 0:
+            take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
+        else:
+            for e in range(warp.parked_count):
+                entry = entry_at(warp.parked_entries, e)
+                take_result(b, warp.registers, instruction_at(m.code, entry.resume - 1), entry.mask)
+
+
+@compiled
+def complete_if_met(m, number, pc, warp):
+    """Close the open generation when its count is met: release the waiting warps and reset (B4)."""
+    b = barrier_at(m.barriers, number)
+    wanted = b.expected if b.expected else m.live_warps * LANES  # B7
+    if b.arrived == 0 or b.arrived < wanted:
+        return
+    if b.syncs == 0:  # B10
+        record_finding(
+            m.report_entry,
+            m.address,
+            (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp),
+            (number, b.generation, b.arrived, 0, 0),
+        )
+    if m.clocks:
+        if b.forms & WITHOUT_COUNT:
+            join(b.clock, m.exited)  # B7: an exit takes part in what no longer waits for it
+        if m.trace:
+            call7(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
+    release(m, number, b)
+    if m.clocks:
+        end_generation(m, number)
+    b.last_warps = b.warps
+    b.warps = 0
+    b.arrived = 0
+    b.syncs = 0
+    b.expected = 0
+    b.generation += 1
+
+
+@compiled
+def warp_left(m, warp, pc):
+    """A warp has exited: barriers without a count no longer wait for it (B7).  GOES_ON or STOPS."""
+    if m.clocks:
+        clock = warp_at(m.warps, warp).clock
+        join(m.exited, clock)
+        if m.trace:
+            call7(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        if b.arrived and m.live_warps:
+            if mixes(m, b.forms):
+                mismatch(m, warp, pc, np.int64(0), number, b.expected)
+                return STOPS
+            if b.expected == 0:
+                complete_if_met(m, number, pc, warp)
+    return GOES_ON
+
+
+@compiled
+def mixes(m, forms):
+    """Operations with a count and without one in one generation, where an exit could come between: what the barrier
+    waits for would hang on which of them came first.  Only if all the CTA's warps wait there can none have exited."""
+    both = WITH_COUNT | WITHOUT_COUNT
+    return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.warp_count)
+
+
+@compiled
+def mismatch(m, w, pc, mask, number, count):
+    """Report an operation that does not go with those of its generation."""
+    b = barrier_at(m.barriers, number)
+    whole = m.warp_count * LANES
+    record_finding(
+        m.report_entry,
+        m.address,
+        (COUNT_MISMATCH, pc, w, mask, b.first_pc, b.first_warp),
+        (number, b.generation, b.expected or whole, count or whole, b.arrived),
+    )
+
+
+@compiled
+def join_generation(m, w, pc, op, number, count, mask):
+    """Open a generation or join the open one, if the operation goes with the others of it: whether it does."""
+    b = barrier_at(m.barriers, number)
+    form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if op == ARRIVE else 0)
+    reduces = op if op >= POPC else 0
+    if b.arrived == 0:
+        b.expected = count
+        b.first_pc = pc
+        b.first_warp = w
+        b.forms = form
+        b.reduces = reduces
+        b.popc = 0
+        b.every = 1
+        b.some = 0
+        return True
+    whole = m.warp_count * LANES
+    b.forms |= form
+    if (b.expected or whole) != (count or whole) or b.reduces != reduces or mixes(m, b.forms):  # B5
+        mismatch(m, w, pc, mask, number, count)
+        return False
+    return True
+
+
+@compiled
+def reduce_predicates(m, b, warp, instruction, mask):
+    """Add the predicates of a warp's lanes to the reduction: of those of `mask`, or of all groups that are parked."""
+    if warp.parked == 0:
+        give_predicate(b, warp.registers, instruction.c, mask)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        give_predicate(b, warp.registers, instruction_at(m.code, entry.resume - 1).c, entry.mask)
+
+
+@compiled
+def take_part(m, w, pc, op, number, count, wait_mask):
+    """Count warp w into the open generation of a barrier whose operands are good."""
+    if not join_generation(m, w, pc, op, number, count, wait_mask):
+        return STOPS
+    b = barrier_at(m.barriers, number)
+    if b.reduces:
+        reduce_predicates(m, b, warp_at(m.warps, w), instruction_at(m.code, pc), wait_mask)
+    if m.clocks:
+        give(m, w, pc, number, op != ARRIVE)
+    b.arrived += LANES  # B3
+    if w < 64:
+        b.warps |= np.int64(1) << w
+    if op != ARRIVE:
+        b.syncs += 1
+        warp = warp_at(m.warps, w)
+        warp.waits = number
+        warp.wait_pc = pc
+        warp.wait_mask = wait_mask
+    complete_if_met(m, number, pc, w)
+    return GOES_ON if op == ARRIVE or warp_at(m.warps, w).waits < 0 else WAITS
+
+
+@compiled
+def barrier_operation(m, w, pc, mask):
+    """The lanes `mask` of warp w execute the barrier instruction at pc, whose operands are good: GOES_ON, WAITS or
+    STOPS."""
+    instruction = instruction_at(m.code, pc)
+    warp = warp_at(m.warps, w)
+    number, count = operands(warp.registers, instruction, mask)
+    if instruction.aux and mask != warp.alive:  # B12; the hardware then counts as in B3
+        record_finding(
+            m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0)
+        )
+    return take_part(m, w, pc, instruction.op, number, count, mask)
+
+
+@compiled
+def report_dangling(m):
+    """At the CTA's end: generations that arrivals opened and nothing completed (B11)."""
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        if b.arrived:
+            record_finding(
+                m.report_entry,
+                m.address,
+                (DANGLING, b.first_pc, b.first_warp, 0, -1, -1),
+                (number, b.generation, b.arrived, b.expected, 0),
+            )
+
+
+@compiled
+def reset(m):
+    for number in range(BARRIERS):
+        b = barrier_at(m.barriers, number)
+        b.expected = 0
+        b.arrived = 0
+        b.generation = 0
+        b.syncs = 0
+        b.warps = 0
+        b.last_warps = 0

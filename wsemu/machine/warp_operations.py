@@ -1,0 +1,220 @@
+"""Operations in which the lanes of a warp exchange values: shuffle, match, vote, redux, activemask, syncwarp.
+
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names
+the lanes that take part, and lanes that execute an operation together may give different ones: those of one mask
+exchange among themselves.  A live lane that is named and not there with the same mask, or an executing lane that its
+own mask does not name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an
+undefined value: `undefined-shuffle`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.arithmetic.lanes import load_i64, load_u32, lowest_bit, store_i64, store_u32
+from wsemu.machine.records import call7, compiled, instruction_at, record_finding
+from wsemu.machine.sync.clocks import MET, lanes_meet
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, OPCODE
+
+DIVERGENCE, UNDEFINED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["undefined-shuffle"]
+SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
+IDX, UP, DOWN, BFLY = SHUFFLE
+IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
+MATCH_ANY, MATCH_ALL = OPCODE["match.any.b32"], OPCODE["match.all.b32"]
+MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
+VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
+ADD, AND, OR, XOR = (OPCODE[f"redux.{what}.b32"] for what in ("add", "and", "or", "xor"))
+MIN_SIGNED, MAX_SIGNED, MIN, MAX = (OPCODE[f"redux.{what}"] for what in ("min.s32", "max.s32", "min.u32", "max.u32"))
+ACTIVEMASK = OPCODE["activemask"]
+
+
+@compiled
+def read_lane(registers, row, lane, wide):
+    return load_i64(registers + row + 8 * lane) if wide else load_u32(registers + row + 4 * lane)
+
+
+@compiled
+def write_lane(registers, row, lane, wide, value):
+    if wide:
+        store_i64(registers + row + 8 * lane, value)
+    else:
+        store_u32(registers + row + 4 * lane, value)
+
+
+@compiled
+def write_predicate(registers, row, mask, value):
+    store_u32(registers + row, (load_u32(registers + row) & ~mask) | (value & mask))
+
+
+@compiled
+def source_lane(mode, lane, b, segment, clamp):
+    """(lane that shfl reads, whether it is in range)"""
+    highest = (lane & segment) | (clamp & ~segment & 31)
+    if mode == 1:
+        j = lane - b
+        good = j >= highest
+    elif mode == 2:
+        j = lane + b
+        good = j <= highest
+    elif mode == 3:
+        j = lane ^ b
+        good = j <= highest
+    else:
+        j = (lane & segment) | (b & ~segment & 31)
+        good = j <= highest
+    return (j if good else lane), good
+
+
+@compiled
+def shuffle(m, registers, w, pc, mask, there, missed):
+    """`there` take part; `missed` are those that should, which is reported already."""
+    i = instruction_at(m.code, pc)
+    wide = i.op >= IDX64
+    mode = i.op - (IDX64 if wide else IDX)
+    values = m.scratch
+    for lane in range(LANES):
+        store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
+    inside, undefined, source = np.int64(0), np.int64(0), np.int64(0)
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        j, good = source_lane(mode, lane, load_u32(registers + i.b + 4 * lane) & 31, (i.imm >> 8) & 31, i.imm & 31)
+        if not (there >> j) & 1:
+            if j != lane and not (missed >> j) & 1:
+                source = source if undefined else j
+                undefined |= np.int64(1) << lane
+            j = lane  # a lane that is not there gives an undefined value: here the reader's own
+        if good:
+            inside |= np.int64(1) << lane
+        write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
+    if i.aux:
+        write_predicate(registers, i.aux, mask, inside)
+    if undefined:
+        record_finding(m.report_entry, m.address, (UNDEFINED, pc, w, undefined, -1, -1), (source, 0, 0, 0, 0))
+
+
+@compiled
+def match(registers, i, mask, there, members):
+    wide = i.op >= MATCH_ANY64
+    every = i.op == MATCH_ALL or i.op == MATCH_ALL64
+    first = read_lane(registers, i.a, lowest_bit(there) & 31, wide)
+    equal = there != 0
+    rest = there
+    while rest:
+        equal &= read_lane(registers, i.a, lowest_bit(rest), wide) == first
+        rest &= rest - 1
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if every:
+            write_lane(registers, i.d, lane, False, members if equal else 0)
+            continue
+        peers = np.int64(0)
+        own = read_lane(registers, i.a, lane, wide)
+        for other in range(LANES):
+            if (there >> other) & 1 and read_lane(registers, i.a, other, wide) == own:
+                peers |= np.int64(1) << other
+        write_lane(registers, i.d, lane, False, peers)
+    if every and i.aux:
+        write_predicate(registers, i.aux, mask, mask if equal else 0)
+
+
+@compiled
+def vote(registers, i, mask, there):
+    votes = load_u32(registers + i.a) & there
+    if i.op == BALLOT:
+        rest = mask
+        while rest:
+            store_u32(registers + i.d + 4 * lowest_bit(rest), votes)
+            rest &= rest - 1
+        return
+    yes = votes == there if i.op == VOTE_ALL else votes != 0
+    if i.op == VOTE_UNI:
+        yes = votes == there or votes == 0
+    write_predicate(registers, i.d, mask, mask if yes else 0)
+
+
+@compiled
+def combined(op, x, y):
+    """Two values of a reduction, each of 32 bits, as one."""
+    if op == AND:
+        return x & y
+    if op == OR:
+        return x | y
+    if op == XOR:
+        return x ^ y
+    if op == ADD:
+        return (x + y) & 0xFFFFFFFF
+    flip = np.int64(0x80000000) if op in (MIN_SIGNED, MAX_SIGNED) else np.int64(0)  # orders as unsigned do
+    less = (x ^ flip) < (y ^ flip)
+    return x if less == (op in (MIN_SIGNED, MIN)) else y
+
+
+@compiled
+def reduce(registers, i, mask):
+    total = load_u32(registers + i.a + 4 * lowest_bit(mask))
+    rest = mask & (mask - 1)
+    while rest:
+        total = combined(i.op, total, load_u32(registers + i.a + 4 * lowest_bit(rest)))
+        rest &= rest - 1
+    rest = mask
+    while rest:
+        store_u32(registers + i.d + 4 * lowest_bit(rest), total)
+        rest &= rest - 1
+
+
+@compiled
+def warp_operation(m, warp, w, pc, mask):
+    """Execute the warp operation at pc for the lanes of `mask`."""
+    i = instruction_at(m.code, pc)
+    registers = warp.registers
+    if i.op == ACTIVEMASK:
+        rest = mask
+        while rest:
+            store_u32(registers + i.d + 4 * lowest_bit(rest), mask)
+            rest &= rest - 1
+        return
+    rest = mask
+    while rest:
+        members = load_u32(registers + i.c + 4 * lowest_bit(rest))
+        group = same_members(registers, i.c, members, rest)
+        rest &= ~group
+        exchange(m, warp, w, pc, group, members)
+
+
+@compiled
+def same_members(registers, row, members, mask):
+    """The lanes of `mask` that give this member mask."""
+    group = mask
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) != members:
+            group &= ~(rest & -rest)
+        rest &= rest - 1
+    return group
+
+
+@compiled
+def exchange(m, warp, w, pc, mask, members):
+    """The lanes of `mask`, which all give the member mask `members`, execute the operation at pc."""
+    i = instruction_at(m.code, pc)
+    registers = warp.registers
+    if members & warp.alive != mask:
+        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
+    there = mask & members  # those that take part: the others get a result, too
+    if there and m.clocks:
+        met = mask | (members & ~warp.alive)  # what lanes did before they exited
+        if m.trace:
+            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
+        lanes_meet(m, w, met)
+    if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
+        shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
+    elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
+        match(registers, i, mask, there, members)
+    elif i.op <= BALLOT:
+        vote(registers, i, mask, there)
+    elif i.op <= MAX:
+        reduce(registers, i, there)

@@ -1,0 +1,84 @@
+"""Errors that a user can meet.  Each says what is wrong, where, and what to write instead."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.launch.result import Report
+    from wsemu.model.program import Span
+
+
+def printable(text: str) -> str:
+    """`text` without characters that could move a terminal's cursor; its lines stay lines."""
+    if text.isprintable():  # the usual case
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+class WsemuError(Exception):
+    """Base of all errors of this package.  As text it is fit for a terminal, whatever the names in it are."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+class UsageError(WsemuError, ValueError):
+    """The launch or its arguments are wrong (exit code 2)."""
+
+
+class KernelError(WsemuError):
+    """The kernel's source cannot be compiled: not part of the dialect, a wrong type, an unknown name (exit code 2).
+
+    `span` is where; `remedy` what to write instead; `calls` the spans of the calls that led there, outermost first.
+    """
+
+    def __init__(self, message: str, span: Span | None = None, remedy: str = "", calls: tuple[Span, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.remedy = remedy
+        self.calls = calls
+
+    def __str__(self) -> str:
+        where = f"{self.span.file}:{self.span.line}:{self.span.column + 1}: " if self.span else ""
+        return printable(where + self.message + (f" (help: {self.remedy})" if self.remedy else ""))
+
+
+class UnsupportedError(KernelError):
+    """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
+
+
+class CheckFailed(WsemuError):
+    """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
+
+        return render(self.report)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def briefly(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which raises errors of this package as its own: a traceback shows who called it, and not the way
+    through wsemu to where the error was found."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        __tracebackhide__ = True  # pytest shows where it was called
+        try:
+            return function(*args, **named)
+        except WsemuError as error:
+            raise error.with_traceback(None) from None
+
+    return call

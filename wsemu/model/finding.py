@@ -1,0 +1,326 @@
+"""What a check found, as data: `Site`, `Finding`, `Counters`, `Report`.  Only `wsemu.report` turns them into text.
+
+A report is JSON: `Report.model_validate_json(report.model_dump_json()) == report`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from wsemu.evidence.fingerprint import Inputs
+from wsemu.launch.result import CheckFailed
+from wsemu.model.codes import CODES
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from wsemu.launch.replay.witness_file import Witness
+    from wsemu.model.program import Span
+
+Severity = Literal["error", "warning"]
+Verdict = Literal["verified", "failed", "incomplete"]
+HoldsIn = Literal["every schedule", "some schedules"]
+EXIT_CODES: dict[Verdict, int] = {"verified": 0, "failed": 1, "incomplete": 3}
+
+
+def _severity(code: str) -> Severity:
+    return "warning" if CODES[code][0] == "warning" else "error"
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _padded(value: Any, with_: int) -> Any:
+    """An int or a short tuple as three numbers."""
+    if isinstance(value, int):
+        value = (value,)
+    return (*value, with_, with_)[:3] if isinstance(value, (tuple, list)) and len(value) < 3 else value
+
+
+Index = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 0))]
+"""of a CTA in the grid: 3 means (3, 0, 0)"""
+Extent = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 1))]
+"""of a grid or block: 3 means (3, 1, 1)"""
+
+
+class Site(_Data):
+    """A place in the source and what a warp did there.
+
+    Lines and columns start at 1; columns count bytes of UTF-8, as Python's compiler does, and `end_column` is the first
+    one after the place.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    end_line: int = Field(default_factory=lambda data: data["line"])
+    cta: Index | None = None
+    warp: int | None = None
+    role: str = ""
+    """what the warp is for, such as `DMA` or `compute`; empty when not known"""
+    text: str = ""
+    """the label under the source: `(2) stored by warp 1 (DMA), i=1`"""
+    array: str | None = None
+    index: str | None = None
+    """symbolic, such as `0:32` or `s, lane`"""
+    primary: bool = True
+    """where to look first; others explain it"""
+
+    @classmethod
+    def at(cls, span: Span, text: str = "", **fields: Any) -> Self:
+        """The site of a front end's span, whose columns start at 0."""
+        return cls(
+            file=span.file,
+            line=span.line,
+            column=span.column + 1,
+            end_line=span.end_line,
+            end_column=span.end_column + 1,
+            text=text,
+            **fields,
+        )
+
+    @property
+    def actor(self) -> str:
+        """`warp 1 (DMA)`, or `` when no warp is known."""
+        if self.warp is None:
+            return ""
+        return f"warp {self.warp} ({self.role})" if self.role else f"warp {self.warp}"
+
+
+class Step(_Data):
+    """One step of a schedule: a warp runs until it has executed this instruction."""
+
+    cta: Index
+    warp: int = Field(ge=0)
+    does: str
+    """`arrive`, `sync`, `load`, `store`, `atomic`"""
+    instruction: int = Field(ge=0)
+    """number of the bytecode instruction"""
+    nth: int = Field(default=0, ge=0)
+    """execution of it by the warp, from 1; 0 where that is not known"""
+    line: int
+    what: str = ""
+    """that is accessed: `tile[s, lane]`; of a barrier see below"""
+    barrier: int | None = None
+    generation: int | None = None
+    """in which it is counted"""
+    arrived: int | None = None
+    """threads of the generation with it"""
+    expected: int = 0
+    """threads that complete the generation; 0 where that is not known"""
+    when: str = ""
+    """`i=2`, where the line is executed more than once"""
+    mark: str = ""
+    """`(1)` or `(2)`, of the two operations that the finding is about"""
+    shown: bool = True
+    """in the text of the schedule; the others lead there"""
+
+
+class Finding(_Data):
+    """One cause, with its sites in the order to show them."""
+
+    code: str
+    message: str
+    """lowercase, no full stop; stands alone"""
+    severity: Severity = Field(default_factory=lambda data: _severity(data["code"]))
+    sites: list[Site] = []
+    notes: list[str] = []
+    help: str | None = None
+    holds_in: HoldsIn | None = None
+    count: int = 1
+    """how many times the same cause was seen"""
+    schedule: list[str] = []
+    """steps of an order of execution that shows it, one a line; earlier steps that do not matter are left out"""
+    schedule_steps: int = 0
+    """steps of the whole schedule up to there; 0 where that is not known"""
+    steps: list[Step] = []
+    """the whole schedule as data, for `wsemu replay`"""
+    factor: float | None = None
+    """of a costly access: n of an n-way bank conflict; sectors moved per sector needed"""
+
+    @field_validator("code")
+    @classmethod
+    def _known(cls, code: str) -> str:
+        if code not in CODES:
+            raise ValueError(f"unknown finding code {code!r}: one of {', '.join(CODES)}")
+        return code
+
+
+class Suppressed(_Data):
+    """A finding that the user accepts, and why."""
+
+    finding: Finding
+    reason: str
+    file: str
+    """where that is written: a comment in the source, or pyproject.toml"""
+    line: int
+    kind: Literal["source", "configuration"]
+
+
+class Unused(_Data):
+    """A suppression that matches nothing in a launch which it is about, or that does not count."""
+
+    file: str
+    line: int
+    message: str
+
+
+class Counters(_Data):
+    """What a launch executed.
+
+    A wavefront is one pass of the 32 banks, a sector 32 bytes; the `ideal_` counts are what the same accesses need at
+    least, and 0 where they were not counted.
+    """
+
+    warp_instructions: int = 0
+    thread_operations: int = 0
+    """lanes that executed an instruction, summed over warp instructions"""
+    accesses: int = 0
+    """of threads to shared and global memory, each counted once whatever its width; local arrays are registers"""
+    shared_load_wavefronts: int = 0
+    shared_store_wavefronts: int = 0
+    ideal_shared_load_wavefronts: int = 0
+    ideal_shared_store_wavefronts: int = 0
+    global_load_sectors: int = 0
+    global_store_sectors: int = 0
+    ideal_global_load_sectors: int = 0
+    ideal_global_store_sectors: int = 0
+    barrier_operations: int = 0
+    """of warps"""
+    instruction_mix: dict[str, int] = {}
+    """warp instructions by class, as `bytecode.Operation.group` names them"""
+
+    @property
+    def bank_conflicts(self) -> int | None:
+        """Shared memory wavefronts beyond the ideal; None where the ideal was not counted."""
+        ideal = self.ideal_shared_load_wavefronts + self.ideal_shared_store_wavefronts
+        return self.shared_load_wavefronts + self.shared_store_wavefronts - ideal if ideal else None
+
+    @property
+    def coalesced(self) -> float | None:
+        """Ideal sectors per sector moved, 0 to 1; None where the ideal was not counted."""
+        ideal = self.ideal_global_load_sectors + self.ideal_global_store_sectors
+        moved = self.global_load_sectors + self.global_store_sectors
+        return ideal / moved if ideal and moved else None
+
+
+class Report(_Data):
+    """The outcome of one checked launch."""
+
+    kernel: str
+    grid: Extent
+    block: Extent
+    verdict: Verdict
+    arch: str = "sm_90"
+    dynamic_shared: int = 0
+    """bytes"""
+    findings: list[Finding] = []
+    left_out: int = 0
+    """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
+    costliest: list[Finding] = []
+    """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
+    one: not worth a warning, and what `assert_clean` shows where a limit is set"""
+    suppressed: list[Suppressed] = []
+    """findings that do not count, for the user accepts them"""
+    unused: list[Unused] = []
+    """suppressions for this kernel that accept nothing"""
+    counters: Counters = Counters()
+    notes: list[str] = []
+    """about the launch as a whole, such as why it is incomplete"""
+    reasons: list[str] = []
+    """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
+    proof: str = ""
+    """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    inputs: Inputs | None = None
+    """what a failed launch was made of, as hashes"""
+    seconds: float = 0.0
+    """wall-clock time of the check"""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
+            raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
+        return self
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "warning"]
+
+    def witness(self, finding: Finding | None = None) -> Witness:
+        """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
+        and replayed.  UsageError where there is none."""
+        from wsemu.launch.replay.witness_file import Witness
+
+        chosen = finding or next((error for error in self.errors if error.steps), None)
+        if chosen is None:
+            raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
+        return Witness.of(self, chosen)
+
+    @property
+    def exit_code(self) -> int:
+        """0 verified, 1 failed, 3 incomplete."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def bank_ways(self) -> int | None:
+        """The worst bank conflict of a shared access: 1 is none; None where they were not looked for."""
+        if not self.counters.bank_conflicts:
+            return 1
+        factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
+        return int(max(factors)) if factors else None
+
+    def assert_clean(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> None:
+        """CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
+
+        `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
+        in global memory that must be needed, 0 to 1, over all accesses of the launch.
+        """
+        __tracebackhide__ = True  # pytest shows where it was called
+        report = self.held_to(bank_ways=bank_ways, coalescing=coalescing)
+        if report.verdict != "verified":
+            raise CheckFailed(report)
+
+    def held_to(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> Report:
+        """This report with the accesses that cost more than the limits of `assert_clean` as errors."""
+        if bank_ways is not None and (type(bank_ways) is not int or bank_ways < 1):
+            raise UsageError(f"bank_ways is {bank_ways!r}: give the worst bank conflict allowed, 1 for none")
+        if coalescing is not None and (type(coalescing) not in (int, float) or not 0 <= coalescing <= 1):
+            raise UsageError(f"coalescing is {coalescing!r}: give the share of sectors that must be needed, 0 to 1")
+        findings, share = [*self.findings], self.counters.coalesced
+        if bank_ways is not None and (self.bank_ways is None or self.bank_ways > bank_ways):
+            findings = self._errors(findings, "bank-conflict", f"`bank_ways={bank_ways}` is asked for", bank_ways)
+        if coalescing is not None and share is not None and share < coalescing:
+            said = f"{share:.4g} of this launch's sectors are needed: `coalescing={coalescing}` is asked for"
+            findings = self._errors(findings, "uncoalesced", said, 1)
+        if findings == self.findings:
+            return self
+        findings.sort(key=lambda finding: finding.severity != "error")
+        return self.model_copy(update={"findings": findings, "verdict": "failed", "reasons": [], "proof": ""})
+
+    def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
+        """The findings, those of a code with a factor above `most` as errors with a note."""
+        known = [finding for finding in findings if finding.code == code]
+        costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
+        if not costly:
+            raise UsageError(f"{note}, and the checker of `{code}` is off: look for it too, it is what tells where")
+        errors = [f.model_copy(update={"severity": "error", "notes": [*f.notes, note]}) for f in costly]
+        return [finding for finding in findings if finding not in costly] + errors
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from wsemu.report.html import report_fragment
+
+        return report_fragment(self)
+
+    def __str__(self) -> str:
+        counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
+        return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])

@@ -1,0 +1,157 @@
+"""What an access costs, as it is defined: shared wavefronts and global sectors, from the addresses of a warp's lanes.
+
+`charge` counts for the reference interpreter.  The rest are plain functions of addresses, for whoever asks what another
+layout would cost; the rules are those of `limits.COSTS`.  An ideal is what the same lanes cost without a bank conflict,
+or the sectors that as many bytes need at least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import LANES, LOCAL, SEGMENT_SHIFT, SHARED
+from wsemu.model.limits import COSTS, CostModel
+from wsemu.model.outcome import AccessCount, Pattern
+
+if TYPE_CHECKING:
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.warp import WarpRun
+
+WORD, SECTOR = 4, 32
+"""bytes of a word of shared memory, and of a sector of global memory"""
+Offsets = dict[int, int]
+"""active lane -> byte offset in its segment, or address"""
+
+
+def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str) -> None:
+    """Count one access of a warp: `places` of its lanes, bytes a lane, `load`, `store` or `atomic`."""
+    if not places:
+        return
+    outcome = run.launch.outcome
+    count = outcome.accesses.setdefault(run.group.pc, AccessCount())
+    count.executions += 1
+    count.lanes += len(places)
+    if kind == "atomic":  # its cost is not modelled
+        return
+    model, cta = COSTS[outcome.arch], run.cta.number
+    addresses = {lane: (number << SEGMENT_SHIFT) + offset for lane, (_, number, offset) in places.items()}
+    shared = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT == SHARED}
+    if shared:
+        cost, ideal = wavefronts(shared, size, kind == "store", model)
+        count.wavefronts += cost
+        count.ideal_wavefronts += ideal
+        if cost > ideal:
+            count.worst_wavefronts = _worse(count.worst_wavefronts, cost, cta, shared)
+    arrays = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT not in (SHARED, LOCAL)}
+    if arrays:
+        cost, ideal = sectors(arrays, size, model)
+        count.sectors += cost
+        count.ideal_sectors += ideal
+        if cost > ideal:
+            count.worst_sectors = _worse(count.worst_sectors, cost, cta, arrays)
+
+
+def _worse(known: Pattern | None, cost: int, cta: int, addresses: Offsets) -> Pattern:
+    """The pattern of this execution if it costs more than the one that is known."""
+    if known is not None and known.cost >= cost:
+        return known
+    lanes = sum(1 << lane for lane in addresses)
+    offsets = tuple(addresses.get(lane, 0) & (1 << SEGMENT_SHIFT) - 1 for lane in range(LANES))
+    return Pattern(cost, cta, max(addresses.values()) >> SEGMENT_SHIFT, lanes, offsets)
+
+
+def wavefronts(offsets: Offsets, size: int, store: bool, model: CostModel) -> tuple[int, int]:
+    """What one shared access of `size` bytes a lane costs, and its ideal."""
+    cost = ideal = 0
+    for part in passes(offsets, size, store, model):
+        requests = model.requests[_triple(size)]
+        cost += ways(part, size, model) * requests
+        ideal += requests
+    return cost, ideal
+
+
+def passes(offsets: Offsets, size: int, store: bool, model: CostModel) -> list[Offsets]:
+    """The lanes that are served together; a pass without an active lane is none."""
+    lanes = model.pass_lanes[_triple(size)]
+    if size > WORD and model.merges and not store and (_paired(offsets, 1) or _paired(offsets, 2)):
+        lanes *= 2
+    parts = [{n: at for n, at in offsets.items() if n // lanes == k} for k in range(LANES // lanes)]
+    return [part for part in parts if part]
+
+
+def _paired(offsets: Offsets, distance: int) -> bool:
+    """Every lane's partner is inactive or has the same address: their loads merge."""
+    return all(offsets.get(lane ^ distance, offset) == offset for lane, offset in offsets.items())
+
+
+def _triple(size: int) -> int:
+    return {16: 2, 8: 1}.get(size, 0)
+
+
+def ways(part: Offsets, size: int, model: CostModel) -> int:
+    """How many wavefronts each request of a pass takes: 1 is no conflict."""
+    extra = model.extra[_triple(size)]
+    if model.one_broadcast:
+        return len(broadcasts(part, model)) + extra
+    return max(len(found) for found in bank_words(part, size, model).values()) + extra
+
+
+def bank_words(part: Offsets, size: int, model: CostModel) -> dict[int, set[int]]:
+    """Bank -> the words that the lanes of a pass want of it."""
+    words = {word for at in part.values() for word in range(at // WORD, (at + size - 1) // WORD + 1)}
+    found: dict[int, set[int]] = {bank: set() for bank in sorted({word % model.banks for word in words})}
+    for word in words:
+        found[word % model.banks].add(word)
+    return found
+
+
+def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:
+    """The lanes that each wavefront serves, where one word is given to all that want it and each other bank serves one
+    lane.  Where the hardware may choose, the word that most lanes want goes first, then the lowest lane.  Of wide
+    accesses the first words count."""
+    steps = []
+    left = dict(sorted(part.items()))
+    while left:
+        word = Counter(at // WORD for at in left.values()).most_common(1)[0][0]
+        served = {lane for lane, at in left.items() if at // WORD == word}
+        busy = {word % model.banks}
+        for lane, at in left.items():
+            if at // WORD % model.banks not in busy:
+                busy.add(at // WORD % model.banks)
+                served.add(lane)
+        steps.append(served)
+        left = {lane: at for lane, at in left.items() if lane not in served}
+    return steps
+
+
+def sectors(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
+    """What one global access of `size` bytes a lane moves, and its ideal; arrays begin at 256-byte boundaries."""
+    if not model.halves:
+        moved = len({at // model.line for at in offsets.values()})
+        return _in_sectors(moved, model), _in_sectors(min(moved, -(-len(offsets) * size // model.line)), model)
+    cost = ideal = 0
+    for half in range(2):
+        part = {lane: at for lane, at in offsets.items() if lane // 16 == half}
+        cost += sum(last - first for first, last in segments(part, size)) // SECTOR
+        ideal += -(-len(part) * size // SECTOR)
+    return cost, min(cost, ideal)
+
+
+def _in_sectors(lines: int, model: CostModel) -> int:
+    return lines * model.line // SECTOR
+
+
+def segments(part: Offsets, size: int) -> list[tuple[int, int]]:
+    """The segments that half a warp moves, from first byte to last + 1: for each of 32, 64 or 128 bytes (by size) that
+    is touched, the smallest half or quarter with all that is wanted of it."""
+    whole = {1: 32, 2: 64}.get(size, 128)
+    moved = []
+    for number in sorted({at // whole for at in part.values()}):
+        wanted = [at for at in part.values() if at // whole == number]
+        length = whole
+        while length > SECTOR and min(wanted) // (length // 2) == (max(wanted) + size - 1) // (length // 2):
+            length //= 2
+        first = min(wanted) // length * length
+        moved.append((first, first + length))
+    return moved

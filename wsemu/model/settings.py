@@ -1,0 +1,78 @@
+"""What holds for every launch unless the call says otherwise: set by the command line, read by `check`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+from wsemu.model.codes import CHECKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.evidence.suppressions import Suppression
+
+Engine = Literal["vm", "reference"]
+CtaOrder = Literal["ascending", "descending"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on costly accesses are worth a warning: what an instruction costs, over what it needs at least."""
+
+    bank_conflict: float = 1.5
+    """wavefronts of a shared access"""
+    uncoalesced: float = 2.0
+    """sectors of a global access"""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Defaults of a launch."""
+
+    arch: str = "sm_90"
+    """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
+    fma: bool = True
+    """contract a * b + c as the compiler does"""
+    budget: int = 1_000_000_000
+    """warp instructions after which a launch ends as `incomplete`"""
+    engine: Engine = "vm"
+    lockstep: bool = False
+    """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
+    checkers: frozenset[str] = frozenset(CHECKERS)
+    """what is looked for; keys of `codes.CHECKERS`"""
+    fail_on: frozenset[str] = frozenset()
+    """codes of warnings that count as errors"""
+    kernels: tuple[str, ...] = ()
+    """names of the kernels that are checked, with `*` and `?`; none: all"""
+    suppressions: tuple[Suppression, ...] = ()
+    """findings that are accepted, besides those that comments in the source accept"""
+    thresholds: Thresholds = Thresholds()
+    cta_order: CtaOrder = "ascending"
+    """CTAs run one after the other in this order; the report is the same"""
+
+    def wants(self, kernel: str) -> bool:
+        """Whether a kernel of this name is checked."""
+        return not self.kernels or any(fnmatchcase(kernel, pattern) for pattern in self.kernels)
+
+
+_current: ContextVar[Settings] = ContextVar("wsemu_settings")
+_DEFAULT = Settings()
+
+
+def current() -> Settings:
+    """The settings in force here."""
+    return _current.get(_DEFAULT)
+
+
+@contextmanager
+def using(settings: Settings) -> Iterator[Settings]:
+    """`settings` hold inside the `with` block."""
+    token = _current.set(settings)
+    try:
+        yield settings
+    finally:
+        _current.reset(token)

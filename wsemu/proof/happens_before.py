@@ -1,0 +1,377 @@
+"""Happens-before: which operations of a run come before which others in every schedule that keeps its generations.
+
+Definitions, as in Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI
+2015), section 3, told with the clocks of Flanagan, Freund, "FastTrack" (PLDI 2009):
+
+interval    a stretch of a warp's program between two of its operations that give or take; counted from 1 in each CTA.
+            Arrive, sync (when it is released), fence and warp-wide operations end one and begin the next.
+epoch       (CTA, warp, interval): when a warp did something.
+actor       (CTA, warp).
+clock       of an actor: for every actor the last interval known to happen before now; its own one is the present.
+generation  of a barrier: its operations from one completion to the next.
+give, take  who gives adds its clock, the present interval included, to a generation (a location); who takes joins into
+            its own clock what was given, actor by actor the later interval.
+
+An epoch happens before what an actor does now iff the actor's clock has reached its interval: `before`.
+
+Rules, each a method:
+
+arrive      gives to the open generation of its barrier, and takes nothing (B13).
+sync        gives too; waits.
+complete    ends a generation: each of its syncs takes what all its operations gave.  Where they have no count (the
+            whole CTA), warps that have exited belong to it: what they did is given too (B7).
+exit        gives to the generations without a count that complete from then on.
+warp        syncwarp, shuffle, vote, match: orders the lanes that execute it, not warps; those that have exited, too, if
+            its mask names them.  A lane knows afterwards what any of them knew.
+fence       (with atomics) acquires: takes what the locations gave to the atomics since; and marks what the next atomics
+            release.
+atomic      (with atomics) gives to its location the clock of the warp's last fence, if there was one, and notes what
+            the location was given so far.  Without fences on both sides it orders nothing but what follows it after
+            the atomics on its location that it saw.
+
+PTX ISA, "Memory Consistency Model", release and acquire patterns: fence; atomic on L -> atomic on L; fence.  A fence of
+CTA scope does that inside its CTA, those of scope gpu and sys do it between CTAs, where both fences must.  A warp is
+taken as one thread here: a fence of one lane counts for all.  PTX ISA, "barrier": sync and arrive order memory among
+the participating threads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ATOMIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+    from wsemu.model.outcome import Event, EventKind, RawFinding, Trace
+    from wsemu.model.program import Program
+
+Actor = tuple[int, int]
+"""(CTA, warp)"""
+Epoch = tuple[int, int, int]
+"""(CTA, warp, interval)"""
+Clock = dict[Actor, int]
+"""actor -> the last of its intervals known to happen before now; 0 for those it does not name"""
+ALL_LANES = (1 << LANES) - 1
+_FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
+_TAKES: tuple[EventKind, ...] = ("sync", *_FENCES)
+_ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
+"""what ends an interval; an exit ends the last one"""
+
+
+def uncounted_barriers(program: Program) -> frozenset[int]:
+    """The barrier instructions of a program that give no count: the whole CTA takes part."""
+    operations = ((pc, OPERATIONS[NAMES[fields[0]]], fields[4]) for pc, fields in enumerate(program.code.tolist()))
+    return frozenset(pc for pc, operation, count in operations if operation.kind == "barrier" and not count)
+
+
+def join(clock: Clock, other: Clock) -> None:
+    """Let `clock` know what `other` knows as well."""
+    for actor, interval in other.items():
+        if interval > clock.get(actor, 0):
+            clock[actor] = interval
+
+
+@dataclass(slots=True)
+class _Generation:
+    """The open generation of a barrier."""
+
+    given: Clock = field(default_factory=dict)
+    syncs: list[Actor] = field(default_factory=list)
+    uncounted: bool = False
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """What the lanes of a warp know of each other: up to interval `met` everything; `known[lane][other]` may be
+    later."""
+
+    met: int = 0
+    known: dict[int, dict[int, int]] = field(default_factory=dict)
+    all: int = ALL_LANES
+
+
+Given = dict[tuple[int, bool], Clock]
+"""(CTA that gave, whether by a fence of scope gpu or sys) -> what was given"""
+
+
+class HappensBefore:
+    """The clocks of all warps of a launch, as its operations happen one after another.
+
+    With `atomics` false barriers alone order, as engines detect; `uncounted` are the barrier instructions that give no
+    count (the whole CTA takes part).
+    """
+
+    def __init__(self, atomics: bool, uncounted: Container[int] = ()) -> None:
+        self.atomics = atomics
+        self.uncounted = uncounted
+        self._clocks: dict[Actor, Clock] = {}
+        self._open: defaultdict[tuple[int, int], _Generation] = defaultdict(_Generation)
+        self._exited: defaultdict[int, Clock] = defaultdict(dict)
+        self._gone: set[Actor] = set()
+        self._lanes: defaultdict[Actor, _Lanes] = defaultdict(_Lanes)
+        self._fenced: defaultdict[Actor, Given] = defaultdict(dict)
+        self._locations: defaultdict[tuple[int, int], Given] = defaultdict(dict)
+        self._seen: defaultdict[Actor, Given] = defaultdict(dict)
+        self._rules: dict[EventKind, Callable[[Event], None]] = {
+            "arrive": self.arrive,
+            "sync": self.sync,
+            "complete": self.complete,
+            "exit": self.exit,
+            "warp": self.warp,
+            "atomic": self.atomic,
+            **dict.fromkeys(_FENCES, self.fence),
+        }
+
+    def apply(self, event: Event) -> None:
+        """Let one operation happen; accesses change nothing."""
+        rule = self._rules.get(event.kind)
+        if rule is not None:
+            rule(event)
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def clock(self, actor: Actor) -> Clock:
+        """What an actor knows now; not to be changed."""
+        return self._clocks.setdefault(actor, {actor: 1})
+
+    def interval(self, actor: Actor) -> int:
+        """The present interval of an actor."""
+        return self.clock(actor)[actor]
+
+    def before(self, epoch: Epoch, actor: Actor) -> bool:
+        """Whether all that was done in an epoch, up to now, happens before what the actor does now."""
+        cta, warp, interval = epoch
+        return interval <= self.clock(actor).get((cta, warp), 0)
+
+    def lanes_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
+        """Whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what its lane
+        `lane` does now."""
+        lanes = self._lanes[actor]
+        known = lanes.known.get(lane, {})
+        others = (other for other in range(first_lane, last_lane + 1) if other != lane)
+        return interval <= lanes.met or all(interval <= known.get(other, 0) for other in others)
+
+    # -- barriers -----------------------------------------------------------------------------------------------------
+
+    def arrive(self, event: Event) -> None:
+        self._give(event)
+        self._begin_interval((event.cta, event.warp))
+
+    def sync(self, event: Event) -> None:
+        self._give(event).syncs.append((event.cta, event.warp))
+
+    def _give(self, event: Event) -> _Generation:
+        generation = self._open[event.cta, event.place]
+        join(generation.given, self.clock((event.cta, event.warp)))
+        generation.uncounted |= event.pc in self.uncounted
+        return generation
+
+    def complete(self, event: Event) -> None:
+        generation = self._open.pop((event.cta, event.place), _Generation())
+        if generation.uncounted or (event.cta, event.warp) in self._gone:  # it was this warp's exit that completed it
+            join(generation.given, self._exited[event.cta])
+        for actor in generation.syncs:
+            join(self.clock(actor), generation.given)
+            self._meet(actor, ALL_LANES)
+            self._begin_interval(actor)
+
+    def exit(self, event: Event) -> None:
+        self._gone.add((event.cta, event.warp))
+        join(self._exited[event.cta], self.clock((event.cta, event.warp)))
+
+    # -- lanes --------------------------------------------------------------------------------------------------------
+
+    def warp(self, event: Event) -> None:
+        actor = event.cta, event.warp
+        self._meet(actor, event.place & ALL_LANES)
+        self._begin_interval(actor)
+
+    def consists_of(self, actor: Actor, lanes: int) -> None:
+        """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
+        self._lanes[actor].all = lanes
+
+    def _meet(self, actor: Actor, members: int) -> None:
+        """The lanes `members` have done something together."""
+        lanes, now = self._lanes[actor], self.interval(actor)
+        if members & lanes.all == lanes.all:
+            lanes.met = now
+            lanes.known.clear()
+            return
+        there = [lane for lane in range(LANES) if members >> lane & 1]
+        known: dict[int, int] = {}
+        for lane in there:
+            for other, interval in lanes.known.get(lane, {}).items():
+                known[other] = max(interval, known.get(other, 0))
+        known.update(dict.fromkeys(there, now))
+        lanes.known.update(dict.fromkeys(there, known))
+
+    # -- atomics ------------------------------------------------------------------------------------------------------
+
+    def fence(self, event: Event) -> None:
+        actor, wide = (event.cta, event.warp), event.kind != "fence.cta"
+        clock = self.clock(actor)
+        if self.atomics:
+            for (cta, given_wide), given in self._seen[actor].items():
+                if cta == event.cta or (wide and given_wide):
+                    join(clock, given)
+            for scope in (False, True) if wide else (False,):
+                self._fenced[actor][event.cta, scope] = dict(clock)
+        self._begin_interval(actor)
+
+    def atomic(self, event: Event) -> None:
+        if not self.atomics:
+            return
+        actor, address = (event.cta, event.warp), event.place & ~ADDRESS_WRAPPED
+        own = event.cta if address >> SEGMENT_SHIFT == SHARED else -1  # each CTA has a shared memory of its own
+        location = self._locations[own, address]
+        for key, given in location.items():
+            join(self._seen[actor].setdefault(key, {}), given)
+        for key, given in self._fenced[actor].items():
+            join(location.setdefault(key, {}), given)
+
+    def _begin_interval(self, actor: Actor) -> None:
+        self.clock(actor)[actor] += 1
+
+
+# -- a whole trace ----------------------------------------------------------------------------------------------------
+
+
+def ordered(
+    trace: Trace, pairs: Sequence[tuple[Epoch, Epoch]], *, atomics: bool = True, uncounted: Container[int] = ()
+) -> list[bool]:
+    """For each pair of an earlier and a later epoch, of different warps: whether the earlier one happens before the
+    later one.
+
+    One pass for all: a clock changes only where an interval begins, so that any time in the later one will do.  What a
+    trace that is not complete does not reach counts as not ordered.
+    """
+    order = HappensBefore(atomics, uncounted)
+    answers = [False] * len(pairs)
+    asked: defaultdict[Epoch, list[int]] = defaultdict(list)
+    for n, (_, later) in enumerate(pairs):
+        asked[later].append(n)
+
+    def answer(epoch: Epoch) -> None:
+        cta, warp, _ = epoch
+        for n in asked.pop(epoch, ()):
+            answers[n] = order.before(pairs[n][0], (cta, warp))
+
+    for event in trace.events:
+        if event.kind != "complete":
+            answer((event.cta, event.warp, event.interval))
+        order.apply(event)
+    for epoch in list(asked):
+        if order.interval(epoch[:2]) == epoch[2]:
+            answer(epoch)
+    return answers
+
+
+def ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], uncounted: Container[int] = ()
+) -> list[RawFinding]:
+    """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
+    did not, or they would not have been found.  Findings of other codes are never among them.
+
+    For a race whose earlier access is atomic, the trace should have the later accesses: see `_observers`."""
+    asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling")]
+    pairs, of = [], []
+    settled: set[int] = set()
+    for n, raw in enumerate(asked):
+        later = epochs(raw)[1]
+        observers = _observers(trace, raw)
+        if later[:2] in {epoch[:2] for epoch in observers}:
+            settled.add(n)
+        candidates = [epochs(raw), *((epoch, later) for epoch in observers)]
+        pairs += candidates
+        of += [n] * len(candidates)
+    settled |= {n for n, answer in zip(of, ordered(trace, pairs, uncounted=uncounted), strict=True) if answer}
+    return [raw for n, raw in enumerate(asked) if n in settled]
+
+
+def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:
+    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one,
+    a plain one.
+
+    PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
+    without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
+    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC or raw.detail.get("kind") == ATOMIC:
+        return set()
+    earlier, later = epochs(raw)
+    address = raw.detail["address"]
+    shared = address >> SEGMENT_SHIFT == SHARED  # each CTA has a shared memory of its own
+    observers: set[Epoch] = set()
+    seen = False
+    for event in trace.events:
+        epoch = event.cta, event.warp, event.interval
+        if event.kind == "access" and (event.pc, *epoch) == (raw.pc, *later):
+            break
+        if event.kind != "atomic" or event.place & ~ADDRESS_WRAPPED != address or (shared and event.cta != raw.cta):
+            continue
+        if (event.pc, *epoch) == (raw.other_pc, *earlier):
+            seen, observers = True, set()
+        elif seen and epoch[:2] != earlier[:2]:
+            observers.add(epoch)
+    return observers
+
+
+def epochs(raw: RawFinding) -> tuple[Epoch, Epoch]:
+    """The earlier and the later epoch that a race or a recycled barrier is about."""
+    detail = raw.detail
+    earlier = detail.get("other_cta", raw.cta), raw.other_warp, detail["other_interval"]
+    return earlier, (raw.cta, raw.warp, detail["interval"])
+
+
+class Edge(NamedTuple):
+    """How one warp last came to know of another: `given` by the other, `taken` by the one; between the two there may be
+    further warps."""
+
+    given: Event
+    taken: Event
+
+
+class Chain(NamedTuple):
+    """What there is, and what is missing, between an access and a later one that it should happen before."""
+
+    forth: Edge | None
+    """the last edge from the earlier warp to the later one before the later access; it was given before the earlier
+    access, or they would be ordered"""
+    back: Edge | None
+    """the last edge from the later warp to the earlier one before the earlier access"""
+    following: Event | None
+    """the operation that ends the interval of the earlier access: the next one that could give it away"""
+
+
+def chain(trace: Trace, earlier: Epoch, later: Epoch, *, atomics: bool = True, uncounted: Container[int] = ()) -> Chain:
+    """The synchronisation around two epochs, of different warps, that nothing orders."""
+    one, two = earlier[:2], later[:2]
+    operations = {
+        (e.cta, e.warp, e.interval): e for e in trace.events if e.kind in _ENDS and (e.cta, e.warp) in (one, two)
+    }
+    forth = back = None
+    for actor, known, edge in _edges(trace, operations, (one, two), HappensBefore(atomics, uncounted)):
+        if actor == two and known <= later[2]:
+            forth = edge
+        elif actor == one and known <= earlier[2]:
+            back = edge
+    return Chain(forth, back, operations.get(earlier))
+
+
+def _edges(
+    trace: Trace, operations: dict[Epoch, Event], actors: tuple[Actor, Actor], order: HappensBefore
+) -> Iterator[tuple[Actor, int, Edge]]:
+    """(actor, its first interval that knows it, edge) for each time that one of two actors learns of the other."""
+    took: dict[Actor, Event] = {}
+    for event in trace.events:
+        if event.kind in _TAKES:
+            took[event.cta, event.warp] = event
+        before = [order.clock(taker).get(giver, 0) for taker, giver in (actors, actors[::-1])]
+        order.apply(event)
+        for (taker, giver), old in zip((actors, actors[::-1]), before, strict=True):
+            now = order.clock(taker).get(giver, 0)
+            if now > old and (*giver, now) in operations:
+                yield taker, order.interval(taker), Edge(operations[*giver, now], took[taker])

@@ -1,0 +1,345 @@
+"""What depends on the order in which the atomics of threads happen to run: a data-flow analysis over the bytecode.
+
+The proof of a launch rests on warps that execute the same instructions at the same addresses in every schedule.  Races
+are reported, so only an atomic's result can bring the order of threads into a register: a plain load that sees another
+thread's store is either ordered by a barrier, or a race.  The analysis follows those results to where they would steer
+the launch (`tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
+
+**Registers.**  Rows are used again for unrelated values, so each program point has its own map of rows to what they may
+hold.  Every write of a row is masked by the lanes that execute it: a lane's part of a row changes on that lane's own
+path only, although the machine runs the sides of a branch one after another over the same rows.  The paths of a lane
+are those of the control-flow graph, so an unguarded write replaces, a guarded one adds, and joins take the union.  What
+lanes exchange, they exchange at one instruction, where the union over all lanes already stands.
+
+**Memory.**  Other threads may be anywhere, so memory has one state for the whole launch, array by array.  Which arrays
+an access may touch is found by the same analysis: addresses carry the arrays they were computed from.  An array is
+order-dependent when a value that depends on the order, or any value at such an address, goes into it, or when the
+atomics on it do not commute.  Atomics commute when all are the same integer operation (add, min, max, and, or, xor) or
+floating-point minimum or maximum (up to the sign of a zero), or all apply one function with constant operands.
+
+**Control.**  A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
+the same reason only executed instructions count.
+
+**Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
+
+Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics.
+Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
+each other; both err on the side of a report.
+Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, NAMES, OPCODE
+from wsemu.model.program import Program
+from wsemu.proof.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
+
+GUARDED = {
+    "load": "guard of a load",
+    "store": "guard of a store",
+    "atomic": "guard of an atomic",
+    "barrier": "guard of a barrier",
+    "warp": "guard of a warp operation",
+}
+COMMUTING = frozenset(
+    f"{what}{sign}" for what, signs in {
+        "add": ("",), "and": ("",), "or": ("",), "xor": ("",), "min": (".s", ".u", ".f"), "max": (".s", ".u", ".f"),
+        "nanmin": (".f",), "nanmax": (".f",),
+    }.items() for sign in signs
+)  # fmt: skip
+"""kinds of atomics that leave the same value in any order, when alone on an array"""
+REASONS = {
+    "exch": "which thread's `exch` comes last depends on the order",
+    "cas": "which thread's `cas` succeeds depends on the order",
+    "add.f": "floating-point additions round, so their sum depends on the order",
+    "inc": "where `inc` with different limits wraps depends on the order",
+    "dec": "where `dec` with different limits wraps depends on the order",
+}
+
+VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
+"""what another run would give another value"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tainted:
+    """An executed instruction that may do something else in another schedule."""
+
+    pc: int
+    source: int
+    """pc of an atomic, or of what varies, that it depends on: the first of them"""
+    what: str
+    """what of it depends on that: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
+
+
+def tainted(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> list[Tainted]:
+    """Executed instructions whose flow, address or operands depend on an executed atomic, in the order of their pc.
+
+    `executions` counts per instruction.  `segment_of` gives the memory segment bound to the row of an array argument's
+    address (`Parameter.part == "address"`); without it all array arguments may be one memory.
+    """
+    found = examine(program, executions, segment_of)
+    return [] if found is None else found.tainted
+
+
+def order_dependent(
+    program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None
+) -> list[tuple[int, str]]:
+    """(pc, why) of executed atomics that may leave other values in memory in another order, by pc.
+
+    That includes an atomic whose result is stored: the old value tells the order of the threads.
+    """
+    found = examine(program, executions, segment_of)
+    return [] if found is None else found.order_dependent
+
+
+def examine(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> Analysis | None:
+    """The analysis behind both questions; None when no source was executed."""
+    operations = program.code[:, 0]
+    atomics = (operations >= N_MEMORY) & (operations < N_ATOMIC)
+    sources = [pc for pc in np.flatnonzero(atomics | np.isin(operations, VARYING)).tolist() if executions[pc]]
+    return Analysis(program, executions, sources, segment_of) if sources else None
+
+
+# -- flow ------------------------------------------------------------------------------------------------------------
+class _Block:
+    """Instructions that run one after another."""
+
+    __slots__ = ("reads_memory", "start", "state", "steps", "successors")
+
+    def __init__(self, start: int, steps: list[Step], successors: list[int]) -> None:
+        self.start = start
+        self.steps = steps
+        self.successors = successors
+        self.state: State | None = None
+        """at its start; None until control comes there"""
+        self.reads_memory = any(step.kind in ("load", "barrier") and step.writes for step in steps)
+
+
+def _blocks(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, _Block]:
+    """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
+    names = [NAMES[fields[0]] for fields in decoder.code]
+    ran = [bool(count) for count in executions]
+    following: dict[int, list[int]] = {}
+    for pc in reversed(range(len(names))):
+        guard, target = decoder.code[pc][1], decoder.code[pc][6]
+        match names[pc]:
+            case "bra":
+                following[pc] = [pc + 1, target] if guard else [target]
+            case "jump":
+                following[pc] = [target]
+            case "exit":
+                following[pc] = [pc + 1] if guard else []
+            case "trap":
+                following[pc] = []
+            case "join":  # not counted where all lanes that did not wait for others have exited
+                ran[pc] |= ran[pc + 1]
+    starts = {0, *(pc + 1 for pc in following), *(target for targets in following.values() for target in targets)}
+    ordered = sorted(start for start in starts if start < len(names))
+    blocks = {}
+    for start, end in zip(ordered, [*ordered[1:], len(names)], strict=True):
+        if ran[start]:
+            steps = [step for pc in range(start, end) if ran[pc] for step in decoder.steps(pc)]
+            targets = [t for t in following.get(end - 1, [end]) if t < len(names) and ran[t]]
+            blocks[start] = _Block(start, steps, targets)
+    return blocks
+
+
+class Analysis:
+    """What executed atomics reach.  `sources` are their pcs."""
+
+    def __init__(
+        self, program: Program, executions: Sequence[int], sources: Sequence[int], segment_of: SegmentOf | None
+    ) -> None:
+        self._program = program
+        self._sources = sources
+        self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
+        self._taint: Bits = (1 << len(sources)) - 1
+        self._regions = Regions(program, len(sources), segment_of)
+        self._memory: list[Bits] = [0] * len(self._regions.list)
+        """per array: the atomics on which its contents depend"""
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if program.code[pc, 0] not in VARYING}
+        """atomic -> arrays that it works on"""
+        self._reasons: dict[int, str] = {}
+        """atomic that does not commute with those on its array -> why"""
+        self._grown = False
+        """whether an array has come to depend on more since the blocks that read memory were run"""
+        self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
+        self._settle()
+
+    @cached_property
+    def tainted(self) -> list[Tainted]:
+        """Instructions that may do something else in another order."""
+        found = {
+            (step.pc, what): self._sources[(bits & -bits).bit_length() - 1]
+            for step, state in self._states()
+            for what, rows in _steered(step)
+            if (bits := _union(state, rows) & self._taint)
+        }
+        return [Tainted(pc, source, what) for (pc, what), source in sorted(found.items())]
+
+    @cached_property
+    def order_dependent(self) -> list[tuple[int, str]]:
+        """Atomics that leave other values in arrays of the caller in another order, and why."""
+        written = self._regions.all_of("global")
+        left: dict[int, set[str]] = {}
+        for step, state in self._states():
+            if step.kind in ("store", "atomic") and self._arrays(step, state) & written:
+                bits = _union(state, step.reads) & self._taint
+                reached = [pc for n, pc in enumerate(self._sources) if bits >> n & 1]
+                for pc in reached + [step.pc] * (step.pc in self._reasons):
+                    left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")
+        return [
+            (pc, f"{self._why(pc)} what is left in `{'`, `'.join(sorted(names))}`")
+            for pc, names in sorted(left.items())
+        ]
+
+    def _why(self, pc: int) -> str:
+        if pc not in self._targets:
+            return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
+        return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"
+
+    # -- fixed point ----------------------------------------------------------------------------------------------
+    def _settle(self) -> None:
+        self._blocks[0].state = dict(self._regions.entry)
+        work = {0}
+        while work:
+            merged, self._grown = self._regions.merged, False
+            self._flow(work)
+            self._mix()
+            wider = merged != self._regions.merged
+            work = {
+                start for start, block in self._blocks.items()
+                if block.state is not None and (wider or (self._grown and block.reads_memory))
+            }  # fmt: skip
+
+    def _flow(self, work: set[int]) -> None:
+        """Run blocks, and those after them whose state grows, until none does."""
+        heap = sorted(work)
+        while heap:
+            start = heapq.heappop(heap)
+            work.discard(start)
+            block = self._blocks[start]
+            state = dict(block.state or {})
+            for step in block.steps:
+                self._run(step, state)
+            for target in block.successors:
+                if self._arrive(self._blocks[target], state) and target not in work:
+                    work.add(target)
+                    heapq.heappush(heap, target)
+
+    def _arrive(self, block: _Block, state: State) -> bool:
+        """Control comes to a block with these rows; whether that is news."""
+        known = block.state
+        if known is None:
+            block.state = dict(state)
+            return True
+        more = [(row, bits | known.get(row, 0)) for row, bits in state.items() if bits & ~known.get(row, 0)]
+        known.update(more)
+        return bool(more)
+
+    def _run(self, step: Step, state: State) -> None:
+        """The effect of one instruction on the rows of a lane, and on memory."""
+        bits = step.array if step.kind == "alu" else 0
+        for row in step.reads:
+            bits |= state.get(row, 0)
+        if step.kind != "alu":
+            bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
+        elif step.reach:
+            self._regions.check(bits, step.reach, 1)
+        bits &= step.keeps
+        for row in step.writes:
+            value = bits | state.get(row, 0) if step.guard else bits
+            if value:
+                state[row] = value
+            else:
+                state.pop(row, None)
+
+    def _arrays(self, step: Step, state: State) -> Bits:
+        """The arrays that an access may touch."""
+        if step.address < 0:  # of what is no access to memory, only a barrier's reduction has one
+            return step.array
+        arrays = self._regions.touched(step.array or state.get(step.address, 0))
+        self._regions.check(arrays, step.reach, step.unit)
+        return arrays
+
+    def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
+        """The result of an instruction other than arithmetic, whose operands come from `bits`."""
+        if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
+            self._put(arrays, bits)
+        if step.kind == "atomic":
+            self._targets[step.pc] |= arrays
+            bits |= self._bit[step.pc]
+        elif step.kind in ("load", "barrier"):
+            for n, contents in enumerate(self._memory, self._regions.first):
+                if arrays >> n & 1:
+                    bits |= contents
+        return bits
+
+    def _put(self, arrays: Bits, bits: Bits) -> None:
+        """Values that depend on these atomics go into arrays."""
+        for n, contents in enumerate(self._memory):
+            if bits & ~contents and arrays >> self._regions.first + n & 1:
+                self._memory[n] = contents | bits
+                self._grown = True
+
+    def _mix(self) -> None:
+        """Arrays whose atomics do not commute depend on them."""
+        for n in range(len(self._memory)):
+            array = 1 << self._regions.first + n
+            group = [pc for pc, arrays in self._targets.items() if arrays & array]
+            reasons = _why_order_matters(self._program, group)
+            self._reasons.update(reasons)
+            self._put(array, sum(self._bit[pc] for pc in reasons))
+
+    def _states(self) -> Iterator[tuple[Step, State]]:
+        """Every executed instruction with what the rows hold before it."""
+        for block in self._blocks.values():
+            state = dict(block.state or {})
+            for step in block.steps:
+                yield step, state
+                self._run(step, state)
+
+
+def _union(state: State, rows: Sequence[int]) -> Bits:
+    bits = 0
+    for row in rows:
+        bits |= state.get(row, 0)
+    return bits
+
+
+def _steered(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What of an instruction must not depend on the order, with its rows."""
+    if step.kind in ("bra", "exit"):
+        yield "branch" if step.kind == "bra" else "exit", (step.guard,)
+    elif step.guard and step.kind in GUARDED:
+        yield GUARDED[step.kind], (step.guard,)
+    if step.address >= 0:
+        yield "address", (step.address,)
+    if step.operands:
+        yield "barrier operand" if step.kind == "barrier" else "member mask", step.operands
+
+
+def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]:
+    """Atomic of one array -> why the order of all of them shows in the array; empty when they commute."""
+    code = program.code
+    kinds = {pc: ATOMICS[NAMES[int(code[pc, 0])]][0] for pc in group}
+    operations = {int(code[pc, 0]) for pc in group}
+    if len(operations) == 1 and kinds[group[0]] in COMMUTING:
+        return {}
+    fixed = {row for row, *_ in program.constants} | {p.row for p in program.parameters}
+    functions = {(int(code[pc, 4]), int(code[pc, 5])) for pc in group}
+    if len(operations) == len(functions) == 1 and {row for row in functions.pop() if row} <= fixed:
+        return {}  # one function, applied by all
+    distinct = sorted({kind.split(".")[0] for kind in kinds.values()})
+    mixed = f"what `{'` and `'.join(distinct)}` on one array make of it depends on the order"
+    if len(distinct) == 1:
+        mixed = f"what `{distinct[0]}` of different types on one array make of it depends on the order"
+    own = len(operations) == 1
+    return {pc: REASONS[kind] if own or kind in ("exch", "cas") else mixed for pc, kind in kinds.items()}

@@ -1,0 +1,227 @@
+"""Instructions and arrays as the analysis of `taint.py` sees them: what reads, writes and steers what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from wsemu.model.isa import NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
+from wsemu.model.program import Program, SharedArray
+
+SegmentOf = Callable[[int], "int | None"]
+Bits = int
+"""a set: the low bits are sources (in the order of their pc), atomics and what varies; those above them arrays"""
+State = dict[int, Bits]
+"""register row -> what its value may come from; rows that come from neither are left out"""
+UNBOUNDED = 1 << 62
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+class Region(NamedTuple):
+    """Memory that is tracked as one: a segment of array arguments, or an array of shared or local memory."""
+
+    space: str
+    offset: int = 0
+    size: int = 0
+
+
+class Regions:
+    """The arrays of a program, each a bit from `first` on."""
+
+    def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
+        self.first = first
+        self.list = [Region("constant"), Region("votes")]
+        self.entry: State = {array.row: 1 << first for array in program.constant_arrays if not array.writable}
+        """what the rows of base addresses hold"""
+        self.entry.update(
+            (array.row, self._add(Region("global"))) for array in program.constant_arrays if array.writable
+        )
+        self.bases: dict[int, str] = {}
+        """row -> shared or local: the base of that space"""
+        self._arguments(program, segment_of)
+        self._declared(program)
+        self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes
+        self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
+        self._declared_arrays = self.all_of("local", "shared")
+        self.merged: Bits = 0
+        """arrays of a space in which an access may reach past the end of its array"""
+
+    @property
+    def votes(self) -> Bits:
+        """What barriers with a reduction (`bar.red`) hand from thread to thread."""
+        return 2 << self.first
+
+    def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
+        segments: dict[int | None, Bits] = {}
+        for parameter in program.parameters:
+            if parameter.part in ("address", "first"):
+                segment = None if segment_of is None else segment_of(parameter.row)
+                if segment not in segments:
+                    segments[segment] = self._add(Region("global"))
+                self.entry[parameter.row] = segments[segment]
+        if None in segments:  # an unknown one may be any of them
+            together = 0
+            for bit in segments.values():
+                together |= bit
+            self.entry.update({row: together for row, bits in self.entry.items() if bits & together})
+
+    def _declared(self, program: Program) -> None:
+        for space, arrays in (("shared", program.shared), ("local", program.locals)):
+            for array in arrays:
+                self._add(Region(space, array.offset, _bytes(array)))
+            if space in program.specials:
+                self.bases[program.specials[space]] = space
+                self.entry[program.specials[space]] = self.all_of(space)
+        if "dynamic" in program.specials:
+            self.entry[program.specials["dynamic"]] = self._add(Region("dynamic"))
+
+    def _add(self, region: Region) -> Bits:
+        self.list.append(region)
+        return 1 << self.first + len(self.list) - 1
+
+    def all_of(self, *spaces: str) -> Bits:
+        return sum(1 << self.first + n for n, region in enumerate(self.list) if region.space in spaces)
+
+    def at(self, space: str, offset: int) -> Bits:
+        """The array declared at a byte offset of shared or local memory."""
+        for n, region in enumerate(self.list):
+            if region.space == space and region.offset <= offset < region.offset + region.size:
+                return 1 << self.first + n
+        return self.all_of(space)
+
+    def touched(self, address: Bits) -> Bits:
+        """The arrays that an access may touch whose address holds these."""
+        mask = address >> self.first << self.first
+        for space in self._spaces if mask & self.merged else ():
+            if mask & space & self.merged:
+                mask |= space
+        return mask or self.everything
+
+    def check(self, mask: Bits, reach: int, unit: int) -> None:
+        """Merge the arrays of a space if one of `mask` is smaller than `reach` bytes or ends inside a vector."""
+        for n, region in enumerate(self.list if mask & self._declared_arrays else (), self.first):
+            inside = mask >> n & 1 and region.size
+            if inside and (region.size < reach or (region.offset + region.size) % unit):
+                self.merged |= self._spaces[region.space == "shared"]
+
+
+def _offset(immediate: int) -> int:
+    """The offset in an immediate that may name a segment as well."""
+    half = 1 << SEGMENT_SHIFT - 1
+    return (immediate + half & 2 * half - 1) - half
+
+
+def _bytes(array: SharedArray) -> int:
+    return int(np.prod(array.shape, dtype=object)) * array.dtype.itemsize
+
+
+# -- instructions ----------------------------------------------------------------------------------------------------
+class Step(NamedTuple):
+    """One instruction as the analysis sees it."""
+
+    pc: int
+    kind: str
+    reads: tuple[int, ...]
+    """rows that its result depends on, the guard's and the address's among them"""
+    writes: tuple[int, ...] = ()
+    guard: int = 0
+    """row of the guard, 0 without one"""
+    address: int = -1
+    array: Bits = 0
+    """the arrays that it touches, or whose address it makes, where that is known beforehand; or itself, a source"""
+    operands: tuple[int, ...] = ()
+    """rows that steer it: barrier and count, member mask"""
+    reach: int = 0
+    """bytes from the start of an array that it may go to by itself"""
+    unit: int = 1
+    """bytes of a vector"""
+    keeps: Bits = -1
+    """what its result can hold: a predicate or a loaded value is no address"""
+
+
+class Decoder:
+    """Makes steps of instructions."""
+
+    def __init__(self, program: Program, regions: Regions, bits: Mapping[int, Bits]) -> None:
+        self.code = program.code.tolist()
+        self.regions = regions
+        self.bits = bits
+        """sources by their pc"""
+        self.taint: Bits = (1 << len(bits)) - 1
+        self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
+
+    def steps(self, pc: int) -> Iterator[Step]:
+        """What the instruction at pc does; nothing for one that moves no values and cannot be steered."""
+        fields = self.code[pc]
+        name = NAMES[fields[0]]
+        kind = OPERATIONS[name].kind
+        guard = fields[1] >> 1
+        guards = (guard,) if guard else ()
+        match kind:
+            case "alu":
+                yield self._alu(pc, name, fields, guards)
+            case "load" | "store" | "atomic":
+                yield self._access(pc, name, kind, fields, guards)
+            case "warp":
+                yield from self._warp(pc, name, fields, guards)
+            case "barrier":
+                yield self._barrier(pc, name, fields, guards)
+            case "control":
+                if guard:
+                    yield Step(pc, name, guards, guard=guard)
+            case "fence":
+                pass
+            case _:
+                assert_never(kind)
+
+    def _alu(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
+        operation = OPERATIONS[name]
+        reads = (*fields[3 : 3 + len(operation.operands)], *guards)
+        guard = guards[0] if guards else 0
+        array, reach = 0, 0
+        if name.startswith("index."):
+            extent, stride = self.constants.get(fields[4], -1), self.constants.get(fields[5], -1)
+            reach = extent * stride if extent >= 0 and stride >= 0 else UNBOUNDED
+            if fields[6] in self.regions.bases:
+                array = self.regions.at(self.regions.bases[fields[6]], 0)
+                reads = (fields[3], fields[4], fields[5], *guards)
+        elif name == "add.b64" and not guard:
+            a, b = fields[3:5] if fields[3] in self.regions.bases else (fields[4], fields[3])
+            if a in self.regions.bases and self.constants.get(b, -1) >= 0:
+                array, reads = self.regions.at(self.regions.bases[a], self.constants[b]), ()
+        elif name.startswith("varying."):
+            array = self.bits[pc]
+        keeps = self.taint if operation.result == "p" else -1
+        return Step(pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps)
+
+    def _access(self, pc: int, name: str, kind: str, fields: list[int], guards: tuple[int, ...]) -> Step:
+        address, immediate = fields[3], _offset(fields[6])
+        size = access_shape(name)[1]
+        count = 1 if kind == "atomic" else memory_shape(name)[2]
+        rows = tuple(fields[2] + k * ROW for k in range(count))
+        operands = {"load": (), "store": rows, "atomic": tuple(fields[4 : 6 if ".cas." in name else 5])}[kind]
+        base = self.regions.bases.get(address)
+        return Step(
+            pc, kind, (address, *operands, *guards), () if kind == "store" else rows, guards[0] if guards else 0,
+            address, 0 if base is None else self.regions.at(base, immediate),
+            reach=0 if base is not None else immediate + size, unit=size if count > 1 else 1, keeps=self.taint,
+        )  # fmt: skip
+
+    def _barrier(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
+        reduces = bool(OPERATIONS[name].result)
+        return Step(
+            pc, "barrier", (fields[5], *guards) if reduces else guards, (fields[2],) if reduces else (),
+            guards[0] if guards else 0, array=self.regions.votes, operands=(fields[3], fields[4]), keeps=self.taint,
+        )  # fmt: skip
+
+    def _warp(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        guard = guards[0] if guards else 0
+        count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1}.get(name.split(".")[0], 0)
+        values = tuple(fields[3 : 3 + count])
+        if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
+            yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
+        members = () if name == "activemask" else (fields[5],)
+        writes = (fields[2],) if OPERATIONS[name].result else ()
+        yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)

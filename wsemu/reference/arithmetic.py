@@ -1,0 +1,587 @@
+"""What each operation means, one value at a time, in exact arithmetic: the reference that the VM is tested against.
+
+`semantics[name]` takes and returns bit patterns: a register of n bits is a Python integer from 0 to 2^n - 1 (floats
+too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
+
+Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
+(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no
+defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+from wsemu.model.isa import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    BINARY_FUNCTIONS,
+    DIRECTIONS,
+    INDEX_BIAS,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SIZE,
+    UNARY_FUNCTIONS,
+)
+
+Bits = int
+Meaning = Callable[..., int]
+
+# -- encodings ----------------------------------------------------------------------------------------------------
+
+
+class Format(NamedTuple):
+    """A binary floating-point format: `precision` bits with the hidden one, least and greatest normal exponent."""
+
+    code: str
+    bits: int
+    precision: int
+    least: int
+    greatest: int
+
+
+FORMATS = {
+    "f16": Format("e", 16, 11, -14, 15),
+    "f32": Format("f", 32, 24, -126, 127),
+    "f64": Format("d", 64, 53, -1022, 1023),
+}
+
+
+def unsigned(value: int, bits: int) -> Bits:
+    """The low `bits` bits."""
+    return value & ((1 << bits) - 1)
+
+
+def signed(value: Bits, bits: int) -> int:
+    """The two's complement value of a bit pattern."""
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def to_float(value: Bits, type_: str) -> float:
+    """The number that a bit pattern encodes."""
+    f = FORMATS[type_]
+    return float(struct.unpack("<" + f.code, value.to_bytes(f.bits // 8, "little"))[0])
+
+
+def from_float(value: float, type_: str) -> Bits:
+    """The bit pattern of `value` rounded to nearest even."""
+    f = FORMATS[type_]
+    if not math.isfinite(value):
+        encoded = struct.pack("<" + f.code, value)
+    else:
+        encoded = struct.pack("<" + f.code, rounded(Fraction(value), type_, math.copysign(1.0, value) < 0))
+    return int.from_bytes(encoded, "little")
+
+
+def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
+    """`value` rounded to nearest even in a format, subnormals and overflow included."""
+    f = FORMATS[type_]
+    if value == 0:
+        return -0.0 if negative_zero else 0.0
+    size = abs(value)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    if Fraction(2) ** exponent > size:
+        exponent -= 1
+    unit = max(exponent, f.least) - f.precision + 1
+    steps = round(size / Fraction(2) ** unit)  # of a fraction, Python rounds half to even
+    overflows = steps.bit_length() + unit > f.greatest + 1
+    result = math.inf if overflows else math.ldexp(steps, unit)
+    return -result if value < 0 else result
+
+
+def directed(value: Fraction, type_: str, how: str) -> float:
+    """A value other than 0 rounded toward zero (rz), down (rm) or up (rp)."""
+    f = FORMATS[type_]
+    size, negative = abs(value), value < 0
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= Fraction(2) ** exponent > size
+    unit = max(exponent, f.least) - f.precision + 1
+    steps = size / Fraction(2) ** unit
+    away = how == ("rm" if negative else "rp")
+    whole = math.ceil(steps) if away else math.floor(steps)
+    if whole.bit_length() + unit > f.greatest + 1:  # toward zero, the largest finite number
+        result = math.inf if away else math.ldexp((1 << f.precision) - 1, f.greatest - f.precision + 1)
+    else:
+        result = math.ldexp(whole, unit)
+    return -result if negative else result
+
+
+# -- integers -----------------------------------------------------------------------------------------------------
+def _divide(a: int, b: int) -> int:
+    """a / b toward zero."""
+    quotient = abs(a) // abs(b)
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+def _div(a: int, b: int) -> int:
+    return -1 if b == 0 else _divide(a, b)
+
+
+def _rem(a: int, b: int) -> int:
+    return -1 if b == 0 else a - b * _divide(a, b)
+
+
+def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool) -> Bits:
+    """PTX ISA, "bfe", bit by bit."""
+    position, length = position & 255, length & 255
+    sign = a >> min(position + length - 1, bits - 1) & 1 if is_signed and length else 0
+    return sum((a >> (position + i) & 1 if i < length and position + i < bits else sign) << i for i in range(bits))
+
+
+def _permute(a: Bits, b: Bits, selector: Bits) -> Bits:
+    """PTX ISA, "prmt", default mode."""
+    source = (a | b << 32).to_bytes(8, "little")
+    result = 0
+    for k in range(4):
+        nibble = selector >> 4 * k & 15
+        byte = source[nibble & 7]
+        result |= (0xFF * (byte >> 7) if nibble & 8 else byte) << 8 * k
+    return result
+
+
+def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) -> Bits:
+    """PTX ISA, "bfi", bit by bit."""
+    position, length = position & 255, length & 255
+    for i in range(bits):
+        if i < length and position + i < bits:
+            into = into & ~(1 << (position + i)) | (a >> i & 1) << (position + i)
+    return into
+
+
+def _index(index: Bits, extent: Bits, stride: Bits, base: Bits, bits: int, is_signed: bool) -> Bits:
+    """The address of an element; see bytecode.ADDRESS_OUT and ADDRESS_WRAPPED."""
+    wanted = signed(index, bits) if is_signed else index
+    place, flag = wanted, 0
+    if wanted < 0:
+        place, flag = wanted + signed(extent, 64), ADDRESS_WRAPPED
+    if unsigned(place, 64) < extent:
+        return unsigned(base + place * stride, 64) | flag
+    if base >= ADDRESS_OUT:  # an earlier dimension was outside already
+        return base
+    told = max(-INDEX_BIAS, min(signed(unsigned(wanted, 64), 64), INDEX_BIAS - 1))
+    return ADDRESS_OUT | (told + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)
+
+
+def _floor(what: str, limit: int) -> Callable[[int, int], int]:
+    """Python's // or %, with 0 where the machine's division overflows; `limit` is the most negative value."""
+
+    def meaning(a: int, b: int) -> int:
+        if b == 0 or (a == limit and b == -1 and limit < 0):
+            return 0
+        return a // b if what == "div" else a % b
+
+    return meaning
+
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+semantics: dict[str, Meaning] = {}
+"""ALU operation -> its meaning"""
+
+
+def _typed_integers(s: str, n: int) -> None:
+    """Operations on n-bit integers, read as signed (s) or unsigned (u)."""
+    t, is_signed = f"{s}{n}", s == "s"
+
+    def value(x: Bits) -> int:
+        return signed(x, n) if is_signed else x
+
+    def enter(name: str, result_bits: int, f: Callable[..., int]) -> None:
+        semantics[f"{name}.{t}"] = lambda *x: unsigned(f(*(value(v) for v in x)), result_bits)
+
+    semantics[f"shr.{t}"] = lambda a, b: unsigned(value(a) >> min(b, n), n)
+    enter("min", n, min)
+    enter("max", n, max)
+    enter("div", n, _div)
+    enter("rem", n, _rem)
+    enter("mulhi", n, lambda a, b: a * b >> n)
+    if n < 64:
+        enter("mulwide", 2 * n, lambda a, b: a * b)
+        semantics[f"madwide.{t}"] = lambda a, b, c: unsigned(value(a) * value(b) + c, 2 * n)
+    if n >= 32:
+        limit = -(1 << (n - 1)) if is_signed else 0
+        enter("floordiv", n, _floor("div", limit))
+        enter("floormod", n, _floor("mod", limit))
+        semantics[f"bfe.{t}"] = lambda a, b, c: _bit_field(a, b, c, n, is_signed)
+        semantics[f"index.{t}"] = lambda a, b, c, d: _index(a, b, c, d, n, is_signed)
+    for relation in ("lt", "le", "gt", "ge"):
+        semantics[f"setp.{relation}.{t}"] = lambda a, b, r=COMPARE[relation]: r(value(a), value(b))
+    for m in (8, 16, 32, 64):
+        semantics[f"cvt.b{m}.{t}"] = lambda a, m=m: unsigned(value(a), m)
+    for f in ("f32", "f64"):
+        semantics[f"cvt.rn.{f}.{t}"] = lambda a, f=f: from_float_exact(Fraction(value(a)), f)
+
+
+def from_float_exact(value: Fraction, type_: str) -> Bits:
+    """The bit pattern of an exact number rounded to nearest even."""
+    return from_float(rounded(value, type_), type_)
+
+
+def _untyped_integers(n: int) -> None:
+    """Operations on n bits of which it does not matter whether they have a sign."""
+    t = f"b{n}"
+    plain: dict[str, Meaning] = {
+        "mov": lambda a: a,
+        "neg": lambda a: -a,
+        "not": lambda a: ~a,
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "and": lambda a, b: a & b,
+        "or": lambda a, b: a | b,
+        "xor": lambda a, b: a ^ b,
+        "mad": lambda a, b, c: a * b + c,
+        "selp": lambda a, b, c: a if c else b,
+        "shl": lambda a, b: a << b if b < n else 0,
+    }
+    if n >= 32:
+        plain["varying"] = lambda a: a
+    for name, f in plain.items():
+        semantics[f"{name}.{t}"] = lambda *x, f=f: unsigned(f(*x), n)
+    semantics[f"abs.s{n}"] = lambda a: unsigned(abs(signed(a, n)), n)
+    semantics[f"setp.eq.{t}"] = lambda a, b: a == b
+    semantics[f"setp.ne.{t}"] = lambda a, b: a != b
+    if n >= 32:
+        semantics[f"popc.{t}"] = lambda a: a.bit_count()
+        semantics[f"clz.{t}"] = lambda a: n - a.bit_length()
+        semantics[f"ffs.{t}"] = lambda a: (a & -a).bit_length()
+        semantics[f"brev.{t}"] = lambda a: int(f"{a:0{n}b}"[::-1], 2)
+        semantics[f"bfi.{t}"] = lambda a, b, c, d: _insert_field(a, b, c, d, n)
+
+
+# -- floating point -----------------------------------------------------------------------------------------------
+def _quotient(a: float, b: float) -> float:
+    if b:
+        return a / b
+    if a == 0 or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _fma(a: float, b: float, c: float, type_: str) -> float:
+    """a * b + c, rounded once."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a * b + c  # inf or nan, which no rounding changes
+    if not math.isfinite(c):
+        return c
+    product = Fraction(a) * Fraction(b)
+    exact = product + Fraction(c)
+    both_negative = math.copysign(1.0, a) * math.copysign(1.0, b) < 0 and math.copysign(1.0, c) < 0
+    return rounded(exact, type_, both_negative and product == 0)
+
+
+def _zero(how: str, *signs: float) -> float:
+    """Zero as an exact sum of numbers of these signs: of its sign where all agree, else -0 downward, +0 otherwise."""
+    if len({math.copysign(1.0, sign) for sign in signs}) == 1:
+        return math.copysign(0.0, signs[0])
+    return -0.0 if how == "rm" else 0.0
+
+
+def _directed_fma(a: float, b: float, c: float, type_: str, how: str) -> float:
+    if not all(math.isfinite(x) for x in (a, b, c)):
+        return _fma(a, b, c, type_)
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    return directed(exact, type_, how) if exact else _zero(how, math.copysign(1.0, a) * math.copysign(1.0, b), c)
+
+
+def _directed_quotient(a: float, b: float, type_: str, how: str) -> float:
+    if a and b and math.isfinite(a) and math.isfinite(b):
+        return directed(Fraction(a) / Fraction(b), type_, how)
+    return _quotient(a, b)
+
+
+def _directed_root(a: float, type_: str, how: str) -> float:
+    """The root's floor or ceiling in units of its last place, by integers."""
+    if not (math.isfinite(a) and a > 0):
+        return _square_root(a)
+    precision = FORMATS[type_].precision
+    shift = 2 * (precision + 600)  # enough for the least subnormal
+    scaled = int(Fraction(a) * 2**shift)  # exact
+    root = math.isqrt(scaled)
+    sticky = root * root != scaled
+    return directed(Fraction(2 * root + sticky, 2) / Fraction(2) ** (shift // 2), type_, how)
+
+
+def _lesser(a: float, b: float) -> float:
+    """IEEE 754 minimumNumber: a number rather than a nan, -0 below +0."""
+    if math.isnan(a):
+        return b
+    if math.isnan(b):
+        return a
+    if a == b:
+        return a if math.copysign(1.0, a) < 0 else b
+    return min(a, b)
+
+
+def _greater(a: float, b: float) -> float:
+    """IEEE 754 maximumNumber."""
+    return -_lesser(-a, -b)
+
+
+def _square_root(a: float) -> float:
+    return math.sqrt(a) if a >= 0 else math.nan
+
+
+def _fmod(a: float, b: float) -> float:
+    return math.nan if math.isinf(a) or b == 0 else math.fmod(a, b)
+
+
+def _python_division(a: float, b: float, type_: str) -> tuple[float, float]:
+    """(a // b, a % b) as CPython's float does it, every step rounded to the type; by zero: (a / b, nan)."""
+
+    def step(x: float) -> float:
+        return to_float(from_float(x, type_), type_)
+
+    if b == 0:
+        return step(_quotient(a, b)), math.nan
+    modulus = _fmod(a, b)
+    quotient = step(step(a - modulus) / b)
+    if modulus:
+        if (b < 0) != (modulus < 0):
+            modulus = step(modulus + b)
+            quotient = step(quotient - 1.0)
+    else:
+        modulus = math.copysign(0.0, b)
+    if not math.isfinite(quotient):
+        return quotient, modulus
+    if quotient == 0:
+        return math.copysign(0.0, a / b), modulus
+    floor = float(math.floor(quotient))
+    return (step(floor + 1.0) if quotient - floor > 0.5 else floor), modulus
+
+
+ROUND: dict[str, Callable[[float], int]] = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
+
+
+def _integral(a: float, how: str) -> float:
+    """a rounded to an integral value, sign of zero kept."""
+    return math.copysign(float(ROUND[how](a)), a) if math.isfinite(a) else a
+
+
+def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
+    """a rounded to an integer; what does not fit saturates.  PTX ISA, "cvt": nan gives 0, or the sign bit alone."""
+    if math.isnan(a):
+        return 1 << (n - 1) if source == "f64" or n == 64 else 0
+    least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)
+    if math.isinf(a):
+        return unsigned(most if a > 0 else least, n)
+    return unsigned(max(least, min(ROUND[how](a), most)), n)
+
+
+def _floats(f: str) -> None:
+    """Operations on one float type."""
+    top = 1 << (FORMATS[f].bits - 1)
+
+    def value(x: Bits) -> float:
+        return to_float(x, f)
+
+    arithmetic: dict[str, Callable[..., float]] = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": _quotient,
+        "fma": lambda a, b, c: _fma(a, b, c, f),
+        "sqrt": _square_root,
+        "rcp": lambda a: _quotient(1.0, a),
+        "min": _lesser,
+        "max": _greater,
+        "floordiv": lambda a, b: _python_division(a, b, f)[0],
+        "floormod": lambda a, b: _python_division(a, b, f)[1],
+    }
+    for how in DIRECTIONS:
+        arithmetic[f"fma.{how}"] = lambda a, b, c, how=how: _directed_fma(a, b, c, f, how)
+        arithmetic[f"div.{how}"] = lambda a, b, how=how: _directed_quotient(a, b, f, how)
+        arithmetic[f"sqrt.{how}"] = lambda a, how=how: _directed_root(a, f, how)
+    for name, meaning in {**arithmetic, **LIBRARY}.items():
+        semantics[f"{name}.{f}"] = lambda *x, m=meaning: _made(m(*(value(v) for v in x)), f)
+    semantics[f"neg.{f}"] = lambda a: _made(-value(a), f)
+    semantics[f"abs.{f}"] = lambda a: _made(abs(value(a)), f)
+    semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
+    semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
+    for relation, holds in COMPARE.items():
+        semantics[f"setp.{relation}.{f}"] = lambda a, b, h=holds: (
+            not _unordered(value(a), value(b)) and h(value(a), value(b))
+        )
+        semantics[f"setp.{relation}u.{f}"] = lambda a, b, h=holds: (
+            _unordered(value(a), value(b)) or h(value(a), value(b))
+        )
+    for how in ROUND:
+        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _made(_integral(value(a), h), f)
+        for n in (8, 16, 32, 64):
+            for s in "su":
+                semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
+    for other in FORMATS:
+        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: _converted(a, f, other)
+        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
+
+
+def _made(result: float, type_: str) -> Bits:
+    """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff."""
+    return 0x7FFFFFFF if type_ == "f32" and math.isnan(result) else from_float(result, type_)
+
+
+_NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7E00, ("f64", "f32"): 0x7FC00000}
+"""(from, to) -> nan that results, as the H200 has it; those of f64 keep their sign"""
+
+
+def _converted(a: Bits, source: str, to: str) -> Bits:
+    value = to_float(a, source)
+    if math.isnan(value) and (source, to) in _NANS:
+        sign = a >> 63 << (FORMATS[to].bits - 1) if source == "f64" else 0
+        payload = a >> 29 & 0x3FFFFF if (source, to) == ("f64", "f32") else 0
+        return _NANS[source, to] | sign | payload
+    return from_float(value, to)
+
+
+def _flush(a: Bits) -> Bits:
+    return a if a & 0x7F800000 else a & 0x80000000
+
+
+def _unordered(a: float, b: float) -> bool:
+    return math.isnan(a) or math.isnan(b)
+
+
+# -- library functions --------------------------------------------------------------------------------------------
+def _with(function: Callable[..., float], special: Callable[..., float]) -> Callable[..., float]:
+    """`function`, and `special` for arguments where Python raises and C returns something."""
+
+    def meaning(*x: float) -> float:
+        if any(math.isnan(v) for v in x) and function not in (math.hypot, math.pow):
+            return math.nan
+        try:
+            return function(*x)
+        except (ValueError, OverflowError):
+            return special(*x)
+
+    return meaning
+
+
+def _pow_special(a: float, b: float) -> float:
+    """pow of zero to a negative power, of a negative number to a fraction, and overflow."""
+    odd = math.isfinite(b) and b == int(b) and int(b) % 2 == 1
+    if a == 0:
+        return math.copysign(math.inf, a) if odd else math.inf
+    if a < 0 and math.isfinite(b) and b != int(b):
+        return math.nan
+    return -math.inf if a < 0 and odd else math.inf
+
+
+def _gamma_special(a: float) -> float:
+    if a == 0:
+        return math.copysign(math.inf, a)
+    return math.inf if a > 0 else math.nan
+
+
+def _not_a_number(*_: float) -> float:
+    return math.nan
+
+
+LIBRARY: dict[str, Callable[..., float]] = {
+    **{
+        name: _with(getattr(math, name), _not_a_number)
+        for name in [
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "tanh",
+            "asinh",
+            "acosh",
+            "erf",
+            "erfc",
+            "cbrt",
+            "atan2",
+            "hypot",
+        ]
+    },
+    **{name: _with(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh", "lgamma"]},
+    "sinh": _with(math.sinh, lambda a: math.copysign(math.inf, a)),
+    "atanh": _with(math.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
+    **{
+        name: _with(getattr(math, name), lambda a: -math.inf if a == 0 else math.nan)
+        for name in ["log", "log2", "log10"]
+    },
+    "log1p": _with(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
+    "tgamma": _with(math.gamma, _gamma_special),
+    "rsqrt": lambda a: _quotient(1.0, a if a == 0 else _square_root(a)),
+    "pow": _with(math.pow, _pow_special),
+    "fmod": _fmod,
+}
+assert set(LIBRARY) == {*UNARY_FUNCTIONS, *BINARY_FUNCTIONS}
+
+for _n in (8, 16, 32, 64):
+    _untyped_integers(_n)
+    _typed_integers("s", _n)
+    _typed_integers("u", _n)
+for _f in ("f32", "f64"):
+    _floats(_f)
+semantics.update(
+    {
+        "ftz.f32": _flush,
+        "prmt.b32": _permute,
+        "mov.pred": lambda a: a,
+        "not.pred": lambda a: not a,
+        "and.pred": lambda a, b: a and b,
+        "or.pred": lambda a, b: a or b,
+        "xor.pred": lambda a, b: a != b,
+        "andn.pred": lambda a, b: a and not b,
+        "selp.pred": lambda a, b, c: a if c else b,
+    }
+)
+semantics = {name: semantics[name] for name, operation in OPERATIONS.items() if operation.kind == "alu"}
+
+
+# -- atomics ------------------------------------------------------------------------------------------------------
+def _float_min_max(what: str, type_: str) -> Meaning:
+    """Atomic min and max compare; those with `nan` in their name also replace a nan in memory, but never by a nan."""
+    replaces_nan = what.startswith("nan")
+
+    def meaning(old: Bits, operand: Bits) -> Bits:
+        x, y = to_float(old, type_), to_float(operand, type_)
+        if math.isnan(x):
+            return operand if replaces_nan and not math.isnan(y) else old
+        return operand if (y < x if what.endswith("min") else y > x) else old
+
+    return meaning
+
+
+def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
+    """(old, operand, new value of cas) -> what is written back."""
+    n = 8 * SIZE[type_]
+    base, _, kind = what.partition(".")
+    if base in ("min", "max") and kind != "f":
+        operation = semantics[f"{base}.{kind}{n}"]
+    elif what in ("add", "and", "or", "xor"):
+        operation = semantics[f"{what}.b{n}"]
+    elif kind == "f":
+        operation = semantics[f"add.{type_}"] if base == "add" else _float_min_max(base, type_)
+    else:
+        operations: dict[str, Meaning] = {
+            "exch": lambda old, operand: operand,
+            "inc": lambda old, operand: 0 if old >= operand else old + 1,
+            "dec": lambda old, operand: operand if old == 0 or old > operand else old - 1,
+        }
+        if what == "cas":
+            return lambda old, operand, new: new if old == operand else old
+        operation = operations[what]
+    return lambda old, operand, new: operation(old, operand)
+
+
+atomics: dict[str, Callable[[Bits, Bits, Bits], Bits]] = {
+    name: _atomic(what, type_) for name, (what, type_) in ATOMICS.items()
+}
+"""atomic -> (old, operand, new value of cas) -> what is written back"""

@@ -1,0 +1,162 @@
+"""Memory of the reference interpreter: which accesses can be made, and what they do, byte by byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    FIRST_ARRAY,
+    INDEX_BIAS,
+    LOCAL,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+)
+from wsemu.model.memory_cost import charge
+from wsemu.model.outcome import ATOMIC, READ, WRITE
+from wsemu.reference.arithmetic import atomics, signed, unsigned
+from wsemu.reference.state import Segment, lanes_of
+
+if TYPE_CHECKING:
+    from wsemu.reference.warp import WarpRun
+
+Place = tuple[Segment, int, int]
+"""segment, its number, offset in it"""
+
+
+def find_segment(run: WarpRun, number: int) -> Segment | None:
+    """The segment of that number, or None."""
+    if number == SHARED:
+        return run.cta.shared
+    if number == LOCAL:
+        return run.warp.local
+    arrays = run.launch.arrays
+    return arrays[number - FIRST_ARRAY] if FIRST_ARRAY <= number < FIRST_ARRAY + len(arrays) else None
+
+
+def locate(run: WarpRun, address: int, lane: int, size: int, writes: bool) -> Place | None:
+    """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made."""
+    if ADDRESS_OUT <= address < 1 << 63:
+        index = (address >> SEGMENT_SHIFT & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
+        _outside(run, lane, size, index=index)
+        return None
+    if address >> 63:
+        _outside(run, lane, size, address=address - (1 << 64))
+        return None
+    wrapped = bool(address & ADDRESS_WRAPPED)
+    address &= ~ADDRESS_WRAPPED
+    number, offset = address >> SEGMENT_SHIFT, address & ((1 << SEGMENT_SHIFT) - 1)
+    segment = find_segment(run, number)
+    if segment is None:
+        _outside(run, lane, size, address=address, segment=number)
+        return None
+    known = {"address": address, "segment": number, "bytes": len(segment.data)}
+    if offset + size > len(segment.data):
+        _outside(run, lane, size, **known)
+        return None
+    if offset % size:
+        run.cta.finding(
+            "misaligned", run.group.pc, run.warp.number, 1 << lane,
+            address=address, alignment=size, size=size, segment=number,
+        )  # fmt: skip
+        return None
+    if writes and not segment.writable:
+        _outside(run, lane, size, readonly=1, **known)
+        return None
+    if wrapped:
+        _outside(run, lane, size, wrapped=1, **known)
+    return segment, number, offset
+
+
+def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
+    full = {"size": size, "segment": 0, "bytes": 0, "wrapped": 0, "readonly": 0, **detail}
+    run.cta.finding("out-of-bounds", run.group.pc, run.warp.number, 1 << lane, **full)
+
+
+def _check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
+    """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
+    matter = [q for q in range(size) if not unused >> q & 1]
+    bad = {
+        lane: (number << SEGMENT_SHIFT) + offset
+        for lane, (segment, number, offset) in places.items()
+        if segment.written is not None and any(segment.written[offset + q] == 0 for q in matter)
+    }
+    if bad:
+        first = min(bad)
+        run.cta.finding(
+            "uninitialized-read", run.group.pc, run.warp.number, sum(1 << lane for lane in bad),
+            address=bad[first], size=size, segment=bad[first] >> SEGMENT_SHIFT,
+        )  # fmt: skip
+
+
+def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -> dict[int, Place]:
+    """Lane -> where it reads or writes, for the lanes whose access can be made."""
+    places = {}
+    addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
+    run.launch.watch.executes(run, kind, signed(next(iter(addresses.values())), 64))
+    for lane, address in addresses.items():
+        place = locate(run, address, lane, size, kind != READ)
+        if place is not None:
+            places[lane] = place
+    run.launch.watch.touch(run, kind, places, size)
+    return places
+
+
+def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    element, count = _shape(name)
+    places = _places(run, fields, lanes, element * count, READ)
+    _check_written(run, places, element * count, fields[7])
+    charge(run, places, element * count, "load")
+    for lane in lanes_of(lanes):
+        for k in range(count):
+            value = 0
+            if lane in places:
+                segment, _, offset = places[lane]
+                at = offset + k * element
+                value = int.from_bytes(segment.data[at : at + element], "little")
+            run.write(fields[2] + k * ROW, "b", lane, value)
+
+
+def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    element, count = _shape(name)
+    places = _places(run, fields, lanes, element * count, WRITE)
+    charge(run, places, element * count, "store")
+    values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
+    run.launch.watch.stores(run, places, values)
+    for lane, (segment, _, offset) in places.items():
+        _put(segment, offset, values[lane])
+
+
+def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    type_ = ATOMICS[name][1]
+    size = SIZE[type_]
+    places = _places(run, fields, lanes, size, ATOMIC)
+    if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
+        _check_written(run, places, size)
+    charge(run, places, size, "atomic")
+    for lane, (segment, _, offset) in places.items():
+        old = int.from_bytes(segment.data[offset : offset + size], "little")
+        new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
+        _put(segment, offset, new.to_bytes(size, "little"))
+        run.write(fields[2], type_, lane, old)
+
+
+def _shape(name: str) -> tuple[int, int]:
+    """(bytes of an element, number of elements) of a load or store."""
+    _, *vector, type_ = name.split(".")
+    return SIZE[type_], int(vector[0][1:]) if vector else 1
+
+
+def _value(run: WarpRun, row: int, lane: int, element: int, count: int) -> bytes:
+    """What a lane stores: `count` elements in consecutive rows."""
+    return b"".join(run.read(row + k * ROW, "b", lane).to_bytes(element, "little") for k in range(count))
+
+
+def _put(segment: Segment, offset: int, value: bytes) -> None:
+    segment.data[offset : offset + len(value)] = value
+    if segment.written is not None:
+        segment.written[offset : offset + len(value)] = b"\1" * len(value)

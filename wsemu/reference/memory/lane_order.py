@@ -1,0 +1,96 @@
+"""Lanes of one warp in the reference interpreter: `intra-warp-race`.
+
+For each byte the accesses since the last plain write, that one included, each with the set of its lanes.  A plain write
+empties the list.  A read takes the lanes out of earlier reads that are known to one of its own lanes, for whoever knows
+the one knows the other; an atomic does so with atomics of its width.  Lanes of one access are judged against the same
+list: what they do to each other is no conflict, unless they store different values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import WRITE
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.proof.happens_before import HappensBefore
+    from wsemu.reference.memory.shadow import Access
+
+
+class Lanes(NamedTuple):
+    """An access and the lanes that made it."""
+
+    access: Access
+    lanes: int
+
+
+class Conflict(NamedTuple):
+    """One lane of an access, and lanes of an earlier one that it does not come after."""
+
+    lane: int
+    address: int
+    earlier: Access
+    lanes: int
+
+
+class LaneOrder:
+    """Which lanes touched each byte, and what they do to each other."""
+
+    def __init__(self, order: HappensBefore) -> None:
+        self._order = order
+        self._arrays: dict[int, tuple[Lanes, ...]] = {}
+        self._shared: dict[int, tuple[Lanes, ...]] = {}
+
+    def start_cta(self) -> None:
+        """A CTA begins, with a shared memory of its own."""
+        self._shared = {}
+
+    def touch(self, now: Access, lanes: int, address: int) -> list[Conflict]:
+        """Judge and enter an access of some lanes to the same bytes."""
+        memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
+        found: list[Conflict] = []
+        old = new = None
+        for byte in range(address, address + now.size):
+            state = memory.get(byte, ())
+            if state is not old:  # bytes that went the same way are judged once
+                found += self._judge(now, lanes, byte, state)
+                old, new = state, self._entered(now, lanes, state)
+            assert new is not None
+            memory[byte] = new
+        return found
+
+    def _judge(self, now: Access, lanes: int, byte: int, state: tuple[Lanes, ...]) -> Iterator[Conflict]:
+        for earlier, before in state:
+            if earlier.actor == now.actor and earlier.conflicts(now):
+                for lane in lanes_of(lanes):
+                    unknown = self._unknown(earlier, before, lane)
+                    if unknown:
+                        yield Conflict(lane, byte, earlier, unknown)
+
+    def _unknown(self, earlier: Access, before: int, lane: int) -> int:
+        """Those of the lanes of an earlier access of the same warp whose doing it is not known to a lane now."""
+        known = self._order.lanes_before
+        return sum(
+            1 << other
+            for other in lanes_of(before)
+            if not known(earlier.actor, earlier.interval, other, other, lane)
+        )  # fmt: skip
+
+    def _entered(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
+        """A byte after an access."""
+        kept = []
+        merged = lanes
+        for earlier, before in state if now.kind != WRITE else ():
+            left = before if earlier.cta == now.cta else 0
+            if earlier.actor == now.actor and earlier.stands_in(now):
+                for lane in lanes_of(lanes):
+                    left &= self._unknown(earlier, left, lane)
+            if earlier == now:  # the same instruction, in the same interval
+                merged |= left
+            elif left:
+                kept.append(Lanes(earlier, left))
+        return (*kept, Lanes(now, merged))

@@ -1,0 +1,281 @@
+"""What the reference interpreter watches: races, recycled barriers, and the trace of a run.
+
+For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is judged
+against those that it conflicts with (one of the two writes, not both are atomic), each by `HappensBefore`, and then
+entered.  Of what happens before it, reads are dropped if it is a read, and atomics of its width if it is an atomic:
+whatever comes after the access comes after both.  A read does not stand for an atomic, nor an atomic for a read, since
+they conflict with different accesses.
+
+Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.  What
+lanes of one warp do to each other's accesses is judged apart, in `reference_lane_order.py`.
+Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import LOCAL, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
+from wsemu.reference.memory.lane_order import Conflict as LaneConflict
+from wsemu.reference.memory.lane_order import LaneOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.model.outcome import TraceRequest
+    from wsemu.model.program import Program
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.sync.named_barrier import Barrier
+    from wsemu.reference.warp import WarpRun
+
+MOST_EVENTS = 1_000_000
+"""of a trace"""
+
+
+class Access(NamedTuple):
+    """An access of a warp to a byte, `size` bytes a lane."""
+
+    kind: int
+    cta: int
+    warp: int
+    interval: int
+    pc: int
+    size: int
+
+    @property
+    def actor(self) -> tuple[int, int]:
+        return self.cta, self.warp
+
+    def conflicts(self, other: Access) -> bool:
+        """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
+        if self.kind == other.kind == ATOMIC:
+            return self.size != other.size
+        return self.kind != READ or other.kind != READ
+
+    def stands_in(self, other: Access) -> bool:
+        """Whether what conflicts with the one, both being no plain writes, conflicts with the other as well."""
+        return self.kind == other.kind and (self.kind == READ or self.size == other.size)
+
+
+class Byte(NamedTuple):
+    """What happened to a byte: its last plain write, and the reads and atomics since."""
+
+    write: Access | None = None
+    since: tuple[Access, ...] = ()
+
+
+UNTOUCHED = Byte()
+
+
+class Conflict(NamedTuple):
+    """One lane of an access, and an earlier access that it conflicts with; the least one is told."""
+
+    lane: int
+    address: int
+    earlier_cta: int
+    earlier_warp: int
+    earlier: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is looked for, as of `reference.run`."""
+
+    races: bool = True
+    lockstep: bool = False
+    recycling: bool = True
+    initialised: bool = True
+    uninitialized: frozenset[int] = frozenset()
+    trace: TraceRequest | None = None
+
+
+class Watch:
+    """The order of a launch's operations so far, its trace, and who touched its memory."""
+
+    def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None]) -> None:
+        self.options = options
+        self.order = HappensBefore(False, uncounted_barriers(program))
+        self.trace = Trace() if options.trace else None
+        self.report = report
+        self._arrays: dict[int, Byte] = {}
+        self._shared: dict[int, Byte] = {}
+        self._lanes = LaneOrder(self.order)
+
+    def start_cta(self) -> None:
+        """A CTA begins, with a shared memory of its own."""
+        self._shared = {}
+        self._lanes.start_cta()
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def happen(self, kind: EventKind, cta: int, warp: int, pc: int, place: int = -1, generation: int = -1) -> None:
+        """An operation happens; it ends the present interval of its warp, or is made in it."""
+        interval = 0 if kind == "complete" else self.order.interval((cta, warp))
+        event = Event(kind, cta, warp, interval, pc, place, generation)
+        self.order.apply(event)
+        self._log(event)
+
+    def _log(self, event: Event) -> None:
+        if self.trace is None:
+            return
+        if len(self.trace.events) < MOST_EVENTS:
+            self.trace.events.append(event)
+        else:
+            self.trace.complete = False
+
+    def executes(self, run: WarpRun, kind: int, address: int) -> None:
+        """A warp makes an access: `address` is that of its lowest lane."""
+        pc, where = run.group.pc, (run.cta.number, run.warp.number)
+        if kind == ATOMIC:
+            self.happen("atomic", *where, pc, address)
+        if self.options.trace is not None and pc in self.options.trace.accesses:
+            self.happen("access", *where, pc, address)
+
+    def joins(self, cta: int, warp: int, pc: int, barrier: Barrier) -> None:
+        """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation
+        of the generation before must happen before it, or it can be counted in its place."""
+        if not self.options.recycling:
+            return
+        now = self.order.interval((cta, warp))
+        last = {p.warp: p for p in barrier.before}
+        for u, earlier in sorted(last.items()):
+            if not self.order.before((cta, u, earlier.interval), (cta, warp)):
+                detail = {
+                    "barrier": barrier.number, "generation": barrier.generation - 1,
+                    "interval": now, "other_interval": earlier.interval,
+                }  # fmt: skip
+                self.report(RawFinding("barrier-recycling", pc, cta, warp, 0, earlier.pc, u, detail))
+
+    # -- accesses -----------------------------------------------------------------------------------------------------
+
+    def touch(self, run: WarpRun, kind: int, places: dict[int, Place], size: int) -> None:
+        """Judge and enter one access of a warp: lane -> where, `size` bytes a lane."""
+        if not self.options.races:
+            return
+        lanes_at: dict[int, list[int]] = {}
+        for lane, (segment, number, offset) in places.items():
+            if number != LOCAL and segment.writable:
+                lanes_at.setdefault((number << SEGMENT_SHIFT) + offset, []).append(lane)
+        if not lanes_at:
+            return
+        actor = run.cta.number, run.warp.number
+        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size)
+        found: list[Conflict] = []
+        among: list[LaneConflict] = []
+        for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
+            found += self._touch_bytes(now, lanes, address)
+            if not self.options.lockstep:
+                among += self._lanes.touch(now, sum(1 << lane for lane in lanes), address)
+        for pc in dict.fromkeys(conflict.earlier.pc for conflict in found):
+            self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
+        for pc in dict.fromkeys(conflict.earlier.pc for conflict in among):
+            self._tell_lanes(now, [conflict for conflict in among if conflict.earlier.pc == pc])
+
+    def _touch_bytes(self, now: Access, lanes: list[int], address: int) -> list[Conflict]:
+        """Judge and enter an access of some lanes to the same bytes."""
+        memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
+        found: list[Conflict] = []
+        old = new = None
+        for byte in range(address, address + now.size):
+            state = memory.get(byte, UNTOUCHED)
+            if state is not old:  # bytes that went the same way are judged once
+                for earlier in conflicting(now, state):
+                    if not self._before(earlier, now):
+                        found += [Conflict(lane, byte, earlier.cta, earlier.warp, earlier) for lane in lanes]
+                old, new = state, self._entered(now, state)
+            assert new is not None
+            memory[byte] = new
+        return found
+
+    def _before(self, earlier: Access, now: Access) -> bool:
+        return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
+
+    def _entered(self, now: Access, state: Byte) -> Byte:
+        """A byte after an access."""
+        if now.kind == WRITE:
+            return Byte(now)
+        kept = [e for e in state.since if not self._before(e, now) or not e.stands_in(now)]
+        return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), *(e for e in kept if e.cta == now.cta), now))
+
+    def _tell(self, now: Access, conflicts: list[Conflict]) -> None:
+        """Report the conflicts of one access with one other instruction of other warps."""
+        first = min(conflicts)
+        self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
+
+    def _tell_lanes(self, now: Access, conflicts: list[LaneConflict]) -> None:
+        """Report the conflicts of one access with one other instruction of the same warp."""
+        first = min(conflicts)
+        lanes = {
+            "other_lane": (first.lanes & -first.lanes).bit_length() - 1,
+            "other_last": first.lanes.bit_length() - 1,
+        }
+        self._report("intra-warp-race", now, first.earlier, first.address, _mask(conflicts), lanes)
+
+    def _report(
+        self, code: str, now: Access, earlier: Access, address: int, lanes: int, others: dict[str, int]
+    ) -> None:
+        detail = {
+            "address": address, "kind": now.kind, "other_kind": earlier.kind, "size": now.size,
+            "interval": now.interval, "other_interval": earlier.interval, "other_cta": earlier.cta, **others,
+        }  # fmt: skip
+        self.report(RawFinding(code, now.pc, now.cta, now.warp, lanes, earlier.pc, earlier.warp, detail))
+
+    def _log_stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
+        if self.trace is None or self.options.trace is None or not self.options.trace.stores:
+            return
+        where = run.group.pc, run.cta.number, run.warp.number
+        self.trace.stores += [
+            Stored(*where, lane, (number << SEGMENT_SHIFT) + offset, len(values[lane]))
+            for lane, (_, number, offset) in places.items()
+        ]
+
+    def stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
+        """Report two lanes of one store that write different values to the same bytes; the highest lane's stay."""
+        self._log_stores(run, places, values)
+        if not self.options.races:
+            return
+        shared = {lane: p for lane, p in places.items() if p[1] != LOCAL}
+        stays = {(number, offset): lane for lane, (_, number, offset) in shared.items()}
+        differ = {
+            lane: stays[number, offset]
+            for lane, (_, number, offset) in shared.items()
+            if values[lane] != values[stays[number, offset]]
+        }
+        if not differ:
+            return
+        lane = min(differ)
+        _, number, offset = places[lane]
+        now = self.order.interval((run.cta.number, run.warp.number))
+        detail = {
+            "address": (number << SEGMENT_SHIFT) + offset, "kind": WRITE, "other_kind": WRITE,
+            "size": len(values[lane]), "interval": now, "other_interval": now, "other_cta": run.cta.number,
+            "other_lane": differ[lane], "other_last": differ[lane],
+        }  # fmt: skip
+        lanes = sum(1 << lane for lane in differ)
+        where = run.group.pc, run.cta.number, run.warp.number
+        self.report(RawFinding("intra-warp-race", *where, lanes, -1, run.warp.number, detail))
+
+
+def conflicting(now: Access, state: Byte) -> list[Access]:
+    """The earlier accesses to a byte that an access must come after."""
+    since = [e for e in state.since if e.conflicts(now)]
+    return [state.write, *since] if state.write else since
+
+
+def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
+    """The lanes of some conflicts."""
+    lanes = 0
+    for conflict in conflicts:
+        lanes |= 1 << conflict.lane
+    return lanes
+
+
+def _of_earlier_ctas(kept: list[Access], cta: int) -> list[Access]:
+    """Of the accesses of earlier CTAs the first read and the first atomic of each width: nothing orders any of them
+    before this CTA's."""
+    earlier = [e for e in kept if e.cta != cta]
+    firsts = {(e.kind, e.size if e.kind == ATOMIC else 0): e for e in reversed(earlier)}
+    return [e for e in earlier if e in firsts.values()]

@@ -1,0 +1,234 @@
+"""The slow interpreter: one lane at a time, in plain Python, sharing no code with the VM.
+
+It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in
+*groups* that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join,
+where they wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and
+the search for races have a file each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
+from wsemu.model.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
+from wsemu.reference.arithmetic import from_float, unsigned
+from wsemu.reference.memory.shadow import Options, Watch
+from wsemu.reference.state import Group, Segment, Warp
+from wsemu.reference.sync.named_barrier import BARRIERS, Barrier, StopError, report_dangling
+from wsemu.reference.warp import WarpRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.model.outcome import TraceRequest
+    from wsemu.model.program import Program
+
+Rows = dict[int, tuple[str, int | float | bool]]
+"""register row -> (type, value): what a launch puts into parameter rows"""
+Bytes = npt.NDArray[np.uint8]
+
+
+class BudgetError(Exception):
+    """The step budget is used up."""
+
+
+def run(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    rows: Rows,
+    segments: Sequence[tuple[Bytes, bool]],
+    *,
+    dynamic_shared: int = 0,
+    budget: int = 1_000_000_000,
+    arch: str = "sm_90",
+    races: bool = True,
+    lockstep: bool = False,
+    recycling: bool = True,
+    initialised: bool = True,
+    uninitialized: frozenset[int] = frozenset(),
+    trace: TraceRequest | None = None,
+) -> Outcome:
+    """Run a launch, CTA after CTA; arrays in `segments` (bytes, writable?) are changed in place.
+
+    `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
+    after which the run ends, `arch` the cost model.
+
+    `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
+    reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
+    segment numbers `uninitialized`.  `trace` asks for the events of the run.
+    """
+    options = Options(races, lockstep, recycling, initialised, uninitialized, trace)
+    launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
+    outcome = launch.outcome
+    outcome.arch = arch
+    for cta in range(grid[0] * grid[1] * grid[2]):
+        launch.budget -= CTA_COST if cta else 0
+        status = Cta(launch, cta).run()
+        if status != "done":
+            outcome.status = status
+            break
+    outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
+    outcome.trace = launch.watch.trace
+    return outcome
+
+
+class Launch:
+    """What all CTAs share: code, arrays, findings, counters."""
+
+    def __init__(
+        self,
+        program: Program,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        rows: Rows,
+        segments: Sequence[tuple[Bytes, bool]],
+        dynamic_shared: int,
+        budget: int,
+        options: Options,
+    ) -> None:
+        self.program = program
+        self.grid, self.block = grid, block
+        self.threads = block[0] * block[1] * block[2]
+        self.code: list[list[int]] = program.code.tolist()
+        self.lengths: list[int] = flow_lengths(program.code).tolist()
+        self.dynamic_shared = dynamic_shared
+        self.dynamic_offset = -(-program.shared_bytes // 16) * 16
+        self.budget = budget
+        self.initialised = options.initialised
+        blank = options.uninitialized if options.initialised else frozenset()
+        self.arrays = [
+            Segment(memoryview(data.data).cast("B"), writable, bytearray(len(data)) if number in blank else None)
+            for number, (data, writable) in enumerate(segments, FIRST_ARRAY)
+        ]
+        self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
+        self.fixed.update(rows)
+        self.outcome = Outcome("done", executions=[0] * len(self.code))
+        self._findings: dict[tuple[str, int, int], RawFinding] = {}
+        self.watch = Watch(program, options, self.report)
+
+    def report(self, finding: RawFinding) -> None:
+        """Enter a finding, or count it when its code was already seen at these places."""
+        key = (finding.code, finding.pc, finding.other_pc)
+        known = self._findings.get(key)
+        if known is None:
+            self._findings[key] = finding
+            self.outcome.findings.append(finding)
+        else:
+            known.count += finding.count
+
+    def unwritten(self, size: int) -> bytearray | None:
+        """What marks the bytes of a stretch of memory that nobody has written yet, if that is looked for."""
+        return bytearray(size) if self.initialised else None
+
+    def name_of(self, pc: int) -> str:
+        """Operation of the instruction at pc."""
+        return NAMES[self.code[pc][0]]
+
+    def step(self, pc: int, lanes: int) -> None:
+        """Count one warp instruction."""
+        outcome = self.outcome
+        if outcome.warp_instructions >= self.budget:
+            raise BudgetError
+        outcome.warp_instructions += 1
+        outcome.thread_operations += lanes.bit_count()
+        outcome.executions[pc] += 1
+
+    def special(self, name: str, cta: int, thread: int) -> int:
+        """Value of a special register in one thread."""
+        kind, _, axis = name.partition(".")
+        if axis:
+            extent, at = {"tid": (self.block, thread), "ctaid": (self.grid, cta)}.get(kind, ((0, 0, 0), 0))
+            if kind in ("ntid", "nctaid"):
+                return (self.block if kind == "ntid" else self.grid)["xyz".index(axis)]
+            x, y, _ = extent
+            return {"x": at % x, "y": at // x % y, "z": at // (x * y)}[axis]
+        return {
+            "laneid": thread % LANES,
+            "shared": SHARED << SEGMENT_SHIFT,
+            "dynamic": (SHARED << SEGMENT_SHIFT) + self.dynamic_offset,
+            "dynamic_bytes": self.dynamic_shared,
+            "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * self.program.local_bytes,
+        }[name]
+
+
+def encoded(type_: str, value: int | float | bool) -> int:
+    """A value as the bit pattern of a register."""
+    return from_float(float(value), type_) if type_[0] == "f" else unsigned(int(value), 8 * SIZE[type_])
+
+
+class Cta:
+    """One CTA: its warps, shared memory and named barriers."""
+
+    def __init__(self, launch: Launch, number: int) -> None:
+        self.launch = launch
+        self.number = number
+        size = launch.dynamic_offset + launch.dynamic_shared
+        launch.watch.start_cta()
+        self.shared = Segment(bytearray(size), written=launch.unwritten(size))
+        self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
+        self.barriers = [Barrier(n) for n in range(BARRIERS)]
+
+    def _warp(self, number: int) -> Warp:
+        launch = self.launch
+        first = number * LANES
+        alive = (1 << min(LANES, launch.threads - first)) - 1
+        size = launch.program.local_bytes * LANES
+        warp = Warp(number, alive, {}, {0: -1}, Segment(bytearray(size), written=launch.unwritten(size)))
+        launch.watch.order.consists_of((self.number, number), alive)
+        for row, (type_, value) in launch.fixed.items():
+            if type_ == "p":
+                warp.predicates[row] = -1 if value else 0
+            else:
+                warp.registers[row] = [encoded(type_, value)] * LANES
+        for name, row in launch.program.specials.items():
+            warp.registers[row] = [launch.special(name, self.number, first + lane) for lane in range(LANES)]
+        warp.ready.append(Group(0, alive, None))
+        return warp
+
+    @property
+    def live_warps(self) -> int:
+        """Warps that have not exited."""
+        return sum(1 for warp in self.warps if warp.alive)
+
+    def finding(self, code: str, pc: int, warp: int, lanes: int, **detail: int) -> None:
+        """Report something that one instruction did."""
+        self.launch.report(RawFinding(code, pc, self.number, warp, lanes, detail=detail))
+
+    def run(self) -> Status:
+        """Each warp runs until it waits or ends, the lowest first, over and over."""
+        try:
+            while any(warp.alive for warp in self.warps):
+                able = False
+                for warp in self.warps:
+                    if warp.ready:
+                        able = True
+                        WarpRun(self, warp).run()
+                if not able:
+                    return self._stopped("deadlock")
+        except BudgetError:
+            return self._stopped("budget")
+        except StopError as stop:
+            self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
+            return self._stopped(stop.status)
+        report_dangling(self)
+        return "done"
+
+    def _stopped(self, status: Status) -> Status:
+        """Leave the CTA's state in the outcome."""
+        outcome = self.launch.outcome
+        outcome.cta = self.number
+        outcome.warps = [
+            WarpState(w.number, w.wait_pc if w.waits >= 0 else w.last_pc, w.alive, w.waits) for w in self.warps
+        ]
+        outcome.barriers = [
+            BarrierState(b.number, b.generation, b.arrived, b.expected, b.warps, b.previous)
+            for b in self.barriers
+            if b.arrived
+        ]
+        return status

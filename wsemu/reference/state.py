@@ -1,0 +1,61 @@
+"""State of the reference interpreter: a warp, its groups of lanes, and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def lanes_of(mask: int) -> Iterator[int]:
+    """The lanes of a mask, lowest first."""
+    return (lane for lane in range(LANES) if mask >> lane & 1)
+
+
+@dataclass(slots=True)
+class Region:
+    """Lanes that parted at a branch and meet at instruction `join`; `lanes` are all of them, `waiting` those there."""
+
+    join: int
+    lanes: int
+    outer: Region | None
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class Group:
+    """Lanes that run together."""
+
+    pc: int
+    lanes: int
+    region: Region | None
+
+
+@dataclass(slots=True)
+class Segment:
+    """A stretch of memory; `written` has a nonzero byte for each byte that holds a value, None if all do."""
+
+    data: bytearray | memoryview
+    writable: bool = True
+    written: bytearray | None = None
+
+
+@dataclass(slots=True)
+class Warp:
+    """One warp.  `ready` groups run, the last one first; `parked` ones wait at a barrier."""
+
+    number: int
+    alive: int
+    registers: dict[int, list[int]]
+    predicates: dict[int, int]
+    local: Segment
+    ready: list[Group] = field(default_factory=list)
+    parked: list[Group] = field(default_factory=list)
+    waits: int = -1
+    """the barrier it is counted at, or -1"""
+    wait_pc: int = -1
+    last_pc: int = -1

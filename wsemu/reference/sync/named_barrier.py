@@ -1,0 +1,230 @@
+"""Named barriers of the reference interpreter.  The rules B1 to B13 are those of the table in the documentation.
+
+A warp takes part as a whole (B3): `count_warp` is called once for each operation of a warp, whichever lanes execute it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from wsemu.model.isa import LANES
+from wsemu.model.outcome import RawFinding, Status
+from wsemu.reference.arithmetic import signed
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from wsemu.reference.run import Cta
+    from wsemu.reference.state import Group, Warp
+    from wsemu.reference.warp import WarpRun
+
+BARRIERS = 16
+BAD_ID, BAD_COUNT, LANES_DIFFER = 0, 1, 2
+"""detail `kind` of an invalid-barrier finding"""
+
+
+class StopError(Exception):
+    """The launch cannot go on: what the hardware answers with an illegal instruction, or a trap."""
+
+    def __init__(self, status: Status, pc: int, warp: int) -> None:
+        super().__init__(status)
+        self.status = status
+        self.pc = pc
+        self.warp = warp
+
+
+@dataclass(slots=True)
+class Participant:
+    """One operation of the open generation: its warp, its instruction, whether it waits; for `bar.red` its votes."""
+
+    warp: int
+    pc: int
+    waits: bool
+    interval: int
+    """of its warp, that it ends"""
+    votes: int | None = None
+    voters: int = 0
+
+
+@dataclass(slots=True)
+class Barrier:
+    """A named barrier; `expected` threads, 0 for the whole CTA."""
+
+    number: int
+    generation: int = 0
+    arrived: int = 0
+    expected: int = 0
+    forms: set[str] = field(default_factory=set)
+    """of the operations of the open generation: `counted`, `whole` (no count), `gives` (an arrive)"""
+    reduction: str = ""
+    """the bar.red that it consists of"""
+    participants: list[Participant] = field(default_factory=list)
+    before: list[Participant] = field(default_factory=list)
+    """of the generation before"""
+
+    @property
+    def warps(self) -> list[int]:
+        """Warps that take part in the open generation."""
+        return sorted({participant.warp for participant in self.participants})
+
+    @property
+    def previous(self) -> list[int]:
+        """Warps that took part in the generation before."""
+        return sorted({participant.warp for participant in self.before})
+
+
+def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
+    """Count a warp into a barrier whose operands are good.  Where it waits (B4), its lanes are parked already."""
+    cta, warp = run.cta, run.warp
+    number, count = operands(run, fields, lanes)
+    barrier = cta.barriers[number]
+    _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
+    waits = name != "bar.arrive"
+    watch = cta.launch.watch
+    watch.joins(cta.number, warp.number, pc, barrier)
+    participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)))
+    watch.happen("sync" if waits else "arrive", cta.number, warp.number, pc, number, barrier.generation)
+    if name.startswith("bar.red"):
+        for group in warp.parked:
+            row = cta.launch.code[group.pc - 1][5]
+            participant.votes = (participant.votes or 0) | warp.predicates.get(row, 0) & group.lanes
+            participant.voters |= group.lanes
+    barrier.participants.append(participant)
+    barrier.arrived += LANES  # B3
+    if participant.waits:
+        warp.waits, warp.wait_pc = number, pc
+    _complete(cta, barrier, pc, warp)
+
+
+def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: tuple[int, int, int]) -> None:
+    """Open a generation, or join the open one if the operation goes with the others of it (B5)."""
+    whole = len(cta.warps) * LANES
+    reduction = name if name.startswith("bar.red") else ""
+    if not barrier.arrived:
+        barrier.expected, barrier.reduction, barrier.forms = count, reduction, set()
+    barrier.forms |= {"counted" if count else "whole"} | ({"gives"} if name == "bar.arrive" else set())
+    if barrier.arrived and (
+        (barrier.expected or whole) != (count or whole) or barrier.reduction != reduction or exits_matter(cta, barrier)
+    ):
+        mismatch(cta, barrier, count, *where)
+
+
+def exits_matter(cta: Cta, barrier: Barrier) -> bool:
+    """Operations with a count and without one, where an exit could come between: what the barrier waits for would hang
+    on which of them came first.  Only if all warps of the CTA wait there can none of them have exited."""
+    return {"counted", "whole"} <= barrier.forms and ("gives" in barrier.forms or cta.live_warps < len(cta.warps))
+
+
+def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: int) -> NoReturn:
+    """Report an operation that does not go with those of its generation, and stop."""
+    first, whole = barrier.participants[0], len(cta.warps) * LANES
+    detail = {
+        "barrier": barrier.number, "generation": barrier.generation, "expected": barrier.expected or whole,
+        "count": count or whole, "arrived": barrier.arrived,
+    }  # fmt: skip
+    cta.launch.report(RawFinding("count-mismatch", pc, cta.number, warp, lanes, first.pc, first.warp, detail))
+    raise StopError("fault", pc, warp)
+
+
+def operands(run: WarpRun, fields: list[int], lanes: int) -> tuple[int, int]:
+    """(barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
+    lane = next(lanes_of(lanes))
+    number = signed(run.read(fields[3], "b32", lane), 32)
+    return number, signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
+
+
+def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None:
+    """Report what is wrong with a barrier and a count (B1, B2)."""
+    cta, warp = run.cta, run.warp
+    there = [lane for lane in range(LANES) if lanes >> lane & 1]
+    numbers = [signed(run.read(fields[3], "b32", lane), 32) for lane in there]
+    counts = [signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0 for lane in there]
+    number, count = numbers[0], counts[0]
+
+    def invalid(kind: int) -> NoReturn:
+        cta.finding("invalid-barrier", pc, warp.number, lanes, barrier=number, count=count, kind=kind)
+        raise StopError("fault", pc, warp.number)
+
+    if not 0 <= number < BARRIERS:
+        invalid(BAD_ID)
+    if fields[4] and (count <= 0 or count % LANES):
+        invalid(BAD_COUNT)
+    if len(set(numbers)) > 1 or len(set(counts)) > 1:
+        invalid(LANES_DIFFER)
+    threads = len(cta.warps) * LANES
+    if count > threads:
+        cta.finding("oversubscribed", pc, warp.number, lanes, barrier=number, count=count, threads=threads)
+
+
+def _go_on(warp: Warp, after: int) -> None:
+    """The lanes that stood at the barrier run again, the first group first, but after as many groups that run now."""
+    warp.waits = -1
+    at = max(0, len(warp.ready) - after)
+    warp.ready[at:at] = reversed(warp.parked)
+    warp.parked = []
+
+
+def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
+    """Close the generation when its count is met, and reset for the next one at once (B4)."""
+    wanted = barrier.expected or cta.live_warps * LANES  # B7, B8
+    if not barrier.arrived or barrier.arrived < wanted:
+        return
+    if not any(p.waits for p in barrier.participants):  # B10
+        first = barrier.participants[0]
+        cta.launch.report(
+            RawFinding(
+                "all-arrive", pc, cta.number, warp.number, 0, first.pc, first.warp,
+                {"barrier": barrier.number, "generation": barrier.generation, "arrived": barrier.arrived},
+            )
+        )  # fmt: skip
+    cta.launch.watch.happen("complete", cta.number, warp.number, pc, barrier.number, barrier.generation)
+    votes = [p for p in barrier.participants if p.votes is not None]
+    for other in cta.warps:
+        if other.waits == barrier.number:
+            for group in other.parked:
+                _give_result(cta, other, group, votes)
+            _go_on(other, after=0 if other is warp and barrier.participants[-1].waits else 1)
+    barrier.before = barrier.participants
+    barrier.generation += 1
+    barrier.arrived = barrier.expected = 0
+    barrier.participants = []
+
+
+def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -> None:
+    """Write the result of `bar.red` into the lanes of a group that is released."""
+    fields = cta.launch.code[group.pc - 1]
+    name = cta.launch.name_of(group.pc - 1)
+    if not name.startswith("bar.red"):
+        return
+    if name == "bar.red.popc":
+        total = sum((p.votes or 0).bit_count() for p in votes)
+        row = warp.registers.setdefault(fields[2], [0] * LANES)
+        for lane in range(LANES):
+            if group.lanes >> lane & 1:
+                row[lane] = total
+        return
+    answer = all(p.votes == p.voters for p in votes) if name == "bar.red.and" else any(p.votes for p in votes)
+    old = warp.predicates.get(fields[2], 0)
+    warp.predicates[fields[2]] = old | group.lanes if answer else old & ~group.lanes
+
+
+def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
+    """A warp has ended: barriers without a count no longer wait for it (B7), those with one do (B8)."""
+    cta.launch.watch.happen("exit", cta.number, warp.number, pc)
+    if cta.live_warps:
+        for barrier in cta.barriers:
+            if barrier.arrived and exits_matter(cta, barrier):
+                mismatch(cta, barrier, barrier.expected, pc, warp.number, 0)
+            if barrier.arrived and not barrier.expected:
+                _complete(cta, barrier, pc, warp)
+
+
+def report_dangling(cta: Cta) -> None:
+    """At the CTA's end: arrivals that nobody waited for (B11)."""
+    for barrier in cta.barriers:
+        if barrier.arrived:
+            first = barrier.participants[0]
+            cta.finding(
+                "dangling-arrive", first.pc, first.warp, 0, barrier=barrier.number, generation=barrier.generation,
+                arrived=barrier.arrived, expected=barrier.expected,
+            )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Operations of the reference interpreter in which the lanes of a warp exchange values.
+
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import LANES
+from wsemu.reference.arithmetic import signed, unsigned
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.reference.warp import WarpRun
+
+
+def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    if name == "activemask":
+        for lane in lanes_of(lanes):
+            run.write(fields[2], "b32", lane, lanes)
+        return
+    groups: dict[int, int] = {}
+    for lane in lanes_of(lanes):
+        members = run.read(fields[5], "b32", lane)
+        groups[members] = groups.get(members, 0) | 1 << lane
+    for members, group in groups.items():
+        _exchange_among(run, name, fields, group, members)
+
+
+def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, members: int) -> None:
+    """Lanes that give the same member mask exchange values."""
+    if members & run.warp.alive != lanes:
+        run.cta.finding(
+            "barrier-divergence", run.group.pc, run.warp.number, lanes,
+            barrier=-1, alive=run.warp.alive, members=members,
+        )  # fmt: skip
+    there = lanes & members
+    if there:
+        met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
+        run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
+    if name != "syncwarp":
+        what, mode = name.split(".")[:2]
+        _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
+
+
+def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = [run.read(fields[3], type_, lane) for lane in range(LANES)]
+    missed = members & run.warp.alive & ~lanes  # which is reported already
+    undefined: dict[int, int] = {}
+    for lane in lanes_of(lanes):
+        clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
+        source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
+        if not there >> source & 1:
+            if source != lane and not missed >> source & 1:
+                undefined[lane] = source
+            source = lane
+        run.write(fields[2], type_, lane, values[source])
+        if fields[7]:
+            run.write(fields[7], "p", lane, inside)
+    if undefined:
+        reading = sum(1 << lane for lane in undefined)
+        source = undefined[min(undefined)]
+        run.cta.finding("undefined-shuffle", run.group.pc, run.warp.number, reading, source=source)
+
+
+def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = {lane: run.read(fields[3], type_, lane) for lane in lanes_of(there)}
+    equal = len(set(values.values())) == 1
+    for lane in lanes_of(lanes):
+        own = run.read(fields[3], type_, lane)
+        if mode == "any":
+            run.write(fields[2], "b32", lane, sum(1 << k for k, value in values.items() if value == own))
+        else:
+            run.write(fields[2], "b32", lane, members if equal else 0)
+            if fields[7]:
+                run.write(fields[7], "p", lane, equal)
+
+
+def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    votes = run.warp.predicates.get(fields[3], 0) & there
+    answers = {"all": votes == there, "any": votes != 0, "uni": votes in (0, there), "ballot": votes}
+    for lane in lanes_of(lanes):
+        run.write(fields[2], "b32" if mode == "ballot" else "p", lane, answers[mode])
+
+
+def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    values = [run.read(fields[3], "b32", lane) for lane in lanes_of(there)]
+    if type_[0] == "s":
+        total = {"min": min, "max": max}[mode](signed(value, 32) for value in values)
+    else:
+        total = functools.reduce(_COMBINE[mode], values)
+    for lane in lanes_of(there):
+        run.write(fields[2], "b32", lane, unsigned(total, 32))
+
+
+_COMBINE: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "min": min,
+    "max": max,
+}
+
+
+def shuffle_source(mode: str, lane: int, b: int, clamp: int, segment: int) -> tuple[int, bool]:
+    """PTX ISA, "shfl.sync": (lane to read, whether the selected one was in range)."""
+    first = lane & segment
+    last = first | clamp & ~segment
+    selected = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | b & ~segment}[mode]
+    inside = selected >= last if mode == "up" else selected <= last
+    return (selected if inside else lane), inside
+
+
+_EXCHANGE: dict[str, Callable[[WarpRun, str, str, list[int], int, int, int], None]] = {
+    "shfl": shuffle,
+    "match": match,
+    "vote": vote,
+    "redux": reduction,
+}
