@@ -34,8 +34,9 @@ import numpy as np
 
 from wsemu import cuda, ptx
 from wsemu.backends import gpu_process, numba_cuda
-from wsemu.launch.check import around, examine, observers
+from wsemu.launch.check import examine
 from wsemu.launch.crosscheck import Recorder, copied
+from wsemu.launch.hooks import around, observers
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
 

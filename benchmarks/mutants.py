@@ -42,7 +42,7 @@ import transfer_trials
 from mutations import KINDS, Mutation, of_example, of_pattern
 from survivors import SURVIVORS
 
-from wsemu.launch.check import observers
+from wsemu.launch.hooks import observers
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model import settings
 from wsemu.model.errors import WsemuError

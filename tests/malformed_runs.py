@@ -55,7 +55,6 @@ def warm() -> None:
 
     import wsemu
     from wsemu import cli, cuda  # noqa: F401
-    from wsemu.app import explain, program, replay_program, trace_program
     from wsemu.report import collected, github, html, json, perfetto, replay, sarif, timeline_terminal  # noqa: F401
 
     @cuda.jit

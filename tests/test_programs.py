@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsemu.launch.check import observers
+from wsemu.launch.hooks import observers
 from wsemu.model import settings
 from wsemu.model.codes import CODES
 from wsemu.report.terminal import render

@@ -13,14 +13,12 @@ The way of a kernel: `frontend` (source to bytecode), `vm` (bytecode to outcome)
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsemu.campaign import strategies as strategies
-    from wsemu.language import cuda_names as cuda
-    from wsemu.language import ptx_names as ptx
+    from wsemu import cuda as cuda
+    from wsemu import ptx as ptx
+    from wsemu import strategies as strategies
     from wsemu.launch.check import check as check
     from wsemu.launch.crosscheck import crosscheck as crosscheck
     from wsemu.launch.ptx.module import load_ptx as load_ptx
@@ -35,23 +33,23 @@ if TYPE_CHECKING:
     from wsemu.model.errors import UsageError as UsageError
     from wsemu.model.finding import Finding as Finding
 
-__version__ = "0.1.0"
+from wsemu.model.version import VERSION as __version__
 
 _HOME = {
-    "CheckFailed": "wsemu.model.errors",
+    "CheckFailed": "wsemu.launch.result",
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
-    "Report": "wsemu.model.finding",
+    "Report": "wsemu.launch.result",
     "TransferCase": "wsemu.launch.transfer",
     "UnsupportedError": "wsemu.model.errors",
     "UsageError": "wsemu.model.errors",
-    "check": "wsemu.check",
+    "check": "wsemu.launch.check",
     "check_transfer": "wsemu.launch.transfer",
-    "crosscheck": "wsemu.crosscheck",
+    "crosscheck": "wsemu.launch.crosscheck",
     "cuda": "wsemu.cuda",
     "load_ptx": "wsemu.launch.ptx.module",
     "ptx": "wsemu.ptx",
-    "replay": "wsemu.replay",
+    "replay": "wsemu.launch.replay.run",
     "strategies": "wsemu.strategies",
     "trace": "wsemu.launch.tracing",
 }
@@ -83,26 +81,10 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module `wsemu` has no attribute `{name}`")
     module = importlib.import_module(home)
-    value = module if home == f"wsemu.{name}" and name not in _FUNCTIONS else getattr(module, name)
+    value = module if home == f"wsemu.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-_FUNCTIONS = ("check", "crosscheck", "replay")
-"""functions in a module of the same name"""
-
-
-class _Package(ModuleType):
-    """Keeps `wsemu.check` the function: importing the submodule of that name would otherwise replace it."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _FUNCTIONS and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

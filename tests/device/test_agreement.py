@@ -15,8 +15,8 @@ from hypothesis import given, settings
 
 from wsemu import strategies
 from wsemu.launch import transfer
-from wsemu.launch.check import around
 from wsemu.launch.crosscheck import CrossReport, Emulated, Recorder, compare, emulate
+from wsemu.launch.hooks import around
 from wsemu.model.launch_shape import configure
 
 ROOT = Path(__file__).parents[2]

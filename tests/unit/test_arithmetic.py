@@ -15,16 +15,11 @@ from wsemu.frontend.assemble.graph import Graph, Register
 from wsemu.frontend.python import arithmetic as a
 from wsemu.frontend.python import folding
 from wsemu.frontend.python.folding import evaluate, wrap
-from wsemu.frontend.python.promotion import resolve
 from wsemu.frontend.python.scalars import constant
-from wsemu.frontend.python.values import (
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue
+from wsemu.language.numbers import (
     NUMBERS,
-    ArrayValue,
-    ComplexValue,
     NumberType,
-    Scalar,
-    Static,
-    TupleValue,
     boolean,
     complex64,
     complex128,
@@ -40,6 +35,7 @@ from wsemu.frontend.python.values import (
     uint32,
     uint64,
 )
+from wsemu.language.promotion import resolve
 from wsemu.model.errors import KernelError
 from wsemu.model.isa import OPERATIONS
 

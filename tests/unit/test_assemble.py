@@ -359,7 +359,7 @@ class Maker:
             block.phis.append(Phi(result, dict.fromkeys(before, 0)))
             self.current[variable] = result
 
-    phi_variable: dict[Register, int] = {}  # noqa: RUF012
+    phi_variable: dict[Register, int] = {}
 
     def body(self, k: int, block: Block) -> None:
         graph, rng = self.graph, self.rng

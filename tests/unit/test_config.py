@@ -12,7 +12,7 @@ import pytest
 
 from wsemu.app import config
 from wsemu.app.config import Configuration, Suppress, configured
-from wsemu.launch.check import observers
+from wsemu.launch.hooks import observers
 from wsemu.model import settings
 from wsemu.model.errors import UsageError
 

@@ -175,8 +175,8 @@ def test_every_code_has_a_page() -> None:
     index = pages.pop("index")
     assert set(pages) == set(CODES)
     for code, page in pages.items():
-        assert f"../../wsemu/pages/{code}.md" in page
-        assert (ROOT / "wsemu" / "pages" / f"{code}.md").is_file()
+        assert f"../../checkers/pages/{code}.md" in page
+        assert (ROOT / "checkers" / "pages" / f"{code}.md").is_file()
         severity, meaning = CODES[code]
         assert f"| [`{code}`]({code}.md) | {severity} | {meaning} |\n" in index
         assert f"\n{code}\n" in index, "not in the table of contents"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsemu.app import explain
-from wsemu.launch.check import observers
+from wsemu.checkers.page import SECTIONS
+from wsemu.checkers.page import page as page_of
+from wsemu.launch.hooks import observers
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 
@@ -34,36 +35,36 @@ def reports(program: str, file: Path) -> list[Report]:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_page_has_its_sections(code):
-    page = explain.page(code)
+    page = page_of(code)
     headings = [line.removeprefix("## ") for line in page.text.splitlines() if line.startswith("## ")]
     assert page.text.startswith(f"# {code}\n\n{CODES[code][0].capitalize()}: ")
-    assert headings == list(explain.SECTIONS)
+    assert headings == list(SECTIONS)
     assert max(map(len, page.text.splitlines())) <= 130
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_bad_kernel_has_the_bug(code, tmp_path):
-    (report,) = reports(explain.page(code).bad, tmp_path / "bad.py")
+    (report,) = reports(page_of(code).bad, tmp_path / "bad.py")
     assert code in [finding.code for finding in report.findings]
     assert report.verdict == ("failed" if CODES[code][0] == "error" else "verified")
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_good_kernel_is_verified(code, tmp_path):
-    (report,) = reports(explain.page(code).good, tmp_path / "good.py")
+    (report,) = reports(page_of(code).good, tmp_path / "good.py")
     assert report.verdict == "verified"
     assert not report.findings
 
 
 def test_an_unknown_code_has_a_near_one():
     with pytest.raises(UsageError, match="no finding code 'bank_conflit': did you mean `bank-conflict`"):
-        explain.page("bank_conflit")
+        page_of("bank_conflit")
     with pytest.raises(UsageError, match="one of deadlock, race"):
-        explain.page("\x1b[31m")
+        page_of("\x1b[31m")
 
 
 def test_every_page_is_of_a_code():
     from importlib.resources import files
 
-    pages = {entry.name.removesuffix(".md") for entry in files("wsemu").joinpath("pages").iterdir()}
+    pages = {entry.name.removesuffix(".md") for entry in files("wsemu.checkers").joinpath("pages").iterdir()}
     assert pages == set(CODES)

@@ -1,6 +1,7 @@
 """Every construct of the kernel dialect: both engines give what Python itself computes, thread by thread."""
 
 # ruff: noqa: B007, B905, F821, RUF005 - kernels use what Python has
+
 from __future__ import annotations
 
 import math

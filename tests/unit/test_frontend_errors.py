@@ -1,6 +1,7 @@
 """What kernels may not say: the message, the place it points at, and that there is always a remedy."""
 
 # ruff: noqa: E501 - a case is one line
+
 from __future__ import annotations
 
 import linecache

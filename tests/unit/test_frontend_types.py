@@ -1,6 +1,7 @@
 """Types of variables, as Numba-CUDA 0.30 infers them for the same kernels (`_type_annotation.typemap`, recorded)."""
 
 # ruff: noqa: B007, E741, F841, PIE808 - kernels say what they are to be typed for
+
 from __future__ import annotations
 
 import math

@@ -20,8 +20,9 @@ from wsemu import cuda, ptx
 from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch import transfer
-from wsemu.launch.check import around, compiled
+from wsemu.launch.check import compiled
 from wsemu.launch.crosscheck import Recorder
+from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import NAMES
 from wsemu.patterns import (

@@ -14,22 +14,9 @@ from wsemu import cuda, ptx
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.scalars import constant, literal
-from wsemu.frontend.python.values import (
-    NUMBERS,
-    ArrayValue,
-    ComplexValue,
-    RangeValue,
-    Scalar,
-    Static,
-    TupleValue,
-    Value,
-    boolean,
-    float32,
-    float64,
-    int32,
-    int64,
-)
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, RangeValue, Scalar, Static, TupleValue, Value
 from wsemu.host import driver as host
+from wsemu.language.numbers import NUMBERS, boolean, float32, float64, int32, int64
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.isa import OPERATIONS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wsemu.frontend.python.promotion import number_type, resolve, unify
-from wsemu.frontend.python.values import NUMBERS, float32, float64, int8, int32, int64, uint8, uint32, uint64
+from wsemu.language.numbers import NUMBERS, float32, float64, int8, int32, int64, uint8, uint32, uint64
+from wsemu.language.promotion import number_type, resolve, unify
 
 COLUMNS = "bool int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()
 

@@ -17,12 +17,14 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.cli import main
 from wsemu.evidence.schedule import numbered
-from wsemu.launch.check import Bound, bind_launch, observers, starting
+from wsemu.launch.check import bind_launch
+from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.machine import ReplayError
 from wsemu.launch.replay.run import Replay, follow
 from wsemu.launch.replay.witness_file import Saver, Witness, WitnessError, load, program_of
 from wsemu.launch.result import Report
 from wsemu.model import settings
+from wsemu.model.bound import Bound
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import NAMES

@@ -20,7 +20,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch import tracing
-from wsemu.launch.check import observers, traceable
+from wsemu.launch.hooks import observers, traceable
 from wsemu.launch.timeline import Timeline
 from wsemu.model import settings
 from wsemu.report.html import SHEET, page, report_fragment, timeline_fragment

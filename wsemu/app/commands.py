@@ -93,11 +93,12 @@ def _saving(folder: str, file: Path, arguments: Sequence[str], settings: Setting
 
 def explain(code: str | None) -> int:
     """`wsemu explain`: print the page of a finding code, or what codes there are; returns the exit code."""
-    from wsemu.app import explain as pages
+    from wsemu.app.explain import overview
+    from wsemu.checkers.page import page
 
     printer = Printer()
     try:
-        printer.markdown(pages.page(code).text if code else pages.overview())
+        printer.markdown(page(code).text if code else overview())
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from wsemu.evidence.suppressions import Suppression
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
 from wsemu.model.settings import Engine, Settings
+from wsemu.model.suppression import Suppression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 def examine(program: Path | None = None) -> Iterator[Item]:
     """Everything, one item after the other; `program` (or the working folder) says which pyproject.toml counts."""
-    yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parent}")
+    yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parents[1]}")
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
     yield from _packages()
@@ -68,8 +68,7 @@ def _vm() -> Item:
     """Whether the compiled VM of this version is there, and works."""
     import numpy as np
 
-    from wsemu.language import cuda_names as cuda
-    from wsemu.launch import check
+    from wsemu import check, cuda
     from wsemu.machine import build as native
 
     held = native.cached()

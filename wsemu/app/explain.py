@@ -1,47 +1,8 @@
-"""`wsemu explain CODE`: a page for each finding code, with a kernel that has the bug and one that has not.
-
-The pages are Markdown files in `pages`, one for each of `codes.CODES`; their two blocks of Python are programs that a
-test runs.
-"""
+"""`wsemu explain`: what there is to explain; the pages are those of `checkers`."""
 
 from __future__ import annotations
 
-import difflib
-import functools
-import re
-from importlib.resources import files
-from typing import NamedTuple
-
 from wsemu.model.codes import CODES
-from wsemu.model.errors import UsageError
-
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECTIONS = ("The bug", "A kernel that has it", "The same kernel without it", "What the hardware does")
-"""the headings of every page, in their order"""
-
-
-class Page(NamedTuple):
-    """What there is to know about a finding code."""
-
-    code: str
-    text: str
-    """Markdown"""
-    bad: str
-    """a program in which the finding is found"""
-    good: str
-    """the same program, repaired: verified"""
-
-
-@functools.cache
-def page(code: str) -> Page:
-    """The page of a finding code; UsageError names those that are like it."""
-    if code not in CODES:
-        near = difflib.get_close_matches(code.replace("_", "-"), CODES, 1, 0.5)
-        remedy = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(CODES)}"
-        raise UsageError(f"no finding code {code!a}: {remedy}")
-    text = files("wsemu").joinpath("pages", f"{code}.md").read_text(encoding="utf-8")
-    bad, good = _BLOCK.findall(text)
-    return Page(code, text, bad, good)
 
 
 def overview() -> str:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.host import takeover
-from wsemu.language.own import is_own
-from wsemu.launch.check import around, observers, passed_over, refused
+from wsemu.launch.hooks import around, observers, passed_over, refused
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings as _settings
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError, WsemuError
 from wsemu.model.limits import limits
+from wsemu.model.own import is_own
 from wsemu.model.program import Span
 from wsemu.report.terminal import Printer
 

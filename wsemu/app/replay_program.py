@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.app import program
-from wsemu.launch.check import observers, starting
+from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.run import BUDGET, Replay, follow
 from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_of
 from wsemu.model import settings
@@ -18,8 +18,8 @@ from wsemu.report.terminal import Printer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.launch.check import Bound
     from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
 
 
 class _Quiet(Printer):

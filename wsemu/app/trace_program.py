@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import config, program
 from wsemu.app.commands import launch_words
-from wsemu.launch.check import traceable
+from wsemu.launch.hooks import traceable
 from wsemu.launch.tracing import build
 from wsemu.model.errors import UsageError
 from wsemu.report.diagnostic import display_path

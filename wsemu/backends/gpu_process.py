@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
 
-    from wsemu.launch.kernel import Kernel
+    from wsemu.language.markers import Declared
     from wsemu.model.launch_shape import LaunchConfiguration
 
 _START = 120.0
@@ -40,7 +40,7 @@ _STARTED = "started"
 class GpuLaunch:
     """One kernel with its launch shape and arguments, to be run `times` times on equal arguments."""
 
-    kernel: Kernel
+    kernel: Declared
     configuration: LaunchConfiguration
     arguments: tuple[Any, ...]
     times: int = 1

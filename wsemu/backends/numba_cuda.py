@@ -14,10 +14,8 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu.language import cuda_names as cuda
-from wsemu.language import ptx_names as ptx
-from wsemu.language.markers import KernelFunction
-from wsemu.launch.kernel import Kernel
+from wsemu.language.markers import Declared, KernelFunction
+from wsemu.language.pattern_objects import has_methods
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +53,13 @@ def intrinsics() -> ModuleType:
     return made.module()
 
 
+_MODULES: dict[str, Callable[[], ModuleType]] = {
+    "wsemu.cuda": numba_cuda,
+    "wsemu.ptx": intrinsics,
+    "wsemu.language.cuda_names": numba_cuda,
+    "wsemu.language.ptx_names": intrinsics,
+}
+"""what a kernel names -> what Numba-CUDA compiles in its place"""
 _dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
 """id of what was rebound, and the bound of its CTAs -> it, and the dispatcher"""
 _BOUNDS = (512, 1024)
@@ -68,7 +73,7 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
     if found is None:
         function = getattr(kernel, "py_func", kernel)
         options = dict(getattr(kernel, "options", {}))
-        if not isinstance(kernel, Kernel) or kernel.device:
+        if not isinstance(kernel, Declared) or kernel.device:
             options["device"] = True
         else:
             options["extensions"] = [*options.get("extensions", ()), _Arguments()]
@@ -127,15 +132,13 @@ def _names(code: CodeType) -> set[str]:
 
 def converted(value: Any, name: str) -> Any:
     """A host object as Numba-CUDA wants it."""
-    if value is cuda:
-        return numba_cuda()
-    if value is ptx:
-        return intrinsics()
+    if isinstance(value, ModuleType) and value.__name__ in _MODULES:
+        return _MODULES[value.__name__]()
     if isinstance(value, KernelFunction):
         if value.name.startswith("ptx."):
             return getattr(intrinsics(), value.__name__)
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
-    if isinstance(value, Kernel):
+    if isinstance(value, Declared):
         return dispatcher(value)
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(converted(item, name) for item in value)
@@ -153,8 +156,6 @@ def _is_numbas(function: FunctionType) -> bool:
 
 def _is_pattern(value: Any) -> bool:
     """Whether an object, or a class, is a frozen dataclass with methods."""
-    from wsemu.frontend.python.names import has_methods
-
     kind = value if isinstance(value, type) else type(value)
     return hasattr(kind, "__dataclass_fields__") and has_methods(kind)
 
@@ -189,7 +190,7 @@ def prepare(arguments: Iterable[Any]) -> None:
 class GpuKernel:
     """A kernel for launches on the GPU: `kernel.on("gpu")[grid, block, stream, dynamic_shared](*arguments)`."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
@@ -208,7 +209,7 @@ class GpuKernel:
 
 
 def launch(
-    kernel: Kernel, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0
+    kernel: Declared, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0
 ) -> None:
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
     numba_cuda()
@@ -218,7 +219,7 @@ def launch(
     numba_cuda().synchronize()
 
 
-def compile_for(kernel: Kernel, threads: int, arguments: Iterable[Any]) -> None:
+def compile_for(kernel: Declared, threads: int, arguments: Iterable[Any]) -> None:
     """Compile a kernel for CTAs of so many threads and for arguments like these, if that was not done."""
     given = tuple(arguments)
     prepare(given)
@@ -235,7 +236,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def configured(kernel: Kernel, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
+def configured(kernel: Declared, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
     """A kernel with its launch shape, for launches that do not wait; patterns among its arguments are `prepare`d."""
     threads = math.prod(block) if isinstance(block, tuple) else block
     made = dispatcher(kernel, threads)[grid, block, stream, dynamic_shared]

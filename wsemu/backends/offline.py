@@ -20,7 +20,7 @@ from wsemu.backends import numba_cuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.launch.kernel import Kernel
+    from wsemu.language.markers import Declared
 
 HOPPER = (9, 0)
 """compute capability"""
@@ -66,7 +66,7 @@ def _device() -> Iterator[None]:
 _OPTIONS = "debug lineinfo link fastmath opt launch_bounds max_registers extensions forceinline".split()
 
 
-def compile_kernel(kernel: Kernel, arguments: tuple[Any, ...], *, lto: bool = True) -> Compiled:
+def compile_kernel(kernel: Declared, arguments: tuple[Any, ...], *, lto: bool = True) -> Compiled:
     """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would."""
     from numba.cuda.dispatcher import _Kernel
 

@@ -292,8 +292,8 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
 def command(test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool) -> int:
     """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), tell what came of it, and return
     the exit code."""
+    from wsemu.campaign import progress as report
     from wsemu.campaign.worker import exists
-    from wsemu.report import fuzz as report
     from wsemu.report.terminal import Printer
 
     printer = Printer()

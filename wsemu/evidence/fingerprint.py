@@ -12,27 +12,24 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from wsemu.model.finding import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from wsemu.launch.check import Bound
-    from wsemu.model.bound import BoundArray
+    from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.program import Program
 
-_HERE = os.path.dirname(os.path.realpath(__file__))
+_HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _LINE, _WHOLE = 8, 32
 """hexadecimal digits kept of a line's and of a larger thing's hash"""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Lines(_Data):
+class Lines(Record):
     """A function's source."""
 
     file: str
@@ -43,7 +40,7 @@ class Lines(_Data):
     """hash of each line, without blanks at its end"""
 
 
-class Value(_Data):
+class Value(Record):
     """An argument before the launch."""
 
     name: str
@@ -53,7 +50,7 @@ class Value(_Data):
     """of an array's contents; empty where they were not kept"""
 
 
-class Inputs(_Data):
+class Inputs(Record):
     """What a launch was made of."""
 
     source: list[Lines] = []

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
-from wsemu.language.own import PATTERNS, is_own
 from wsemu.model.finding import Site, Step
 from wsemu.model.isa import FIELDS, FIRST_ARRAY, LOCAL, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
+from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wsemu.model.bound import BoundArray
     from wsemu.model.outcome import Outcome
 
 
-HARNESS = os.path.realpath(Path(__file__).with_name("transfer.py"))
-"""the kernel in which `check_transfer` runs a pattern: nothing to show"""
 _ROLES = {
     "wait_for_dma_start": "DMA",
     "finish_async_dma": "DMA",
@@ -36,18 +35,6 @@ CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_
 """what a warp of this role arrives with, and what the other side waits with"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
-
-
-@dataclass(frozen=True, slots=True)
-class BoundArray:
-    """An array argument as the launch sees it: where it starts in its segment, its layout, its source name."""
-
-    name: str
-    segment: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ import functools
 import linecache
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.model.codes import CHECKER_OF, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Suppressed, Unused
+from wsemu.model.suppression import Suppression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,35 +29,6 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
 
 _COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Suppression:
-    """Which findings are accepted, and why; what is None matches any."""
-
-    codes: frozenset[str]
-    reason: str
-    written: tuple[str, int]
-    """where: file and line"""
-    kind: Literal["source", "configuration"]
-    file: str
-    """of the finding's site, absolute; `*` and `?` match"""
-    line: int | None = None
-    function: str | None = None
-    array: str | None = None
-
-    def accepts(self, finding: Finding, kernel: str) -> bool:
-        return finding.code in self.codes and any(self._at(site, kernel) for site in finding.sites)
-
-    def _at(self, site: Site, kernel: str) -> bool:
-        if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is
-            return False
-        return (
-            _matches(site.file, self.file)
-            and (self.line is None or site.line <= self.line <= site.end_line)
-            and (self.array is None or site.array == self.array)
-            and (self.function is None or self.function in (kernel, _function_at(site.file, site.line).name))
-        )
 
 
 def accepted(
@@ -72,7 +43,7 @@ def accepted(
     kept: list[Finding] = []
     left_out: list[Suppressed] = []
     for finding in findings:
-        by = next((s for s in known if s.accepts(finding, kernel)), None)
+        by = next((s for s in known if accepts(s, finding, kernel)), None)
         if by is None:
             kept.append(finding)
         else:
@@ -83,6 +54,23 @@ def accepted(
     used = {(entry.file, entry.line) for entry in left_out}
     idle = [s for s in known if s.written not in used and _was_looked_for(s, places, settings)]
     return kept, left_out, [*void, *(_unused(s) for s in idle)]
+
+
+def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
+    """Whether a finding of a launch of `kernel` is one that the user accepts."""
+    return finding.code in suppression.codes and any(_is_at(suppression, site, kernel) for site in finding.sites)
+
+
+def _is_at(suppression: Suppression, site: Site, kernel: str) -> bool:
+    if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is
+        return False
+    line, array, function = suppression.line, suppression.array, suppression.function
+    return (
+        _matches(site.file, suppression.file)
+        and (line is None or site.line <= line <= site.end_line)
+        and (array is None or site.array == array)
+        and (function is None or function in (kernel, _function_at(site.file, site.line).name))
+    )
 
 
 def _unused(suppression: Suppression) -> Unused:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.host.driver import device_array
 from wsemu.language import cuda_names as cuda
+from wsemu.launch.kernel import jit
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Reduce:
             return start
         whole, rest = self._kernels_for(arr.dtype)
         ctas, left = min(arr.size // THREADS, CTAS), arr.size % THREADS
-        parts = cuda.device_array(ctas + (left > 0), arr.dtype)
+        parts = device_array(ctas + (left > 0), arr.dtype)
         if ctas:
             whole[ctas, THREADS, stream](arr[: arr.size - left], parts[:ctas], start, True)
         if left:
@@ -61,9 +63,9 @@ class Reduce:
 
 def _kernels(functor: Any, dtype: np.dtype[Any]) -> tuple[Kernel, Kernel]:
     """Kernels for CTAs of four whole warps, and for a single one that has a thread for each element."""
-    combine = cuda.jit(device=True)(getattr(functor, "py_func", functor))
+    combine = jit(device=True)(getattr(functor, "py_func", functor))
 
-    @cuda.jit(device=True)  # type: ignore[untyped-decorator]
+    @jit(device=True)
     def halve(tile: Any, value: Any) -> Any:
         """Combine the values of a warp into column 0 of its row."""
         row = tile[cuda.threadIdx.x // 32, :]
@@ -115,4 +117,4 @@ def _kernels(functor: Any, dtype: np.dtype[Any]) -> tuple[Kernel, Kernel]:
 
     for kernel in (whole, rest):
         kernel.__name__ = f"reduce({functor.__name__})"
-    return cuda.jit(whole), cuda.jit(rest)
+    return jit(whole), jit(rest)

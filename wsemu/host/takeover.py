@@ -13,9 +13,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu.language import cuda_names as cuda
-from wsemu.model.errors import UnsupportedError
-from wsemu.model.program import Span
+from wsemu import cuda
+from wsemu.host.vectorize import refuse_vectorize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,19 +53,6 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "errors": dict,
 }
 """submodule -> the object that stands for it, or the names in it"""
-
-
-def refuse_vectorize(function: Any = None, *_: Any, **__: Any) -> Any:
-    """What `@vectorize(target="cuda")` and `@guvectorize` come to."""
-    code = getattr(function, "__code__", None)
-    if code is None:  # `cuda.vectorize(...)`, which gets its function later
-        return refuse_vectorize
-    first = code.co_firstlineno
-    raise UnsupportedError(
-        f'`@vectorize(target="cuda")` of `{function.__name__}` is not modelled',
-        Span(code.co_filename, first, 0, first, 1),
-        "write it as a kernel: `@cuda.jit`, with one thread for an element",
-    )
 
 
 class _Hook:

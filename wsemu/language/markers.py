@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import FunctionType
 
 
 class Parameter(NamedTuple):
@@ -90,6 +91,18 @@ class Namespace:
 
     def __repr__(self) -> str:
         return f"<kernel namespace {self._name}>"
+
+
+class Declared:
+    """What `cuda.jit` makes of a function; `launch.kernel.Kernel` can be launched.
+
+    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given.
+    """
+
+    py_func: Any
+    device: bool
+    options: dict[str, Any]
+    __name__: str
 
 
 class ScalarType:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wsemu.frontend.python.promotion import CONVERSIONS, Conversion, number_type
 from wsemu.language.markers import ScalarType
+from wsemu.language.promotion import CONVERSIONS, Conversion, number_type
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.frontend.python.values import NumberType
+    from wsemu.language.numbers import NumberType
 
 
 class Declared(NamedTuple):

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence.places import Places
+from wsemu.launch.hooks import around, observers, passed_over, refused, starting, traceable
 from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
-from wsemu.model.bound import BoundArray
+from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError, WsemuError, briefly
 from wsemu.model.launch_shape import LaunchConfiguration, configure
@@ -29,44 +30,6 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.settings import Settings
 
-observers: list[Callable[[Report], None]] = []
-"""called with the report of every launch; while there are any, a failed launch does not raise"""
-
-
-refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
-"""called with a launch that could not be made and why; where one says True the program goes on without the launch"""
-
-
-class Bound(NamedTuple):
-    """A launch with its arguments in place, ready to run."""
-
-    program: Program
-    configuration: LaunchConfiguration
-    names: tuple[str, ...]
-    """of the arguments"""
-    rows: dict[int, Any]
-    """parameter rows"""
-    segments: list[Any]
-    """the bytes of the arrays, (data, writable?)"""
-    arrays: list[BoundArray]
-    uninitialized: frozenset[int]
-    """segments whose contents count as not yet written"""
-    settings: Settings
-    source: tuple[str, int, int] | None = None
-    """file, first and last line of code that is no Python function"""
-
-
-starting: list[Callable[[Bound], None]] = []
-"""called with each launch just before it runs"""
-
-
-traceable: list[Callable[[Report, Places, Tracer], None]] = []
-"""called with each launch that was checked, and with what runs it again for its trace; before the observers"""
-
-
-passed_over: dict[str, None] = {}
-"""names of kernels that ran without being checked, for the settings leave them out"""
-
 
 class Compiled(NamedTuple):
     """A kernel compiled for argument types."""
@@ -76,8 +39,6 @@ class Compiled(NamedTuple):
     notes: tuple[str, ...]
 
 
-around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
-"""called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDictionary()
 
 

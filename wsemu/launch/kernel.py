@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 import functools
-import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
+from wsemu.language.markers import Declared as DeclaredFunction
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, briefly
-from wsemu.model.limits import WARP, limits
+from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
+from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,109 +19,11 @@ if TYPE_CHECKING:
     from wsemu.language.signatures import Declared
     from wsemu.model.program import Program
 
-Dimensions = tuple[int, int, int]
 OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
     "lineinfo link lto max_registers nopython opt shared_memory_carveout signature target"
 ).split()
 """the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here"""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchConfiguration:
-    """The shape of a launch, within the limits of `arch`: make one with `configure`."""
-
-    grid: Dimensions
-    """CTAs in x, y, z"""
-    block: Dimensions
-    """threads of a CTA in x, y, z"""
-    dynamic_shared: int
-    """bytes of dynamic shared memory of a CTA"""
-    arch: str
-
-    @property
-    def threads(self) -> int:
-        """Threads of a CTA."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def warps(self) -> int:
-        """Warps of a CTA; the last may be partial."""
-        return -(-self.threads // WARP)
-
-    @property
-    def ctas(self) -> int:
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-
-def configure(
-    grid: Any, block: Any, stream: object = 0, dynamic_shared: Any = 0, *, arch: str | None = None
-) -> LaunchConfiguration:
-    """Check the parameters of `kernel[grid, block, stream, dynamic_shared]`.
-
-    `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches
-    run one after the other, so that any `stream` will do.  UsageError names what exceeds the limits of `arch`.
-    """
-    arch = settings.current().arch if arch is None else arch
-    limit = limits(arch)
-    dimensions = _dimensions(grid, "grid")
-    threads = _dimensions(block, "block")
-    count = threads[0] * threads[1] * threads[2]
-    if count > limit.threads:
-        shape = "" if threads[1:] == (1, 1) else f" ({' x '.join(map(str, threads))})"
-        raise UsageError(
-            f"block of {count:,} threads{shape}: at most {limit.threads:,} on {arch}; "
-            "use a smaller block and a larger grid"
-        )
-    if threads[0] > limit.block[0] or threads[1] > limit.block[1] or threads[2] > limit.block[2]:
-        raise UsageError(_too_large("block", threads, limit.block, arch))
-    if dimensions[0] > limit.grid[0] or dimensions[1] > limit.grid[1] or dimensions[2] > limit.grid[2]:
-        raise UsageError(_too_large("grid", dimensions, limit.grid, arch))
-    size = dynamic_shared if type(dynamic_shared) is int else _integer(dynamic_shared, "dynamic shared memory")
-    if size < 0:
-        raise UsageError(f"dynamic shared memory of {size:,} bytes: give 0 or more")
-    if size > limit.shared:
-        raise UsageError(
-            f"{size:,} bytes of dynamic shared memory: at most {limit.shared:,} on {arch}; "
-            "lower the fourth launch parameter `kernel[grid, block, stream, dynamic_shared]`"
-        )
-    return LaunchConfiguration(dimensions, threads, size, arch)
-
-
-def _dimensions(value: Any, name: str) -> Dimensions:
-    """Three positive ints from an int or a tuple or list of one to three."""
-    if type(value) is int:  # the usual case, kept fast
-        result = (value, 1, 1)
-    elif isinstance(value, (tuple, list)):
-        if not 1 <= len(value) <= 3:
-            raise UsageError(f"{name} {value!r} has {len(value)} dimensions: give one to three")
-        x, y, z = (*(_integer(extent, name) for extent in value), 1, 1)[:3]
-        result = (x, y, z)
-    else:
-        result = (_integer(value, name), 1, 1)
-    if result[0] < 1 or result[1] < 1 or result[2] < 1:
-        raise UsageError(f"{name} {value!r} is empty: every dimension needs 1 or more")
-    return result
-
-
-def _integer(value: Any, name: str) -> int:
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    remedy = "give an int"
-    if isinstance(value, float):
-        remedy = f"write {int(value)}" if value.is_integer() else "use `//` for a whole quotient"
-    raise UsageError(f"{name} has {value!r}, of type {type(value).__name__}, where an int belongs: {remedy}")
-
-
-def _too_large(name: str, extents: Dimensions, most: Dimensions, arch: str) -> str:
-    axis = next(i for i in range(3) if extents[i] > most[i])
-    text = f"{name}.{'xyz'[axis]} is {extents[axis]:,}: at most {most[axis]:,} on {arch}"
-    if axis == 0:
-        return f"{text}; use {name}.y too, or let a thread do more"
-    return f"{text}; put the larger extent on {name}.x"
 
 
 class Launchable:
@@ -153,7 +55,7 @@ class Launchable:
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
         """The launch of at least `ntasks` threads, `tpb` in a CTA (0: as many as an H200 takes, which is up to the
         kernel's registers there)."""
-        tasks, threads = _integer(ntasks, "forall"), _integer(tpb, "tpb") or limits(settings.current().arch).threads
+        tasks, threads = integer(ntasks, "forall"), integer(tpb, "tpb") or limits(settings.current().arch).threads
         if tasks < 0:
             raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
         if tasks == 0:
@@ -201,7 +103,7 @@ class CodeKernel(Launchable, abc.ABC):
         """Where the code stands: file, first and last line."""
 
 
-class Kernel(Launchable):
+class Kernel(DeclaredFunction, Launchable):
     """A function of the kernel dialect: `kernel[grid, block](*arguments)` launches it, checked.
 
     `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given,

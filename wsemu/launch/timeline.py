@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wsemu.evidence.cost_view import BankPicture, LineCost
+from wsemu.evidence.labels import letter
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["access", "atomic", "fence", "warp", "arrive", "sync", "stop"]
 """`stop`: where the hardware would stop the launch, or the emulator did"""
-NO_STEPS = "it made no access and met no barrier, or the run ended before it"
-"""why a time line is empty"""
 
 
 class Place(NamedTuple):
@@ -173,13 +172,3 @@ class Timeline:
         from wsemu.report.html import timeline_fragment
 
         return timeline_fragment(self)
-
-
-def letter(finding: int) -> str:
-    """`A` for the first finding, `Z`, then `AA`."""
-    text = ""
-    number = finding + 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text

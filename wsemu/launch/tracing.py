@@ -38,8 +38,8 @@ def trace(
 
     In a notebook the result shows itself; its `report` is what `check` returns.
     """
-    from wsemu.launch import check as check_function
-    from wsemu.launch.check import traceable
+    from wsemu.launch.check import check
+    from wsemu.launch.hooks import traceable
 
     made: list[Timeline] = []
 
@@ -48,7 +48,7 @@ def trace(
 
     traceable.append(look)
     try:
-        check_function(kernel, grid, block, args, **options)
+        check(kernel, grid, block, args, **options)
     finally:
         traceable.remove(look)
     return made[-1]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.evidence.places import HARNESS
 from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
@@ -23,6 +22,7 @@ from wsemu.model.errors import UsageError, briefly
 from wsemu.model.isa import NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
+from wsemu.model.own import HARNESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

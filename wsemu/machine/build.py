@@ -26,25 +26,6 @@ import llvmlite.binding as llvm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SOURCES = (
-    "bytecode",
-    "operations",
-    "layout",
-    "machine",
-    "memory",
-    "costs",
-    "divergence",
-    "named_barrier",
-    "cells",
-    "clocks",
-    "shadow",
-    "lane_order",
-    "warp_operations",
-    "codes",
-    "vm",
-    "native",
-)
-"""modules whose text ends up in the compiled VM"""
 COMPILING = "wsemu: compiling the VM, once per installation (about 8 s)"
 SECOND = ("access_entry", "shadow_entry", "run")
 """the parts that a second process compiles"""
@@ -56,11 +37,12 @@ Part = tuple[str, str, bytes]
 def _key() -> str:
     """Hash of the sources, the compiler and the CPU."""
     digest = hashlib.sha256(MAGIC)
-    folder = Path(__file__).parent
-    for name in SOURCES:
-        digest.update((folder / f"{name}.py").read_bytes())
-    machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    for text in (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "", *machine):
+    machine = Path(__file__).parent
+    for folder in (machine, machine.parent / "model"):
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(file.read_bytes())
+    target = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    for text in (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "", *target):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()[:32]
 
@@ -153,7 +135,7 @@ def _compile() -> dict[str, Part]:
     """All parts; where there are two cores, some of them in a second process meanwhile."""
     helper = None
     if (os.cpu_count() or 1) > 1 and sys.executable:
-        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with contextlib.suppress(OSError):
             helper = subprocess.Popen(

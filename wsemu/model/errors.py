@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.launch.result import Report
     from wsemu.model.program import Span
 
 
@@ -50,19 +49,6 @@ class KernelError(WsemuError):
 
 class UnsupportedError(KernelError):
     """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
-
-
-class CheckFailed(WsemuError):
-    """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(report)
-        self.report = report
-
-    def __str__(self) -> str:
-        from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
-
-        return render(self.report)
 
 
 P = ParamSpec("P")

@@ -7,30 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from wsemu.evidence.fingerprint import Inputs
-from wsemu.launch.result import CheckFailed
 from wsemu.model.codes import CODES
-from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from wsemu.launch.replay.witness_file import Witness
     from wsemu.model.program import Span
 
 Severity = Literal["error", "warning"]
 Verdict = Literal["verified", "failed", "incomplete"]
 HoldsIn = Literal["every schedule", "some schedules"]
-EXIT_CODES: dict[Verdict, int] = {"verified": 0, "failed": 1, "incomplete": 3}
 
 
 def _severity(code: str) -> Severity:
     return "warning" if CODES[code][0] == "warning" else "error"
 
 
-class _Data(BaseModel):
+class Record(BaseModel):
+    """Data that is JSON and does not change."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -47,7 +44,7 @@ Extent = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(v
 """of a grid or block: 3 means (3, 1, 1)"""
 
 
-class Site(_Data):
+class Site(Record):
     """A place in the source and what a warp did there.
 
     Lines and columns start at 1; columns count bytes of UTF-8, as Python's compiler does, and `end_column` is the first
@@ -92,7 +89,7 @@ class Site(_Data):
         return f"warp {self.warp} ({self.role})" if self.role else f"warp {self.warp}"
 
 
-class Step(_Data):
+class Step(Record):
     """One step of a schedule: a warp runs until it has executed this instruction."""
 
     cta: Index
@@ -121,7 +118,7 @@ class Step(_Data):
     """in the text of the schedule; the others lead there"""
 
 
-class Finding(_Data):
+class Finding(Record):
     """One cause, with its sites in the order to show them."""
 
     code: str
@@ -151,7 +148,7 @@ class Finding(_Data):
         return code
 
 
-class Suppressed(_Data):
+class Suppressed(Record):
     """A finding that the user accepts, and why."""
 
     finding: Finding
@@ -162,7 +159,7 @@ class Suppressed(_Data):
     kind: Literal["source", "configuration"]
 
 
-class Unused(_Data):
+class Unused(Record):
     """A suppression that matches nothing in a launch which it is about, or that does not count."""
 
     file: str
@@ -170,7 +167,7 @@ class Unused(_Data):
     message: str
 
 
-class Counters(_Data):
+class Counters(Record):
     """What a launch executed.
 
     A wavefront is one pass of the 32 banks, a sector 32 bytes; the `ideal_` counts are what the same accesses need at
@@ -207,120 +204,3 @@ class Counters(_Data):
         ideal = self.ideal_global_load_sectors + self.ideal_global_store_sectors
         moved = self.global_load_sectors + self.global_store_sectors
         return ideal / moved if ideal and moved else None
-
-
-class Report(_Data):
-    """The outcome of one checked launch."""
-
-    kernel: str
-    grid: Extent
-    block: Extent
-    verdict: Verdict
-    arch: str = "sm_90"
-    dynamic_shared: int = 0
-    """bytes"""
-    findings: list[Finding] = []
-    left_out: int = 0
-    """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
-    costliest: list[Finding] = []
-    """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
-    one: not worth a warning, and what `assert_clean` shows where a limit is set"""
-    suppressed: list[Suppressed] = []
-    """findings that do not count, for the user accepts them"""
-    unused: list[Unused] = []
-    """suppressions for this kernel that accept nothing"""
-    counters: Counters = Counters()
-    notes: list[str] = []
-    """about the launch as a whole, such as why it is incomplete"""
-    reasons: list[str] = []
-    """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
-    proof: str = ""
-    """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
-    inputs: Inputs | None = None
-    """what a failed launch was made of, as hashes"""
-    seconds: float = 0.0
-    """wall-clock time of the check"""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
-            raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
-        return self
-
-    @property
-    def errors(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.severity == "error"]
-
-    @property
-    def warnings(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.severity == "warning"]
-
-    def witness(self, finding: Finding | None = None) -> Witness:
-        """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
-        and replayed.  UsageError where there is none."""
-        from wsemu.launch.replay.witness_file import Witness
-
-        chosen = finding or next((error for error in self.errors if error.steps), None)
-        if chosen is None:
-            raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
-        return Witness.of(self, chosen)
-
-    @property
-    def exit_code(self) -> int:
-        """0 verified, 1 failed, 3 incomplete."""
-        return EXIT_CODES[self.verdict]
-
-    @property
-    def bank_ways(self) -> int | None:
-        """The worst bank conflict of a shared access: 1 is none; None where they were not looked for."""
-        if not self.counters.bank_conflicts:
-            return 1
-        factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
-        return int(max(factors)) if factors else None
-
-    def assert_clean(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> None:
-        """CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
-
-        `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
-        in global memory that must be needed, 0 to 1, over all accesses of the launch.
-        """
-        __tracebackhide__ = True  # pytest shows where it was called
-        report = self.held_to(bank_ways=bank_ways, coalescing=coalescing)
-        if report.verdict != "verified":
-            raise CheckFailed(report)
-
-    def held_to(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> Report:
-        """This report with the accesses that cost more than the limits of `assert_clean` as errors."""
-        if bank_ways is not None and (type(bank_ways) is not int or bank_ways < 1):
-            raise UsageError(f"bank_ways is {bank_ways!r}: give the worst bank conflict allowed, 1 for none")
-        if coalescing is not None and (type(coalescing) not in (int, float) or not 0 <= coalescing <= 1):
-            raise UsageError(f"coalescing is {coalescing!r}: give the share of sectors that must be needed, 0 to 1")
-        findings, share = [*self.findings], self.counters.coalesced
-        if bank_ways is not None and (self.bank_ways is None or self.bank_ways > bank_ways):
-            findings = self._errors(findings, "bank-conflict", f"`bank_ways={bank_ways}` is asked for", bank_ways)
-        if coalescing is not None and share is not None and share < coalescing:
-            said = f"{share:.4g} of this launch's sectors are needed: `coalescing={coalescing}` is asked for"
-            findings = self._errors(findings, "uncoalesced", said, 1)
-        if findings == self.findings:
-            return self
-        findings.sort(key=lambda finding: finding.severity != "error")
-        return self.model_copy(update={"findings": findings, "verdict": "failed", "reasons": [], "proof": ""})
-
-    def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
-        """The findings, those of a code with a factor above `most` as errors with a note."""
-        known = [finding for finding in findings if finding.code == code]
-        costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
-        if not costly:
-            raise UsageError(f"{note}, and the checker of `{code}` is off: look for it too, it is what tells where")
-        errors = [f.model_copy(update={"severity": "error", "notes": [*f.notes, note]}) for f in costly]
-        return [finding for finding in findings if finding not in costly] + errors
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from wsemu.report.html import report_fragment
-
-        return report_fragment(self)
-
-    def __str__(self) -> str:
-        counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
-        return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])

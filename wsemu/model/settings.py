@@ -13,7 +13,7 @@ from wsemu.model.codes import CHECKERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.evidence.suppressions import Suppression
+    from wsemu.model.suppression import Suppression
 
 Engine = Literal["vm", "reference"]
 CtaOrder = Literal["ascending", "descending"]

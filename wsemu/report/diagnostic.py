@@ -19,9 +19,9 @@ import textwrap
 import unicodedata
 from typing import TYPE_CHECKING, Literal
 
-from wsemu.language.own import is_own
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.finding import Site
+from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

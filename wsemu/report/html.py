@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.launch.timeline import NO_STEPS, letter
+from wsemu.evidence.labels import NO_STEPS, letter
 from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, style, tag

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.timeline import letter
+from wsemu.evidence.labels import letter
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.launch.timeline import letter
+from wsemu.evidence.labels import letter
 from wsemu.report.markup import Markup, join, tag
 
 if TYPE_CHECKING:

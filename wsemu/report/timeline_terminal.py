@@ -17,7 +17,7 @@ import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.launch.timeline import NO_STEPS, letter
+from wsemu.evidence.labels import NO_STEPS, letter
 from wsemu.report.diagnostic import clean, display_path, summary_lines
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.python import complex_arithmetic, power
-from wsemu.frontend.python.promotion import number_type, resolve, unify
 from wsemu.frontend.python.scalars import (
     FALSE,
     TRUE,
@@ -31,19 +30,9 @@ from wsemu.frontend.python.scalars import (
     truth,
     widened,
 )
-from wsemu.frontend.python.values import (
-    ArrayValue,
-    ComplexValue,
-    NumberType,
-    Scalar,
-    Static,
-    TupleValue,
-    Value,
-    boolean,
-    float16,
-    float32,
-    int64,
-)
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
+from wsemu.language.numbers import NumberType, boolean, float16, float32, int64
+from wsemu.language.promotion import number_type, resolve, unify
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

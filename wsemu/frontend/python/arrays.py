@@ -14,22 +14,20 @@ import numpy as np
 from wsemu.frontend.assemble.graph import Register
 from wsemu.frontend.python import arithmetic
 from wsemu.frontend.python.builder import Builder
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import choose, describe, part_type, register, scalar_cast
 from wsemu.frontend.python.values import (
-    NUMBERS,
     ArrayValue,
     Bound,
     ComplexValue,
-    NumberType,
     RecordValue,
     Scalar,
     SliceValue,
     Static,
     TupleValue,
     Value,
-    int64,
 )
+from wsemu.language.numbers import NUMBERS, NumberType, int64
+from wsemu.language.promotion import number_type
 from wsemu.model.errors import KernelError
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.program import SharedArray

@@ -14,12 +14,10 @@ from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.names import is_pattern
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import part_type
 from wsemu.frontend.python.values import (
     ArrayValue,
     ComplexValue,
-    NumberType,
     PatternValue,
     RecordValue,
     Scalar,
@@ -27,13 +25,10 @@ from wsemu.frontend.python.values import (
     TupleValue,
     TypedVariable,
     Value,
-    boolean,
-    complex128,
-    float64,
-    int64,
-    uint64,
 )
 from wsemu.frontend.python.walker import Walker
+from wsemu.language.numbers import NumberType, boolean, complex128, float64, int64, uint64
+from wsemu.language.promotion import number_type
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.program import Parameter, Program
 

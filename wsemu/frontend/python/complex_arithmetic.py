@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.python.scalars import Number, both, choose, compute, constant, either
-from wsemu.frontend.python.values import ComplexValue, Scalar, boolean
+from wsemu.frontend.python.values import ComplexValue, Scalar
+from wsemu.language.numbers import boolean
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.builder import Builder

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.frontend.python.builder import Builder
-    from wsemu.frontend.python.values import NumberType
+    from wsemu.language.numbers import NumberType
 
 
 def arguments(

@@ -25,9 +25,8 @@ from wsemu.frontend.python.values import (
     Static,
     TupleValue,
     Value,
-    boolean,
-    int64,
 )
+from wsemu.language.numbers import boolean, int64
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from wsemu.frontend.python import arrays, declared, elementwise, joining
 from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.names import has_methods
 from wsemu.frontend.python.scalars import describe
 from wsemu.frontend.python.source import source_of
 from wsemu.frontend.python.syntax import assigned_names, calls_of
@@ -33,8 +32,9 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.frontend.python.walk_builtins import BUILTINS
 from wsemu.language.markers import KernelFunction
-from wsemu.language.own import PATTERNS, is_own
+from wsemu.language.pattern_objects import has_methods
 from wsemu.model.errors import KernelError
+from wsemu.model.own import PATTERNS, is_own
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker

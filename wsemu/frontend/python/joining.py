@@ -12,14 +12,12 @@ import numpy as np
 from wsemu.frontend.assemble.graph import Block, Phi, Register
 from wsemu.frontend.python import arithmetic
 from wsemu.frontend.python.builder import Builder
-from wsemu.frontend.python.promotion import unify
 from wsemu.frontend.python.scalars import constant, describe, part_type, register
 from wsemu.frontend.python.values import (
     ArrayValue,
     Bound,
     Closure,
     ComplexValue,
-    NumberType,
     PatternValue,
     RecordValue,
     Scalar,
@@ -27,6 +25,8 @@ from wsemu.frontend.python.values import (
     TupleValue,
     Value,
 )
+from wsemu.language.numbers import NumberType
+from wsemu.language.promotion import unify
 from wsemu.model.errors import KernelError
 
 Environment = dict[str, Value]

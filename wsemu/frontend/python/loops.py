@@ -18,8 +18,9 @@ from wsemu.frontend.python.frames import Loop, Widen
 from wsemu.frontend.python.joining import Carried, Edge
 from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
 from wsemu.frontend.python.syntax import assigned_names
-from wsemu.frontend.python.values import ArrayValue, RangeValue, Scalar, Value, int64
+from wsemu.frontend.python.values import ArrayValue, RangeValue, Scalar, Value
 from wsemu.frontend.python.walk_builtins import Stepped, stepped
+from wsemu.language.numbers import int64
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker

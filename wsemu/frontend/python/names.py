@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
-import functools
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +27,11 @@ from wsemu.frontend.python.values import (
     Static,
     TupleValue,
     Value,
-    int64,
 )
 from wsemu.language import cuda_names as cuda
 from wsemu.language.markers import KernelFunction, KernelValue, Namespace
+from wsemu.language.numbers import int64
+from wsemu.language.pattern_objects import has_methods
 from wsemu.model.program import ConstantArray
 
 if TYPE_CHECKING:
@@ -47,22 +47,10 @@ _BY_ANY_NAME = frozenset(
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
     for name in dir(cuda)
-    if name not in cuda.HOST and name not in cuda.VECTORS and name not in _BY_ANY_NAME
+    if name not in cuda.VECTORS and name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
 """id of a marker -> how a kernel has to name it"""
-
-
-@functools.lru_cache(maxsize=1024)
-def has_methods(cls: Any) -> bool:
-    """A class with plain methods of its own, other than what named tuples and dataclasses generate."""
-    return any(
-        isinstance(member, FunctionType) and not name.startswith("_")
-        for base in cls.__mro__
-        if base not in (object, tuple)
-        for name, member in vars(base).items()
-        if name not in ("count", "index")
-    )
 
 
 def is_pattern(obj: Any) -> bool:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.python import complex_arithmetic
 from wsemu.frontend.python.scalars import FALSE, Number, both, cast, choose, compute, constant, negate, scalar_cast
-from wsemu.frontend.python.values import ComplexValue, Scalar, boolean, float64
+from wsemu.frontend.python.values import ComplexValue, Scalar
+from wsemu.language.numbers import boolean, float64
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.builder import Builder
-    from wsemu.frontend.python.promotion import Signature
+    from wsemu.language.promotion import Signature
 
 CUTOFF = 0x10000
 """larger exponents go to the library's pow, in float64"""

@@ -12,25 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.frontend.python import folding
-from wsemu.frontend.python.promotion import number_type
-from wsemu.frontend.python.values import (
-    NUMBERS,
-    ArrayValue,
-    ComplexValue,
-    NumberType,
-    RecordValue,
-    Scalar,
-    Static,
-    TupleValue,
-    Value,
-    boolean,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int64,
-    uint64,
-)
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, RecordValue, Scalar, Static, TupleValue, Value
+from wsemu.language.numbers import NUMBERS, NumberType, boolean, complex128, float16, float32, float64, int64, uint64
+from wsemu.language.promotion import number_type
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

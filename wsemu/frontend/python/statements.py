@@ -27,9 +27,8 @@ from wsemu.frontend.python.values import (
     TupleValue,
     TypedVariable,
     Value,
-    boolean,
-    int64,
 )
+from wsemu.language.numbers import boolean, int64
 from wsemu.model.errors import KernelError
 from wsemu.model.isa import FAILS
 

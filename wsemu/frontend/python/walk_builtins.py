@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.promotion import same, select
 from wsemu.frontend.python.scalars import constant, describe, literal, scalar_cast
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -20,11 +19,9 @@ from wsemu.frontend.python.values import (
     Static,
     TupleValue,
     Value,
-    boolean,
-    int32,
-    int64,
-    uint64,
 )
+from wsemu.language.numbers import boolean, int32, int64, uint64
+from wsemu.language.promotion import same, select
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker

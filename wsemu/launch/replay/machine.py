@@ -17,7 +17,7 @@ from wsemu.reference.warp import WarpRun
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.launch.check import Bound
+    from wsemu.model.bound import Bound
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, Status
     from wsemu.reference.state import Warp

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from wsemu.launch.check import Bound
     from wsemu.launch.replay.witness_file import Witness
+    from wsemu.model.bound import Bound
 
 BUDGET = 2_000_000
 """warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from wsemu import __version__
 from wsemu.evidence.fingerprint import Inputs, changes, inputs
-from wsemu.launch.result import Report
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
+from wsemu.model.version import VERSION as WSEMU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
-    from wsemu.launch.check import Bound
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
 
 FORMAT, VERSION = "wsemu-witness", 1
 SUFFIX = ".wsemu.json"
@@ -55,7 +55,7 @@ class Witness(BaseModel):
 
     format: Literal["wsemu-witness"] = "wsemu-witness"
     version: Literal[1] = 1
-    wsemu: str = __version__
+    wsemu: str = WSEMU
     """that wrote it"""
     program: str = ""
     """relative to the file's folder, with `/`; empty where no program was run"""
@@ -166,7 +166,7 @@ class Saver:
         self._told: dict[object, None] = {}
 
     def __enter__(self) -> Self:
-        from wsemu.launch.check import starting
+        from wsemu.launch.hooks import starting
 
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ class Saver:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        from wsemu.launch.check import starting
+        from wsemu.launch.hooks import starting
 
         starting.remove(self._count)
 

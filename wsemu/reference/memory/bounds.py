@@ -16,9 +16,9 @@ from wsemu.model.isa import (
     SHARED,
     SIZE,
 )
-from wsemu.model.memory_cost import charge
 from wsemu.model.outcome import ATOMIC, READ, WRITE
 from wsemu.reference.arithmetic import atomics, signed, unsigned
+from wsemu.reference.memory.costs import charge
 from wsemu.reference.state import Segment, lanes_of
 
 if TYPE_CHECKING:

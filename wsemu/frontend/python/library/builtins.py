@@ -8,7 +8,6 @@ from typing import Any
 from wsemu.frontend.python import complex_arithmetic
 from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder
 from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
-from wsemu.frontend.python.promotion import Signature, resolve, same, select, unify
 from wsemu.frontend.python.scalars import (
     both,
     cast,
@@ -23,24 +22,9 @@ from wsemu.frontend.python.scalars import (
     truth,
     widened,
 )
-from wsemu.frontend.python.values import (
-    ArrayValue,
-    ComplexValue,
-    RangeValue,
-    Scalar,
-    Static,
-    TupleValue,
-    Value,
-    boolean,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int32,
-    int64,
-    uint64,
-)
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, RangeValue, Scalar, Static, TupleValue, Value
+from wsemu.language.numbers import boolean, complex64, complex128, float16, float32, float64, int32, int64, uint64
+from wsemu.language.promotion import Signature, resolve, same, select, unify
 
 
 @handles(abs)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wsemu.frontend.python import promotion
 from wsemu.frontend.python.scalars import describe, literal, number, scalar_cast
-from wsemu.frontend.python.values import ArrayValue, ComplexValue, NumberType, Scalar, Static, Value
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, Value
+from wsemu.language import promotion
+from wsemu.language.numbers import NumberType
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

@@ -15,14 +15,12 @@ from wsemu.frontend.python.library.calls import (
     result,
     scalar,
 )
-from wsemu.frontend.python.promotion import Signature, same
 from wsemu.frontend.python.scalars import choose, compute, constant, register, scalar_cast, truth
-from wsemu.frontend.python.values import (
+from wsemu.frontend.python.values import Scalar, TupleValue, Value
+from wsemu.language import cuda_names as cuda
+from wsemu.language.numbers import (
     NUMBERS,
     NumberType,
-    Scalar,
-    TupleValue,
-    Value,
     boolean,
     float32,
     float64,
@@ -35,7 +33,7 @@ from wsemu.frontend.python.values import (
     uint32,
     uint64,
 )
-from wsemu.language import cuda_names as cuda
+from wsemu.language.promotion import Signature, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

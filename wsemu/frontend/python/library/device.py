@@ -9,7 +9,6 @@ from wsemu.frontend.python.arithmetic import binary, compare, unary
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
 from wsemu.frontend.python.library.calls import converted, means, result
-from wsemu.frontend.python.promotion import Signature
 from wsemu.frontend.python.scalars import (
     choose,
     compute,
@@ -21,9 +20,11 @@ from wsemu.frontend.python.scalars import (
     scalar_cast,
     widened,
 )
-from wsemu.frontend.python.values import NUMBERS, NumberType, Scalar, Value, boolean, float16, float32, float64, int32
+from wsemu.frontend.python.values import Scalar, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.libdevice import TABLE, Function
+from wsemu.language.numbers import NUMBERS, NumberType, boolean, float16, float32, float64, int32
+from wsemu.language.promotion import Signature
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction

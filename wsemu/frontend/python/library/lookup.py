@@ -21,10 +21,10 @@ from wsemu.frontend.python.library import memory as library_memory
 from wsemu.frontend.python.library import numpy as library_numpy
 from wsemu.frontend.python.library import ptx as library_ptx
 from wsemu.frontend.python.library.calls import ATTRIBUTES, FUNCTIONS, Call, Handler, positional
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import constant, reinterpret
 from wsemu.frontend.python.values import ComplexValue, Scalar, Static, Value
 from wsemu.language import cuda_names as cuda
+from wsemu.language.promotion import number_type
 
 if TYPE_CHECKING:
     from types import ModuleType

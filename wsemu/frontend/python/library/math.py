@@ -11,7 +11,6 @@ from typing import Any
 
 from wsemu.frontend.python.library.builtins import magnitude
 from wsemu.frontend.python.library.calls import converted, handles, positional
-from wsemu.frontend.python.promotion import REAL, Signature, same
 from wsemu.frontend.python.scalars import (
     both,
     choose,
@@ -23,19 +22,9 @@ from wsemu.frontend.python.scalars import (
     scalar_cast,
     widened,
 )
-from wsemu.frontend.python.values import (
-    NUMBERS,
-    Scalar,
-    TupleValue,
-    Value,
-    boolean,
-    float16,
-    float32,
-    float64,
-    int32,
-    int64,
-    uint64,
-)
+from wsemu.frontend.python.values import Scalar, TupleValue, Value
+from wsemu.language.numbers import NUMBERS, boolean, float16, float32, float64, int32, int64, uint64
+from wsemu.language.promotion import REAL, Signature, same
 
 _INTEGERS = (Signature(float64, (int64,)), Signature(float64, (uint64,)))
 _UNARY = (*_INTEGERS, *same(REAL, 1))

@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, means, result, scalar
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import compute, register, scalar_cast
-from wsemu.frontend.python.values import (
-    ArrayValue,
-    NumberType,
-    Scalar,
-    TupleValue,
-    Value,
-    float32,
-    float64,
-    int32,
-    int64,
-    uint32,
-    uint64,
-)
+from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import cuda_names as cuda
+from wsemu.language.numbers import NumberType, float32, float64, int32, int64, uint32, uint64
+from wsemu.language.promotion import number_type
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction

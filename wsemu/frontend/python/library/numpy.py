@@ -15,14 +15,11 @@ from wsemu.frontend.python.arithmetic import compare
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import casting
 from wsemu.frontend.python.library.calls import FUNCTIONS, Handler, handles, positional, scalar
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import both, choose, compute, constant, differ, either, negate, scalar_cast, truth
-from wsemu.frontend.python.values import (
+from wsemu.frontend.python.values import ComplexValue, Scalar, Value
+from wsemu.language.numbers import (
     NUMBERS,
-    ComplexValue,
     NumberType,
-    Scalar,
-    Value,
     boolean,
     float16,
     float32,
@@ -36,6 +33,7 @@ from wsemu.frontend.python.values import (
     uint32,
     uint64,
 )
+from wsemu.language.promotion import number_type
 
 _LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
 """in NumPy's order"""

@@ -8,10 +8,11 @@ from wsemu.frontend.python.arithmetic import binary
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.python.library.cuda import ALIGNED, reduced
 from wsemu.frontend.python.library.memory import enter_load, enter_store
-from wsemu.frontend.python.promotion import number_type
 from wsemu.frontend.python.scalars import describe, register, scalar_cast, truth
-from wsemu.frontend.python.values import ArrayValue, NumberType, Scalar, TupleValue, Value, int32, int64, uint32
+from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import ptx_names as ptx
+from wsemu.language.numbers import NumberType, int32, int64, uint32
+from wsemu.language.promotion import number_type
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction

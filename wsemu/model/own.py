@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+HARNESS = os.path.join(_PACKAGE, "launch", "transfer.py")
+"""the kernel in which `check_transfer` runs a pattern: nothing to show"""
 PATTERNS = os.path.realpath(os.path.join(_PACKAGE, "patterns")) + os.sep
 """the folder of the transfer patterns, in a checkout a link"""
 _FOLDERS = (_PACKAGE + os.sep, PATTERNS, os.path.realpath(os.path.join(_PACKAGE, "checkers")) + os.sep)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsemu.frontend.python.values import (
+from wsemu.language.numbers import (
     NUMBERS,
     NumberType,
     boolean,

@@ -1,0 +1,43 @@
+"""Number types by Numba's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A scalar type: kind `b` bool, `i` signed, `u` unsigned, `f` float, `c` complex; `bits` of the whole value."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def register(self) -> str:
+        """Register type that holds it: `p` for bool, `b64` for int64, `f32` for float32 (complex has two registers)."""
+        if self.kind == "b":
+            return "p"
+        return f"f{self.bits}" if self.kind == "f" else f"b{self.bits}"
+
+    @property
+    def suffix(self) -> str:
+        """`s64`, `u32`, `f32`: how typed operations spell it."""
+        return {"i": "s", "u": "u", "f": "f", "b": "u"}[self.kind] + str(self.bits)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+boolean = NumberType("bool", "b", 8)
+int8, int16, int32, int64 = (NumberType(f"int{n}", "i", n) for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (NumberType(f"uint{n}", "u", n) for n in (8, 16, 32, 64))
+float16, float32, float64 = (NumberType(f"float{n}", "f", n) for n in (16, 32, 64))
+complex64, complex128 = (NumberType(f"complex{n}", "c", n) for n in (64, 128))
+NUMBERS: dict[str, NumberType] = {
+    t.name: t
+    for t in (
+        boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+        float16, float32, float64, complex64, complex128,
+    )
+}  # fmt: skip

@@ -1,0 +1,19 @@
+"""Which host objects are transfer patterns, or objects like them: classes whose methods kernels call."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType
+from typing import Any
+
+
+@functools.lru_cache(maxsize=1024)
+def has_methods(cls: Any) -> bool:
+    """A class with plain methods of its own, other than what named tuples and dataclasses generate."""
+    return any(
+        isinstance(member, FunctionType) and not name.startswith("_")
+        for base in cls.__mro__
+        if base not in (object, tuple)
+        for name, member in vars(base).items()
+        if name not in ("count", "index")
+    )

@@ -1,0 +1,28 @@
+"""Who is called when launches are made: the command line, pytest's plugin, traces, witnesses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
+    from wsemu.model.errors import WsemuError
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Tracer
+
+observers: list[Callable[[Report], None]] = []
+"""called with the report of every launch; while there are any, a failed launch does not raise"""
+refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
+"""called with a launch that could not be made and why; where one says True the program goes on without the launch"""
+starting: list[Callable[[Bound], None]] = []
+"""called with each launch just before it runs"""
+traceable: list[Callable[[Report, Places, Tracer], None]] = []
+"""called with each launch that was checked, and with what runs it again for its trace; before the observers"""
+passed_over: dict[str, None] = {}
+"""names of kernels that ran without being checked, for the settings leave them out"""
+around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
+"""called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""

@@ -1,0 +1,148 @@
+"""What comes back from one checked launch: a `Report`, and `CheckFailed`, which carries it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import model_validator
+
+from wsemu.evidence.fingerprint import Inputs
+from wsemu.model.errors import UsageError, WsemuError
+from wsemu.model.finding import Counters, Extent, Finding, Record, Suppressed, Unused, Verdict
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from wsemu.launch.replay.witness_file import Witness
+
+EXIT_CODES: dict[Verdict, int] = {"verified": 0, "failed": 1, "incomplete": 3}
+
+
+class Report(Record):
+    """The outcome of one checked launch."""
+
+    kernel: str
+    grid: Extent
+    block: Extent
+    verdict: Verdict
+    arch: str = "sm_90"
+    dynamic_shared: int = 0
+    """bytes"""
+    findings: list[Finding] = []
+    left_out: int = 0
+    """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
+    costliest: list[Finding] = []
+    """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
+    one: not worth a warning, and what `assert_clean` shows where a limit is set"""
+    suppressed: list[Suppressed] = []
+    """findings that do not count, for the user accepts them"""
+    unused: list[Unused] = []
+    """suppressions for this kernel that accept nothing"""
+    counters: Counters = Counters()
+    notes: list[str] = []
+    """about the launch as a whole, such as why it is incomplete"""
+    reasons: list[str] = []
+    """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
+    proof: str = ""
+    """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    inputs: Inputs | None = None
+    """what a failed launch was made of, as hashes"""
+    seconds: float = 0.0
+    """wall-clock time of the check"""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
+            raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
+        return self
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "warning"]
+
+    def witness(self, finding: Finding | None = None) -> Witness:
+        """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
+        and replayed.  UsageError where there is none."""
+        from wsemu.launch.replay.witness_file import Witness
+
+        chosen = finding or next((error for error in self.errors if error.steps), None)
+        if chosen is None:
+            raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
+        return Witness.of(self, chosen)
+
+    @property
+    def exit_code(self) -> int:
+        """0 verified, 1 failed, 3 incomplete."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def bank_ways(self) -> int | None:
+        """The worst bank conflict of a shared access: 1 is none; None where they were not looked for."""
+        if not self.counters.bank_conflicts:
+            return 1
+        factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
+        return int(max(factors)) if factors else None
+
+    def assert_clean(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> None:
+        """CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
+
+        `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
+        in global memory that must be needed, 0 to 1, over all accesses of the launch.
+        """
+        __tracebackhide__ = True  # pytest shows where it was called
+        report = self.held_to(bank_ways=bank_ways, coalescing=coalescing)
+        if report.verdict != "verified":
+            raise CheckFailed(report)
+
+    def held_to(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> Report:
+        """This report with the accesses that cost more than the limits of `assert_clean` as errors."""
+        if bank_ways is not None and (type(bank_ways) is not int or bank_ways < 1):
+            raise UsageError(f"bank_ways is {bank_ways!r}: give the worst bank conflict allowed, 1 for none")
+        if coalescing is not None and (type(coalescing) not in (int, float) or not 0 <= coalescing <= 1):
+            raise UsageError(f"coalescing is {coalescing!r}: give the share of sectors that must be needed, 0 to 1")
+        findings, share = [*self.findings], self.counters.coalesced
+        if bank_ways is not None and (self.bank_ways is None or self.bank_ways > bank_ways):
+            findings = self._errors(findings, "bank-conflict", f"`bank_ways={bank_ways}` is asked for", bank_ways)
+        if coalescing is not None and share is not None and share < coalescing:
+            said = f"{share:.4g} of this launch's sectors are needed: `coalescing={coalescing}` is asked for"
+            findings = self._errors(findings, "uncoalesced", said, 1)
+        if findings == self.findings:
+            return self
+        findings.sort(key=lambda finding: finding.severity != "error")
+        return self.model_copy(update={"findings": findings, "verdict": "failed", "reasons": [], "proof": ""})
+
+    def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
+        """The findings, those of a code with a factor above `most` as errors with a note."""
+        known = [finding for finding in findings if finding.code == code]
+        costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
+        if not costly:
+            raise UsageError(f"{note}, and the checker of `{code}` is off: look for it too, it is what tells where")
+        errors = [f.model_copy(update={"severity": "error", "notes": [*f.notes, note]}) for f in costly]
+        return [finding for finding in findings if finding not in costly] + errors
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from wsemu.report.html import report_fragment
+
+        return report_fragment(self)
+
+    def __str__(self) -> str:
+        counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
+        return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])
+
+
+class CheckFailed(WsemuError):
+    """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
+
+        return render(self.report)

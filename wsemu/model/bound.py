@@ -1,0 +1,44 @@
+"""A launch with its arguments in place, ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.program import Program
+    from wsemu.model.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArray:
+    """An array argument as the launch sees it: where it starts in its segment, its layout, its source name."""
+
+    name: str
+    segment: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Bound(NamedTuple):
+    """A launch with its arguments in place, ready to run."""
+
+    program: Program
+    configuration: LaunchConfiguration
+    names: tuple[str, ...]
+    """of the arguments"""
+    rows: dict[int, Any]
+    """parameter rows"""
+    segments: list[Any]
+    """the bytes of the arrays, (data, writable?)"""
+    arrays: list[BoundArray]
+    uninitialized: frozenset[int]
+    """segments whose contents count as not yet written"""
+    settings: Settings
+    source: tuple[str, int, int] | None = None
+    """file, first and last line of code that is no Python function"""

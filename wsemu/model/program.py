@@ -1,0 +1,117 @@
+"""The form of a program: a kernel as flat bytecode, with what it needs to know of its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.model.isa import FIELDS, NAMES
+
+
+class Span(NamedTuple):
+    """A stretch of source: 1-based line, 0-based columns as in `ast`."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Constant(NamedTuple):
+    """A row that holds one value in all lanes for the whole launch."""
+
+    row: int
+    type: str
+    value: int | float | bool
+
+
+class Parameter(NamedTuple):
+    """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
+
+    `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
+    (of its memory, in bytes), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
+    tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
+    `bytes` and `axis` the byte at which the row's value starts.
+    """
+
+    row: int
+    type: str
+    argument: int
+    component: tuple[int | str, ...]
+    part: str
+    axis: int
+
+
+class ConstantArray(NamedTuple):
+    """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
+
+    It is read-only, or `writable`: then each launch starts with a copy.
+    """
+
+    row: int
+    name: str
+    array: npt.NDArray[np.generic]
+    writable: bool = False
+    addresses: tuple[tuple[int, int, int], ...] = ()
+    """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
+
+
+class SharedArray(NamedTuple):
+    """A static shared or local array: where it lies in its segment."""
+
+    name: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    span: int
+    alignment: int = 1
+    """bytes that the declaration asks for: its own number, or that of an element"""
+
+
+@dataclass(slots=True)
+class Program:
+    """A kernel as flat bytecode, ready for a VM.  Row numbers are byte offsets into a warp's register block."""
+
+    name: str
+    code: npt.NDArray[np.int64]
+    """[instructions, 8], columns as in FIELDS"""
+    register_bytes: int
+    """of a warp; a multiple of ROW"""
+    constants: list[Constant] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    constant_arrays: list[ConstantArray] = field(default_factory=list)
+    specials: dict[str, int] = field(default_factory=dict)
+    """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local,
+    dynamic
+    (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
+    shared_bytes: int = 0
+    local_bytes: int = 0
+    """per thread"""
+    shared: list[SharedArray] = field(default_factory=list)
+    locals: list[SharedArray] = field(default_factory=list)
+    uses_dynamic_shared: bool = False
+    spans: list[Span] = field(default_factory=list)
+    """distinct spans"""
+    span_of: list[int] = field(default_factory=list)
+    """instruction -> index into spans"""
+    stack_of: list[tuple[int, ...]] = field(default_factory=list)
+    """instruction -> spans of the calls it was inlined through, outermost first"""
+    array_of: list[str | None] = field(default_factory=list)
+    """instruction -> source name of the array it touches"""
+    element_of: list[str | None] = field(default_factory=list)
+    """instruction -> dtype name of that array's element"""
+    traps: list[str] = field(default_factory=list)
+
+    def listing(self) -> str:
+        """The program as text, one instruction a line, for people and tests."""
+        lines = []
+        for pc, row in enumerate(self.code.tolist()):
+            op, guard, *rest = row
+            g = "" if not guard else f"@{'!' if guard & 1 else ''}p{guard >> 3} "
+            fields = " ".join(f"{n}={v}" for n, v in zip(FIELDS[2:], rest, strict=True) if v)
+            lines.append(f"{pc:4} {g}{NAMES[op]} {fields}".rstrip())
+        return "\n".join(lines)

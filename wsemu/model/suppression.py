@@ -1,0 +1,22 @@
+"""A finding that the user accepts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Which findings are accepted, and why; what is None matches any."""
+
+    codes: frozenset[str]
+    reason: str
+    written: tuple[str, int]
+    """where: file and line"""
+    kind: Literal["source", "configuration"]
+    file: str
+    """of the finding's site, absolute; `*` and `?` match"""
+    line: int | None = None
+    function: str | None = None
+    array: str | None = None
