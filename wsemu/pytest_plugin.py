@@ -248,7 +248,7 @@ def _cut(traceback: TracebackType | None) -> None:
 
 def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
     """The failed checks that a test raised."""
-    errors = sys.modules.get("wsemu.model.errors")
+    errors = sys.modules.get("wsemu.launch.result")
     if raised is None or errors is None:
         return []
     from wsemu.campaign.falsified import leaves

@@ -301,8 +301,8 @@ def test_a_wrong_name_is_no_error_of_wsemu(program, wrong):
 
 
 def test_an_error_of_wsemu_itself_asks_for_a_report(program):
-    done = program("import wsemu.check\nsys.modules['wsemu.check']._examine = lambda *_: 1 // 0\n"
-                   "import wsemu.launch.kernel\nwsemu.kernel.configure = None\ngood[2, 32](x)\n")  # fmt: skip
+    done = program("import wsemu.launch.check\nsys.modules['wsemu.launch.check']._examine = lambda *_: 1 // 0\n"
+                   "import wsemu.launch.kernel\nwsemu.launch.kernel.configure = None\ngood[2, 32](x)\n")  # fmt: skip
     assert done.returncode == 4
     assert "internal error: TypeError: " in done.stdout
     assert "please report it" in done.stdout
@@ -359,4 +359,4 @@ def test_a_broken_example_raises_as_a_plain_program():
     file = EXAMPLES / "broken" / "both_wait_first.py"
     done = subprocess.run([sys.executable, file], check=False, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "wsemu.model.errors.CheckFailed: error[deadlock]: " in done.stderr
+    assert "wsemu.CheckFailed: error[deadlock]: " in done.stderr

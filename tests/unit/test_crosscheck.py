@@ -46,7 +46,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch, *results: GpuResult) -> list[GpuLa
         return list(results[: len(launches)])
 
     monkeypatch.setattr(gpu_process, "run", run)
-    monkeypatch.setitem(vars(sys.modules["wsemu.crosscheck"]), "require_gpu", lambda: None)
+    monkeypatch.setitem(vars(sys.modules["wsemu.launch.crosscheck"]), "require_gpu", lambda: None)
     return asked
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wsemu.report.sink import Sink
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
-_THIN = ("device_array.py", "host.py", "xoroshiro.py", "reduction.py", "takeover.py", "errors.py")
+_THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
 """modules of host functions, which hand on what the program gave them"""
 _MOST_FRAMES = 6
 """of the program's own that are shown of an exception"""

@@ -138,6 +138,8 @@ class Report(Record):
 class CheckFailed(WsemuError):
     """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
 
+    __module__ = "wsemu"  # where users know it from
+
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self.report = report
