@@ -126,7 +126,7 @@ def test_only_backends_use_numba_cuda():
 def test_the_front_end_knows_no_engine():
     engines = {
         "wsemu.machine.scheduler",
-        "wsemu.machine.arithmetic.lanes",
+        "wsemu.machine.arithmetic.operations",
         "wsemu.machine.run",
         "wsemu.check",
         "wsemu.reference",
@@ -139,7 +139,7 @@ def test_the_front_end_knows_no_engine():
 def test_the_reference_interpreter_shares_no_code_with_the_vm():
     fast = {
         "wsemu.machine.scheduler",
-        "wsemu.machine.arithmetic.lanes",
+        "wsemu.machine.arithmetic.operations",
         "wsemu.machine.run",
         "wsemu.machine.records",
         "wsemu.machine.sync.named_barrier",

@@ -139,9 +139,7 @@ VECTORS = {
 }
 
 
-VALUES = (
-    "threadIdx blockIdx blockDim gridDim laneid warpsize shared local const atomic fp16 cg libdevice types".split()
-)
+VALUES = "threadIdx blockIdx blockDim gridDim laneid warpsize shared local const atomic fp16 cg libdevice types".split()
 """the names here that stand for themselves"""
 
 

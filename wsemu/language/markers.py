@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import FunctionType
 
 
 class Parameter(NamedTuple):

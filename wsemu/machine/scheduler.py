@@ -19,28 +19,20 @@ import numpy as np
 from numba import cfunc, types
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
-from wsemu.machine.arithmetic.lanes import (
+from wsemu.machine.arithmetic.operations import alu
+from wsemu.machine.divergence import diverge, meets, park, pop, push, unpark
+from wsemu.machine.memory.bounds import careful_lane, enter_finding, track_initialised
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.machine.memory.lane_access import (
     BAD,
     SAME,
     SCATTERED,
     UNIT,
-    alu,
     atomic,
     lane_pattern,
-    load_i64,
     load_store,
-    load_u8,
-    load_u32,
-    lowest_bit,
-    popcount,
     simple_pattern,
-    store_i64,
-    store_u8,
-    store_u32,
 )
-from wsemu.machine.divergence import diverge, meets, park, pop, push, unpark
-from wsemu.machine.memory.bounds import careful_lane, enter_finding, track_initialised
-from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
 from wsemu.machine.memory.lane_order import judge_lanes
 from wsemu.machine.memory.shadow import conflict, track
 from wsemu.machine.records import (
@@ -59,6 +51,7 @@ from wsemu.machine.records import (
     segment_at,
     warp_at,
 )
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import (
     BUDGET,
     DEADLOCK,

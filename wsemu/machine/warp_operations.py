@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.arithmetic.lanes import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.records import call7, compiled, instruction_at, record_finding
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.sync.clocks import MET, lanes_meet
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE

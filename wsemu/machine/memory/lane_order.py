@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.arithmetic.lanes import load_i64, lowest_bit, store_i64
 from wsemu.machine.memory.shadow import ATOMIC, FIRST_STORE, INTRA_WARP, READ, WRITE, record_conflict
 from wsemu.machine.memory.shadow_cells import (
     HIGH_SHIFT,
@@ -25,6 +24,7 @@ from wsemu.machine.memory.shadow_cells import (
     WARP_SHIFT,
 )
 from wsemu.machine.records import compiled, instruction_at, lane_access_at, machine_at, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.model.isa import N_MEMORY, SEGMENT_SHIFT
 
 EMPTY = 1

@@ -19,17 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.arithmetic.lanes import (
-    AFFINE,
-    SAME,
-    SCATTERED,
-    UNIT,
-    load_i64,
-    load_u8,
-    lowest_bit,
-    store_i64,
-    store_u8,
-)
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
 from wsemu.machine.memory.shadow_cells import (
     ATOMIC_BIT,
     BUT_LANES,
@@ -55,6 +45,7 @@ from wsemu.machine.memory.shadow_cells import (
     widen,
 )
 from wsemu.machine.records import call9, compiled, instruction_at, machine_at, memo_at, raw_at, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
 from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_MEMORY, OPCODE, SEGMENT_SHIFT, SHARED

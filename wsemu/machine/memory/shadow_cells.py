@@ -22,7 +22,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from wsemu.machine.arithmetic.lanes import I32, I64, lane_loop, pointer, resize, same, splat
+from wsemu.machine.arithmetic.codegen import I32, I64, lane_loop, pointer, resize, same, splat
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:

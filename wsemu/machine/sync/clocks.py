@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.arithmetic.lanes import load_i64, lowest_bit, store_i64
 from wsemu.machine.memory.shadow_cells import behind, join, put
 from wsemu.machine.records import barrier_at, call7, compiled, event_at, machine_at, record_finding, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, EVENT_KINDS
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.arithmetic.lanes import load_i64, load_u32, lowest_bit, popcount, store_u32
 from wsemu.machine.divergence import unhold
 from wsemu.machine.memory.shadow_cells import join
 from wsemu.machine.records import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_u32
 from wsemu.machine.state import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, take
 from wsemu.model.codes import CODE_NUMBERS

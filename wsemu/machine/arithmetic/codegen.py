@@ -1,0 +1,135 @@
+"""What the bodies of operations are built with: LLVM values that are vectors of 32 lanes or single lanes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from wsemu.model.isa import LANES, OPCODE
+
+Builder = Any
+Value = Any
+Body = Callable[..., Value]
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+F32, F64 = ir.FloatType(), ir.DoubleType()
+ELEMENT = {"b8": I8, "b16": I16, "b32": I32, "b64": I64, "f16": I16, "f32": F32, "f64": F64}
+MASK = ir.VectorType(I1, LANES)
+
+
+def element(t: Any) -> Any:
+    return t.element if isinstance(t, ir.VectorType) else t
+
+
+def like(t: Any, scalar: Any) -> Any:
+    """`scalar` in the shape of t."""
+    return ir.VectorType(scalar, t.count) if isinstance(t, ir.VectorType) else scalar
+
+
+def constant(t: Any, value: float) -> Value:
+    return ir.Constant(t, [value] * t.count) if isinstance(t, ir.VectorType) else ir.Constant(t, value)
+
+
+def same(x: Value, value: float) -> Value:
+    """`value` as a constant of x's type."""
+    return constant(x.type, value)
+
+
+def width(x: Value) -> int:
+    return int(element(x.type).width)
+
+
+def resize(b: Builder, x: Value, scalar: Any, signed: bool) -> Value:
+    target = like(x.type, scalar)
+    if target == x.type:
+        return x
+    if scalar.width < width(x):
+        return b.trunc(x, target)
+    return (b.sext if signed else b.zext)(x, target)
+
+
+def splat(b: Builder, value: Value, n: int = LANES) -> Value:
+    undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
+    first = b.insert_element(undefined, value, I32(0))
+    return b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, n), [0] * n))
+
+
+def pointer(b: Builder, address: Value, t: Any) -> Value:
+    return b.inttoptr(address, t.as_pointer())
+
+
+def _mangled(t: Any) -> str:
+    s = element(t)
+    name = f"i{s.width}" if isinstance(s, ir.IntType) else {"float": "f32", "double": "f64"}[str(s)]
+    return f"v{t.count}{name}" if isinstance(t, ir.VectorType) else name
+
+
+def llvm(b: Builder, name: str, result: Any, *args: Value, over: Iterable[Any] | None = None) -> Value:
+    """Call the LLVM intrinsic `name`, overloaded on `over` (default: the first argument's type)."""
+    full = ".".join([name, *(_mangled(t) for t in (over or [args[0].type]))])
+    signature = ir.FunctionType(result, [a.type for a in args])
+    return b.call(cgutils.get_or_insert_function(b.module, signature, full), args)
+
+
+def choose_bit(b: Builder, x: Value, y: Value) -> Value:
+    return b.icmp_unsigned("!=", b.and_(x, y), same(x, 0))
+
+
+RELATIONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _method(name: str) -> Body:
+    return lambda b, *args: getattr(b, name)(*args)
+
+
+def lane_loop(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
+    """body(lane as i64) for each set bit of the i32 `mask`, lowest first."""
+    function, before = b.function, b.block
+    head, run, after = (function.append_basic_block(s) for s in ("lane", "lane_on", "lane_end"))
+    b.branch(head)
+    b.position_at_end(head)
+    left = b.phi(I32)
+    left.add_incoming(mask, before)
+    b.cbranch(b.icmp_unsigned("==", left, I32(0)), after, run)
+    b.position_at_end(run)
+    body(b.zext(llvm(b, "llvm.cttz", I32, left, I1(1)), I64))
+    left.add_incoming(b.and_(left, b.sub(left, I32(1))), b.block)
+    b.branch(head)
+    b.position_at_end(after)
+
+
+def load_row(b: Builder, registers: Value, offset: Value, t: str) -> Value:
+    if t == "p":
+        return b.bitcast(b.load(pointer(b, b.add(registers, offset), I32)), MASK)
+    return b.load(pointer(b, b.add(registers, offset), ir.VectorType(ELEMENT[t], LANES)), align=64)
+
+
+def store_row(b: Builder, registers: Value, offset: Value, t: str, value: Value, mask: Value) -> None:
+    """Write the lanes of `mask` (i32)."""
+    if t == "p":
+        place = pointer(b, b.add(registers, offset), I32)
+        kept = b.and_(b.load(place), b.not_(mask))
+        b.store(b.or_(kept, b.and_(b.bitcast(value, I32), mask)), place)
+        return
+    place = pointer(b, b.add(registers, offset), value.type)
+    # blending is dear on a CPU without AVX-512, and nearly every mask is full
+    with b.if_else(b.icmp_signed("==", mask, I32(-1)), likely=True) as (full, partial):
+        with full:
+            b.store(value, place, align=64)
+        with partial:
+            b.store(b.select(b.bitcast(mask, MASK), value, b.load(place, align=64)), place, align=64)
+
+
+def switch(b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None]) -> None:
+    """One case per operation name; other opcodes fall through."""
+    end = b.function.append_basic_block("operation_end")
+    choice = b.switch(selector, end)
+    for name in names:
+        block = b.function.append_basic_block(name)
+        choice.add_case(ir.Constant(selector.type, OPCODE[name]), block)
+        b.position_at_end(block)
+        body(name)
+        b.branch(end)
+    b.position_at_end(end)

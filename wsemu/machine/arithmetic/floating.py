@@ -1,0 +1,103 @@
+"""Floating point: one rounding, the hardware's nans, the functions of the C library."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from wsemu.machine.arithmetic.codegen import F32, F64, I32, I64, Body, Builder, Value, element, like, llvm, same
+
+
+def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    return llvm(b, "llvm.fma", x.type, x, y, z)
+
+
+def unary_intrinsic(name: str) -> Body:
+    return lambda b, x: llvm(b, name, x.type, x)
+
+
+CANONICAL_NAN = 0x7FFFFFFF
+"""what arithmetic on f32 gives for a nan (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
+
+
+def canonical(body: Body) -> Body:
+    """`body`, of which an f32 nan is the one nan that the hardware makes; f64 keeps the CPU's payloads."""
+
+    def result(b: Builder, *operands: Value) -> Value:
+        r = body(b, *operands)
+        if element(r.type) != F32:
+            return r
+        return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
+
+    return result
+
+
+def _with_nan(b: Builder, where: Value, r: Value) -> Value:
+    """The usual nan or r, chosen as integers: to LLVM one nan is as good as another."""
+    u = b.bitcast(r, like(r.type, I32))
+    return b.bitcast(b.select(where, same(u, CANONICAL_NAN), u), r.type)
+
+
+def square_root(b: Builder, x: Value) -> Value:
+    r = llvm(b, "llvm.sqrt", x.type, x)
+    if element(x.type) != F32:
+        return r
+    # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
+    u = b.bitcast(r, like(r.type, I32))
+    return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)
+
+
+def flush_subnormal(b: Builder, x: Value) -> Value:
+    u = b.bitcast(x, like(x.type, I32))
+    tiny = b.icmp_unsigned("==", b.and_(u, same(u, 0x7F800000)), same(u, 0))
+    return b.bitcast(b.select(tiny, b.and_(u, same(u, -0x80000000)), u), x.type)
+
+
+def number_min_max(relation: str) -> Body:
+    """IEEE minimumNumber/maximumNumber with -0 < +0."""
+
+    def body(b: Builder, x: Value, y: Value) -> Value:
+        bits = like(x.type, I32 if element(x.type) == F32 else I64)
+        r = b.select(b.fcmp_ordered(relation, x, y), x, y)
+        join = b.or_ if relation == "<" else b.and_
+        r = b.select(b.fcmp_ordered("==", x, y), b.bitcast(join(b.bitcast(x, bits), b.bitcast(y, bits)), x.type), r)
+        r = b.select(b.fcmp_unordered("uno", x, x), y, r)
+        return b.select(b.fcmp_unordered("uno", y, y), x, r)
+
+    return body
+
+
+def _python_divmod(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
+    """(x // y, x % y) of Python floats, one lane, without its exception for y == 0."""
+    zero = same(x, 0.0)
+    mod = b.frem(x, y)
+    quotient = b.fdiv(b.fsub(x, mod), y)
+    nonzero = b.fcmp_unordered("!=", mod, zero)
+    opposite = b.xor(b.fcmp_ordered("<", y, zero), b.fcmp_ordered("<", mod, zero))
+    adjust = b.and_(nonzero, opposite)
+    mod = b.select(adjust, b.fadd(mod, y), mod)
+    quotient = b.select(adjust, b.fsub(quotient, same(x, 1.0)), quotient)
+    mod = b.select(nonzero, mod, llvm(b, "llvm.copysign", x.type, zero, y))
+    floor = llvm(b, "llvm.floor", x.type, quotient)
+    up = b.fcmp_ordered(">", b.fsub(quotient, floor), same(x, 0.5))
+    floor = b.select(up, b.fadd(floor, same(x, 1.0)), floor)
+    signed_zero = llvm(b, "llvm.copysign", x.type, zero, b.fdiv(x, y))
+    floor = b.select(b.fcmp_unordered("!=", quotient, zero), floor, signed_zero)
+    by_zero = b.fcmp_ordered("==", y, zero)
+    return b.select(by_zero, b.fdiv(x, y), floor), mod
+
+
+def library(name: str) -> Body:
+    """The C library's function in double, rounded to the operand's type."""
+
+    def body(b: Builder, *args: Value) -> Value:
+        t = args[0].type
+        wide = [a if t == F64 else b.fpext(a, F64) for a in args]
+        if name == "rsqrt":
+            r = b.fdiv(ir.Constant(F64, 1.0), llvm(b, "llvm.sqrt", F64, *wide))
+        else:
+            signature = ir.FunctionType(F64, [F64] * len(args))
+            r = b.call(cgutils.get_or_insert_function(b.module, signature, name), wide)
+        return r if t == F64 else b.fptrunc(r, t)
+
+    return body

@@ -1,0 +1,236 @@
+"""Loads, stores and atomics of 32 lanes as LLVM code: how their addresses lie, and the transfer itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from wsemu.machine.arithmetic.codegen import (
+    ELEMENT,
+    I1,
+    I32,
+    I64,
+    Builder,
+    Value,
+    lane_loop,
+    llvm,
+    load_row,
+    pointer,
+    resize,
+    same,
+    splat,
+    store_row,
+    switch,
+)
+from wsemu.model.isa import ATOMICS, LANES, OPERATIONS, ROW, SIZE, memory_shape
+
+BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
+"""how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
+between all
+32 lanes; anything else"""
+
+
+def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
+    """Address in row `a` of the lowest lane of `mask`."""
+    lane = b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64)
+    return b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64))
+
+
+@intrinsic
+def simple_pattern(typing, registers, a, mask, log_size):
+    """UNIT, SAME or SCATTERED (not decided here) for the addresses in row `a`; bounds are not looked at."""
+
+    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
+        registers, a, mask, log_size = args
+        mask = resize(b, mask, I32, False)
+        v = load_row(b, registers, a, "b64")
+        distance = b.sub(v, splat(b, _first_lane(b, registers, a, mask)))
+        iota = ir.Constant(v.type, list(range(LANES)))
+        steps = b.shl(iota, splat(b, log_size))
+        unit = b.and_(b.bitcast(b.icmp_unsigned("==", distance, steps), I32), mask)
+        before = b.block
+        with b.if_then(b.icmp_signed("!=", unit, I32(-1))):
+            equal = b.bitcast(b.icmp_unsigned("==", distance, same(distance, 0)), I32)
+            one = b.icmp_signed("==", b.or_(equal, b.not_(mask)), I32(-1))
+            other = b.select(one, I64(SAME), I64(SCATTERED))
+            last = b.block
+        result = b.phi(I64)
+        result.add_incoming(I64(UNIT), before)
+        result.add_incoming(other, last)
+        return result
+
+    return types.int64(registers, a, mask, log_size), generate
+
+
+@intrinsic
+def lane_pattern(typing, registers, a, mask, bias, limit, size):
+    """BAD, AFFINE or SCATTERED for the addresses in row `a`; `bias` takes an address to its segment's offset."""
+
+    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
+        registers, a, mask, bias, limit, size = args
+        mask = resize(b, mask, I32, False)
+        v = load_row(b, registers, a, "b64")
+        offset = b.add(v, splat(b, bias))
+        low = b.and_(offset, splat(b, b.sub(size, I64(1))))
+        wrong = b.or_(b.icmp_unsigned(">", offset, splat(b, limit)), b.icmp_unsigned("!=", low, same(low, 0)))
+        bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
+        stride = b.sub(b.extract_element(v, I32(1)), b.extract_element(v, I32(0)))
+        # one stride between all neighbours: v[lane + 1] - v[lane], the last lane compared with itself
+        onward = b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), [*range(1, LANES), LANES - 1]))
+        even = b.bitcast(b.icmp_unsigned("==", b.sub(onward, v), splat(b, stride)), I32)
+        all_on = b.icmp_signed("==", mask, I32(-1))
+        affine = b.and_(all_on, b.icmp_signed("==", b.or_(even, I32(-(1 << (LANES - 1)))), I32(-1)))
+        return b.select(bad, I64(BAD), b.select(affine, I64(AFFINE), I64(SCATTERED)))
+
+    return types.int64(registers, a, mask, bias, limit, size), generate
+
+
+MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
+
+
+def _unit_load(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -> None:
+    v = b.load(pointer(b, address, ir.VectorType(e, LANES * n)), align=1)
+    for j, row in enumerate(rows):
+        picked = ir.Constant(ir.VectorType(I32, LANES), [lane * n + j for lane in range(LANES)])
+        part = v if n == 1 else b.shuffle_vector(v, v, picked)
+        b.store(part, pointer(b, row, part.type), align=64)
+
+
+def _unit_store(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -> None:
+    parts = [b.load(pointer(b, row, ir.VectorType(e, LANES)), align=64) for row in rows]
+    while len(parts) > 1:  # interleave: for four rows first (0, 2) and (1, 3), then the two results
+        half, m = len(parts) // 2, parts[0].type.count
+        order = ir.Constant(ir.VectorType(I32, 2 * m), [x for lane in range(m) for x in (lane, m + lane)])
+        parts = [b.shuffle_vector(parts[i], parts[i + half], order) for i in range(half)]
+    b.store(parts[0], pointer(b, address, parts[0].type), align=1)
+
+
+@intrinsic
+def load_store(typing, opcode, pattern, registers, d, a, delta, mask):
+    """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta."""
+
+    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
+        opcode, pattern, registers, d, a, delta, mask = args
+        mask = resize(b, mask, I32, False)
+        function = b.function
+
+        def lane_address(lane: Value) -> Value:
+            return b.add(b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64)), delta)
+
+        def case(name: str) -> None:
+            store, size, n = memory_shape(name)
+            t = f"b{8 * size}"
+            e = ELEMENT[t]
+            rows = [b.add(registers, b.add(d, I64(j * ROW))) for j in range(n)]
+            unit, one, rest, done = (function.append_basic_block(s) for s in ("unit", "one", "scattered", "moved"))
+            choice = b.switch(pattern, rest)
+            choice.add_case(I64(UNIT), unit)
+            if not store:
+                choice.add_case(I64(SAME), one)
+            b.position_at_end(unit)
+            (_unit_store if store else _unit_load)(b, lane_address(I64(0)), rows, n, e)
+            b.branch(done)
+            b.position_at_end(one)
+            base = lane_address(b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64))
+            for j in range(0 if store else n):
+                value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
+                store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
+            b.branch(done)
+            b.position_at_end(rest)
+
+            def move(lane: Value) -> None:
+                address = lane_address(lane)
+                for j, row in enumerate(rows):
+                    register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
+                    memory = pointer(b, b.add(address, I64(j * size)), e)
+                    if store:
+                        b.store(b.load(register), memory, align=1)
+                    else:
+                        b.store(b.load(memory, align=1), register)
+
+            lane_loop(b, mask, move)
+            b.branch(done)
+            b.position_at_end(done)
+
+        switch(b, opcode, MEMORY_NAMES, case)
+        return context.get_dummy_value()
+
+    return types.void(opcode, pattern, registers, d, a, delta, mask), generate
+
+
+def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
+    """The value an atomic writes back where LLVM's atomicrmw has no such form."""
+    if what == "inc":
+        return b.select(b.icmp_unsigned(">=", old, operand), same(old, 0), b.add(old, same(old, 1)))
+    if what == "dec":
+        wrap = b.or_(b.icmp_unsigned("==", old, same(old, 0)), b.icmp_unsigned(">", old, operand))
+        return b.select(wrap, operand, b.sub(old, same(old, 1)))
+    relation = ">" if what.endswith("min.f") else "<"  # min.f, nanmin.f; max.f, nanmax.f
+    if not what.startswith("nan"):
+        return b.select(b.fcmp_ordered(relation, old, operand), operand, old)
+    number = b.fcmp_ordered("ord", operand, operand)
+    return b.select(b.and_(number, b.fcmp_unordered(relation, old, operand)), operand, old)
+
+
+ATOMIC_RMW = {
+    "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "add.f": "fadd",
+    "min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax",
+}  # fmt: skip
+
+
+def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand: Value) -> Value:
+    """Old value of an atomic built from compare-and-swap."""
+    e = ELEMENT[t]
+    bits = ir.IntType(8 * SIZE[t])
+    as_bits = b.bitcast(place, bits.as_pointer())
+    function, before = b.function, b.block
+    head, end = function.append_basic_block("swap"), function.append_basic_block("swapped")
+    start = b.load(as_bits)
+    b.branch(head)
+    b.position_at_end(head)
+    old = b.phi(bits)
+    old.add_incoming(start, before)
+    value = b.bitcast(old, e) if e != bits else old
+    new = _combine(b, what, value, operand)
+    result = b.cmpxchg(as_bits, old, b.bitcast(new, bits) if e != bits else new, "seq_cst")
+    old.add_incoming(b.extract_value(result, 0), b.block)
+    b.cbranch(b.extract_value(result, 1), end, head)
+    b.position_at_end(end)
+    return value
+
+
+@intrinsic
+def atomic(typing, opcode, registers, d, a, b_, c, delta, mask):
+    """Atomic on good addresses, lane by lane; host address of a lane = row a + delta."""
+
+    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
+        opcode, registers, d, a, x, y, delta, mask = args
+        mask = resize(b, mask, I32, False)
+
+        def case(name: str) -> None:
+            what, t = ATOMICS[name]
+            e, size = ELEMENT[t], SIZE[t]
+
+            def one_lane(lane: Value) -> None:
+                def place(offset: Value, kind: Any, bytes_: int) -> Value:
+                    return pointer(b, b.add(b.add(registers, offset), b.mul(lane, I64(bytes_))), kind)
+
+                target = pointer(b, b.add(b.load(place(a, I64, 8)), delta), e)
+                operand = b.load(place(x, e, size))
+                if what == "cas":
+                    old = b.extract_value(b.cmpxchg(target, operand, b.load(place(y, e, size)), "seq_cst"), 0)
+                elif what in ATOMIC_RMW:
+                    old = b.atomic_rmw(ATOMIC_RMW[what], target, operand, "seq_cst")
+                else:
+                    old = _compare_exchange_loop(b, what, target, t, operand)
+                b.store(old, place(d, e, size))
+
+            lane_loop(b, mask, one_lane)
+
+        switch(b, opcode, tuple(ATOMICS), case)
+        return context.get_dummy_value()
+
+    return types.void(opcode, registers, d, a, b_, c, delta, mask), generate
