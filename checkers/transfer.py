@@ -13,7 +13,7 @@ that fails, a replay by the reference interpreter tells which lane stored what.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,9 +22,30 @@ from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wsemu.evidence.places import Places
-    from wsemu.launch.transfer import Run
     from wsemu.model.outcome import Stored
+
+
+class Run(Protocol):
+    """A transfer that ran, as `launch.transfer` has it."""
+
+    job: Any
+    """what it should do: `image`, `sizes`, `scatter`"""
+    dst: npt.NDArray[np.uint8]
+    before: npt.NDArray[np.uint8]
+    """the source as it was"""
+
+    def again(self, plane: int, arch: str) -> Run:
+        """Another run, in which every byte of the source holds one of the three bytes of its number."""
+
+    def accesses(self, places: Places) -> list[tuple[int, str, int]]:
+        """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses that were executed."""
+
+    def stores(self) -> list[Stored]:
+        """Every lane's stores of the pattern."""
+
 
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 

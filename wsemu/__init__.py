@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from wsemu.model.errors import UnsupportedError as UnsupportedError
     from wsemu.model.errors import UsageError as UsageError
     from wsemu.model.finding import Finding as Finding
-
-from wsemu.model.version import VERSION as __version__
+    from wsemu.model.version import __version__ as __version__
 
 _HOME = {
+    "__version__": "wsemu.model.version",
     "CheckFailed": "wsemu.launch.result",
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",

@@ -25,8 +25,22 @@ FLOORS = (
 TRIP = ("frontend", "machine", "launch", "checkers", "report")
 """the way of a kernel"""
 COLOURS = {
-    "light": {"paper": "none", "ink": "#1f2328", "box": "#ffffff", "rule": "#8c959f", "thin": "#afb8c1", "trip": "#0969da"},
-    "dark": {"paper": "none", "ink": "#e6edf3", "box": "#161b22", "rule": "#6e7681", "thin": "#484f58", "trip": "#58a6ff"},
+    "light": {
+        "paper": "none",
+        "ink": "#1f2328",
+        "box": "#ffffff",
+        "rule": "#8c959f",
+        "thin": "#afb8c1",
+        "trip": "#0969da",
+    },
+    "dark": {
+        "paper": "none",
+        "ink": "#e6edf3",
+        "box": "#161b22",
+        "rule": "#6e7681",
+        "thin": "#484f58",
+        "trip": "#58a6ff",
+    },
 }
 WIDTH, BOX, HEIGHT, STEP = 720, 128, 36, 84
 

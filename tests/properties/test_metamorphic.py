@@ -282,7 +282,7 @@ def test_the_way_of_the_run_does_not_show_among_ctas(way: str, kernel: Any) -> N
 def test_the_hash_seed_does_not_show() -> None:
     program = (
         "import json, runpy\n"
-        "from wsemu.check import observers\n"
+        "from wsemu.launch.hooks import observers\n"
         "reports = []\n"
         "observers.append(lambda report: reports.append(report.model_dump(mode='json', exclude={'seconds'})))\n"
         f"for name in {NAMES!r}:\n"

@@ -193,7 +193,8 @@ def test_hypothesis_is_needed_for_strategies_alone() -> None:
 import sys
 sys.modules["hypothesis"] = None
 import wsemu
-from wsemu import patterns, transfer
+from wsemu import patterns
+from wsemu.launch import transfer
 try:
     wsemu.strategies
 except wsemu.UsageError as error:

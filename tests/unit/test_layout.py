@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,17 +17,8 @@ import wsemu
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PAGE = ROOT / "docs" / "architecture.md"
 FOLDERS = {"wsemu": "wsemu", "patterns": "wsemu.patterns", "checkers": "wsemu.checkers"}
-COMPOSITION = {
-    "wsemu.cli",
-    "wsemu.app.commands",
-    "wsemu.program",
-    "wsemu.campaign.fuzz",
-    "wsemu.pytest_plugin",
-    "wsemu.app.replay_program",
-    "wsemu.app.trace_program",
-}
-"""modules that put core and reports together"""
 
 
 def modules() -> dict[str, Path]:
@@ -43,26 +36,27 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(path: Path, *, top_level: bool = False) -> set[str]:
-    """Modules that a file imports, without those only for types; `top_level`: without those inside functions."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def imports(name: str, *, typing: bool = True, in_functions: bool = True) -> frozenset[str]:
+    """What a module imports: modules of ours, and the names of others."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
     found: set[str] = set()
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
             pending += node.orelse
             continue
-        if top_level and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not in_functions and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}:{node.lineno}: a relative import"
+            assert not node.level, f"{name}:{node.lineno}: a relative import"
             assert node.module
             found |= {_module(f"{node.module}.{alias.name}", node.module) for alias in node.names}
         pending += ast.iter_child_nodes(node)
-    return found
+    return frozenset(found)
 
 
 def _module(name: str, parent: str) -> str:
@@ -73,37 +67,80 @@ def inside(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+def folder(name: str) -> str:
+    """The floor that a module belongs to: `model`, `checkers`; `door` for what lies at the top."""
+    parts = name.split(".")
+    is_package = name in MODULES and MODULES[name].name == "__init__.py"
+    return parts[1] if len(parts) > 2 or (len(parts) == 2 and is_package) else "door"
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table of the page that has this first column: what stands in backquotes, cell by cell."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {heading} |")) + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+RULES = {row[0].strip("`"): set(re.findall(r"`([^`]+)`", row[1])) for row in table("folder | may import")}
+"""folder -> folders that its modules may import, from the documentation"""
+EXCEPTIONS = {
+    (f"wsemu.{row[0].strip('`')}", f"wsemu.{target}")
+    for row in table("module | imports") for target in re.findall(r"`([^`]+)`", row[1])
+}  # fmt: skip
+
+
+def test_every_folder_has_a_rule():
+    floors = {folder(name) for name in MODULES} - {"door", "patterns"}
+    assert floors == set(RULES)
+
+
+@pytest.mark.parametrize("floor", RULES)
+def test_a_folder_imports_only_what_its_rule_names(floor):
+    allowed = {floor, *RULES[floor]}
+    found = [
+        f"{name} imports {other}"
+        for name in MODULES if folder(name) == floor
+        for other in imports(name) if inside(other, "wsemu")
+        if "*" not in allowed and folder(other) not in allowed and (name, other) not in EXCEPTIONS
+    ]  # fmt: skip
+    assert not found
+
+
+def test_every_exception_is_needed():
+    assert [(a, b) for a, b in EXCEPTIONS if b not in imports(a)] == []
+
+
+def test_no_circle_of_imports_crosses_a_folder():
+    """Imports in functions count; those for types do not, since they never run."""
+    graph = {name: {i for i in imports(name, typing=False) if i in MODULES and i != name} for name in MODULES}
+    crossing = []
+    while True:  # cut circles that stay inside one folder, until none is left
+        try:
+            TopologicalSorter(graph).prepare()
+            break
+        except CycleError as error:
+            circle = error.args[1]
+            if len({folder(name) for name in circle}) > 1:
+                crossing.append(circle)
+            graph[circle[1]].discard(circle[0])
+            graph[circle[0]].discard(circle[1])
+    assert not crossing
+
+
+def test_few_modules_lie_at_the_top():
+    assert sum(folder(name) == "door" for name in MODULES) <= 14
+
+
 @pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.patterns")])
 def test_patterns_import_only_what_kernels_and_their_objects_need(name):
-    found = imports(MODULES[name], top_level=True)  # `plan()` runs the emulator when it is called
+    found = imports(name, typing=False, in_functions=False)  # `plan()` runs the emulator when it is called
     ours = {i for i in found if inside(i, "wsemu") and not inside(i, "wsemu.patterns")}
     assert ours <= {"wsemu.cuda", "wsemu.ptx", "wsemu.model.errors"}
-
-
-@pytest.mark.parametrize("name", [n for n in MODULES if inside(n, "wsemu.checkers")])
-def test_checkers_import_only_data(name):
-    ours = {i for i in imports(MODULES[name]) if inside(i, "wsemu") and not inside(i, "wsemu.checkers")}
-    data = "bytecode finding happens_before limits memory outcome places settings".split()
-    data += ["reference_costs", "source_view", "witness"]
-    assert ours <= {f"wsemu.{module}" for module in data}
-
-
-OUTSIDE = ("wsemu.report", "wsemu.backends")
-ON_DEMAND = {
-    "wsemu.model.errors",
-    "wsemu.launch.kernel",
-    "wsemu.crosscheck",
-    "wsemu.model.finding",
-    "wsemu.launch.timeline",
-}
-"""a failed check as text, a kernel on the GPU, a report in a notebook: imported when they are asked for"""
-
-
-@pytest.mark.parametrize("name", [n for n in MODULES if n not in COMPOSITION])
-def test_the_core_imports_neither_report_nor_backends(name):
-    found = imports(MODULES[name], top_level=name in ON_DEMAND)
-    others = [package for package in OUTSIDE if not inside(name, package)]
-    assert not {i for i in found if any(inside(i, package) for package in others)}
 
 
 @pytest.mark.parametrize(
@@ -111,45 +148,30 @@ def test_the_core_imports_neither_report_nor_backends(name):
     [
         ("rich", {"wsemu.report.terminal"}),
         ("typer", {"wsemu.cli"}),
-        ("hypothesis", {"wsemu.strategies", "wsemu.campaign.worker"}),
+        ("hypothesis", {"wsemu.strategies", "wsemu.campaign.strategies", "wsemu.campaign.worker"}),
     ],
 )
-def test_one_module_uses_the_library(library, users):
-    assert {n for n, path in MODULES.items() if any(inside(i, library) for i in imports(path))} <= users
+def test_one_place_uses_the_library(library, users):
+    found = {name for name in MODULES if any(inside(i, library) for i in imports(name, typing=False))}
+    assert all(any(inside(name, user) for user in users) for name in found)
 
 
 def test_only_backends_use_numba_cuda():
-    found = {n for n, path in MODULES.items() if any(inside(i, "numba.cuda") for i in imports(path))}
+    found = {name for name in MODULES if any(inside(i, "numba.cuda") for i in imports(name))}
     assert all(inside(name, "wsemu.backends") for name in found)
 
 
-def test_the_front_end_knows_no_engine():
-    engines = {
-        "wsemu.machine.scheduler",
-        "wsemu.machine.arithmetic.operations",
-        "wsemu.machine.run",
-        "wsemu.check",
-        "wsemu.reference",
-    }
-    for name, path in MODULES.items():
-        if inside(name, "wsemu.frontend"):
-            assert not imports(path) & engines, name
+def test_the_reference_interpreter_needs_no_compiler():
+    assert not [n for n in MODULES if inside(n, "wsemu.reference") for i in imports(n) if inside(i, "numba")]
 
 
-def test_the_reference_interpreter_shares_no_code_with_the_vm():
-    fast = {
-        "wsemu.machine.scheduler",
-        "wsemu.machine.arithmetic.operations",
-        "wsemu.machine.run",
-        "wsemu.machine.records",
-        "wsemu.machine.sync.named_barrier",
-        "wsemu.machine.memory.bounds",
-    }
-    for name, path in MODULES.items():
-        if name.startswith("wsemu.reference"):
-            found = imports(path)
-            assert not found & fast, name
-            assert not any(inside(i, "numba") for i in found), name
+def test_the_picture_is_that_of_the_imports(monkeypatch):
+    monkeypatch.syspath_prepend(PAGE.parent / "pictures")
+    import house
+
+    for theme in house.COLOURS:
+        drawn = (house.HERE / f"house-{theme}.svg").read_text(encoding="utf-8")
+        assert drawn == house.picture(theme), "run `python docs/pictures/house.py`"
 
 
 def test_public_names():
@@ -172,11 +194,6 @@ def test_importing_wsemu_imports_nothing_heavy():
     heavy = ["numba", "numpy", "pydantic", "rich", "typer"]
     code = "import sys, wsemu; from wsemu import cuda, ptx"
     assert run(f"{code}\nprint([m for m in {heavy} if m in sys.modules])").strip() == "[]"
-
-
-def test_check_stays_the_function():
-    code = "import wsemu.check, wsemu; from wsemu.check import observers; print(type(wsemu.check).__name__, observers)"
-    assert run(code).strip() == "function []"
 
 
 def test_every_package_is_listed():

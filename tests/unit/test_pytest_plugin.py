@@ -161,7 +161,7 @@ def test_processes_of_xdist(run: Run) -> None:
 
 # -- settings --------------------------------------------------------------------------------------------------------
 SETTINGS = """
-from wsemu.settings import current
+from wsemu.model.settings import current
 def test_it():
     chosen = current()
     print("settings", chosen.arch, chosen.lockstep, chosen.budget, "race" in chosen.checkers, *chosen.fail_on)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from wsemu.model.version import VERSION
+from wsemu.model.version import __version__
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def document(collected: Collector, exit_code: int) -> dict[str, Any]:
     """Everything that was said, as JSON's types."""
     verdicts = Counter(launch.report.verdict for launch in collected.launches)
     return {
-        "wsemu": VERSION,
+        "wsemu": __version__,
         "format": FORMAT,
         "exit_code": exit_code,
         "verdicts": {verdict: verdicts[verdict] for verdict in ("verified", "failed", "incomplete")},

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from wsemu.checkers.page import page as page_of
 from wsemu.model.codes import CODE_NUMBERS, CODES
-from wsemu.model.version import VERSION
+from wsemu.model.version import __version__
 from wsemu.report import diagnostic
 from wsemu.report.collected import cleaned
 
@@ -43,7 +43,7 @@ def document(collected: Collector, exit_code: int) -> Json:
     messages = [_notification(message) for message in collected.messages]
     messages += [_undecided(launch.report) for launch in collected.launches if launch.report.verdict == "incomplete"]
     run = {
-        "tool": {"driver": {"name": "wsemu", "version": VERSION, "rules": results.rules()}},
+        "tool": {"driver": {"name": "wsemu", "version": __version__, "rules": results.rules()}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "the working folder"}}},
         "invocations": [

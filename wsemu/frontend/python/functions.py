@@ -155,7 +155,7 @@ class Functions:
         if _is_pattern_instance(obj):
             return self.call_method(Static(obj), type(obj), "__call__", args, kwargs, node)
         name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", repr(obj))
-        module = getattr(obj, "__module__", "") or ""
+        module = (getattr(obj, "__module__", "") or "").lstrip("_")  # `_io`, as some Pythons name `io`
         what = f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
         if callable(obj):
             remedy = "call what `wsemu.cuda`, `wsemu.ptx` and `math` have"

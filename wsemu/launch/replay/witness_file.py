@@ -19,7 +19,7 @@ from wsemu.evidence.fingerprint import Inputs, changes, inputs
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
-from wsemu.model.version import VERSION as WSEMU
+from wsemu.model.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ class Witness(BaseModel):
 
     format: Literal["wsemu-witness"] = "wsemu-witness"
     version: Literal[1] = 1
-    wsemu: str = WSEMU
+    wsemu: str = __version__
     """that wrote it"""
     program: str = ""
     """relative to the file's folder, with `/`; empty where no program was run"""
