@@ -6,6 +6,7 @@ Writes house-light.svg and house-dark.svg beside this file; the documentation sh
 from __future__ import annotations
 
 import ast
+import itertools
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -101,7 +102,8 @@ def line(start: tuple[float, float], end: tuple[float, float], colour: str, widt
 def head(name: str, colour: str, size: int) -> str:
     """The head of an arrow."""
     return (
-        f'<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="{size}" markerHeight="{size}" orient="auto">'
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="{size}" markerHeight="{size}" '
+        'orient="auto">'
         f'<path d="M0 0L8 4L0 8z" fill="{colour}"/></marker>'
     )
 
@@ -111,7 +113,7 @@ def picture(theme: str) -> str:
     colour, places = COLOURS[theme], centres()
     height = STEP * len(FLOORS) - 20
     thin = [line(places[a], places[b], colour["thin"], 1, "thin") for a, b in sorted(arrows())]
-    trip = [line(places[a], places[b], colour["trip"], 3, "trip") for a, b in zip(TRIP, TRIP[1:], strict=False)]
+    trip = [line(places[a], places[b], colour["trip"], 3, "trip") for a, b in itertools.pairwise(TRIP)]
     boxes = []
     for name, (x, y) in places.items():
         edge = colour["trip"] if name in TRIP else colour["rule"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -165,13 +166,11 @@ def test_the_reference_interpreter_needs_no_compiler():
     assert not [n for n in MODULES if inside(n, "wsemu.reference") for i in imports(n) if inside(i, "numba")]
 
 
-def test_the_picture_is_that_of_the_imports(monkeypatch):
-    monkeypatch.syspath_prepend(PAGE.parent / "pictures")
-    import house
-
-    for theme in house.COLOURS:
-        drawn = (house.HERE / f"house-{theme}.svg").read_text(encoding="utf-8")
-        assert drawn == house.picture(theme), "run `python docs/pictures/house.py`"
+def test_the_picture_is_that_of_the_imports():
+    house = runpy.run_path(str(PAGE.parent / "pictures" / "house.py"))
+    for theme in house["COLOURS"]:
+        drawn = (house["HERE"] / f"house-{theme}.svg").read_text(encoding="utf-8")
+        assert drawn == house["picture"](theme), "run `python docs/pictures/house.py`"
 
 
 def test_public_names():

@@ -1,0 +1,204 @@
+"""Transfers that are valid: patterns, where they lie in their arrays, and their indices."""
+
+from __future__ import annotations
+
+import functools
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from wsemu.language import ptx_names as ptx
+from wsemu.launch.transfer import TransferCase, fill, job
+from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
+from wsemu.patterns.rules import MOST_OBJECTS, MOST_THREADS, WARP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Draw = Callable[[st.SearchStrategy[Any]], Any]
+    Fields = dict[str, Any]
+    Fault = Callable[[Draw, Fields], tuple[Fields, str]]
+    """valid parameters -> those to change, and the message that is due then"""
+
+
+MOST_WARPS = 16
+"""of each role"""
+MOST_ELEMENTS = 32
+MOST_GAP = 16
+"""units of alignment between elements"""
+MOST_RADIUS, MOST_SIDE = 8, 63
+"""elements around a tile, and of its sides"""
+FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024)))) for k in range(1024))
+"""sizes of elements, the smallest first, each as often as |N(256, 256)| takes it"""
+
+
+# -- transfers -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _ready() -> None:
+    """Load the engine and the compiler now, not in the first example, whose deadline Hypothesis watches."""
+    from wsemu.launch.check import compiled
+    from wsemu.machine import build as native
+
+    native.compiled()
+    run = fill(job(TransferCase(CudaDMASequential(0, WARP, WARP, WARP, 4))))
+    compiled(run.job.kernel, run.arguments(), fma=True)
+
+
+def _one_in(n: int) -> st.SearchStrategy[bool]:
+    """Seldom true, and false where that will do."""
+    return st.sampled_from([False] * (n - 1) + [True])
+
+
+def _roles(draw: Draw, *, specialized: bool) -> Fields:
+    """The threads of a pattern.  As many choices are made without specialization: fewer would count as simpler."""
+    dma, compute = draw(st.integers(1, MOST_WARPS)), draw(st.integers(1, MOST_WARPS))
+    gap = draw(st.integers(0, min(1, MOST_THREADS // WARP - dma - compute)))
+    dma_first, dma_id = draw(_one_in(8)), draw(st.integers(0, MOST_OBJECTS - 1))
+    threads = {"dma_threads": WARP * dma, "compute_threads": WARP * (compute if specialized else dma)}
+    if not specialized:
+        return {"dma_id": 0, **threads, "first_dma_thread": 0, "specialized": False}
+    if dma_first:
+        return {"dma_id": dma_id, **threads, "first_dma_thread": 0, "first_compute_thread": WARP * (dma + gap)}
+    return {"dma_id": dma_id, **threads, "first_dma_thread": WARP * (compute + gap)}
+
+
+def _options(draw: Draw, *, scatter: bool = False) -> Fields:
+    """How a pattern accesses memory."""
+    alignment = draw(st.sampled_from(sorted(ptx.ACCESS_WIDTHS)))
+    fields = {"alignment": alignment, "bytes_per_thread": alignment * draw(st.integers(1, 8))}
+    if draw(_one_in(4)):
+        loads = [name for name in ptx.LOAD_QUALIFIERS if not (scatter and name == "nc")]
+        fields["load"], fields["store"] = draw(st.sampled_from(loads)), draw(st.sampled_from([*ptx.STORE_QUALIFIERS]))
+    return fields
+
+
+def _up(size: int, to: int) -> int:
+    return -(-size // to) * to
+
+
+def _gap(draw: Draw, alignment: int) -> int:
+    """Bytes between elements."""
+    return int(alignment * draw(st.integers(0, MOST_GAP)))
+
+
+def _source_stride(draw: Draw, tight: int, alignment: int) -> int:
+    """Bytes from an element of the source to the next: now and then backwards, or so that elements overlap."""
+    if draw(_one_in(8)):
+        most = tight // alignment + MOST_GAP
+        return int(alignment * draw(st.integers(-most, most)))
+    return tight + _gap(draw, alignment)
+
+
+def _sequential(draw: Draw, alignment: int) -> Fields:
+    return {"element_bytes": 4 * draw(st.sampled_from(FLOATS))}
+
+
+def _strided(draw: Draw, alignment: int) -> Fields:
+    size, elements = 4 * draw(st.sampled_from(FLOATS)), draw(st.integers(1, MOST_ELEMENTS))
+    tight = _up(size, alignment)
+    return {
+        "element_bytes": size,
+        "elements": elements,
+        "src_stride": _source_stride(draw, tight, alignment),
+        "dst_stride": tight + _gap(draw, alignment),
+    }
+
+
+def _indirect(draw: Draw, alignment: int) -> Fields:
+    size, elements = _up(4 * draw(st.sampled_from(FLOATS)), alignment), draw(st.integers(1, MOST_ELEMENTS))
+    dense = {"dense_stride": size + _gap(draw, alignment)} if draw(st.booleans()) else {}
+    return {"element_bytes": size, "elements": elements, **dense}
+
+
+def _halo(draw: Draw, alignment: int) -> Fields:
+    element_bytes = draw(st.sampled_from([4, 8, 16]))
+    unit = max(1, alignment // element_bytes)
+    """elements that sizes are multiples of"""
+    radius, tile_x = (unit * draw(st.integers(1, most // unit)) for most in (MOST_RADIUS, MOST_SIDE))
+    return {
+        "element_bytes": element_bytes,
+        "tile_x": tile_x,
+        "tile_y": draw(st.integers(1, MOST_SIDE)),
+        "radius": radius,
+        "src_pitch": _source_stride(draw, (tile_x + 2 * radius) * element_bytes, alignment),
+        "corners": draw(st.booleans()),
+    }
+
+
+def indices(draw: Draw, elements: int, scatter: bool) -> tuple[int, ...]:
+    """Indices of elements, with one more than are used now and then; those of a scatter differ."""
+    count = elements + draw(_one_in(8))
+    numbers = st.sampled_from(range(2 * MOST_ELEMENTS))
+    return tuple(draw(st.lists(numbers, min_size=count, max_size=count, unique=scatter)))
+
+
+_SIZES: dict[Any, Callable[[Draw, int], Fields]] = {
+    CudaDMASequential: _sequential,
+    CudaDMAStrided: _strided,
+    CudaDMAIndirect: _indirect,
+    CudaDMAHalo: _halo,
+}
+
+
+def parameters(draw: Draw, cls: Any, *, specialized: bool) -> Fields:
+    """The parameters of a pattern of this class."""
+    roles = _roles(draw, specialized=specialized)
+    scatter = cls is CudaDMAIndirect and draw(st.booleans())
+    options = _options(draw, scatter=scatter)
+    sizes = _SIZES[cls](draw, options["alignment"])
+    return {**roles, **sizes, **options, **({"scatter": True} if scatter else {})}
+
+
+def _transfers(cls: Any) -> st.SearchStrategy[TransferCase]:
+    @st.composite
+    def transfers(draw: Draw) -> TransferCase:
+        pattern = cls(**parameters(draw, cls, specialized=not draw(_one_in(4))))
+        indexed = {"index": indices(draw, pattern.elements, pattern.scatter)} if cls is CudaDMAIndirect else {}
+        units = st.integers(0, 16 // pattern.alignment - 1)
+        return TransferCase(
+            pattern,
+            **indexed,
+            src_offset=pattern.alignment * draw(units),
+            dst_offset=pattern.alignment * draw(units),
+            two_phase=draw(st.booleans()),
+            constants=draw(_one_in(16)),
+        )
+
+    _ready()
+    return transfers()
+
+
+def sequential_transfers() -> st.SearchStrategy[TransferCase]:
+    """Transfers of `CudaDMASequential`: one element."""
+    return _transfers(CudaDMASequential)
+
+
+def strided_transfers() -> st.SearchStrategy[TransferCase]:
+    """Transfers of `CudaDMAStrided`; one source in eight is read backwards, or some of it twice."""
+    return _transfers(CudaDMAStrided)
+
+
+def indirect_transfers() -> st.SearchStrategy[TransferCase]:
+    """Transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of the
+    alignment."""
+    return _transfers(CudaDMAIndirect)
+
+
+def halo_transfers() -> st.SearchStrategy[TransferCase]:
+    """Transfers of `CudaDMAHalo`, with and without corners."""
+    return _transfers(CudaDMAHalo)
+
+
+# -- launches --------------------------------------------------------------------------------------------------------
+
+
+# -- what must be refused --------------------------------------------------------------------------------------------
+
+
+# Mistakes in a transfer of a pattern that is right.
+
+
+# -- pipelined kernels -----------------------------------------------------------------------------------------------
