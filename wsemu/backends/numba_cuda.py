@@ -14,6 +14,7 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from wsemu.host.device_array import DeviceArray
 from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
 from wsemu.language.markers import KernelFunction
@@ -137,6 +138,8 @@ def converted(value: Any, name: str) -> Any:
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
     if isinstance(value, Kernel):
         return dispatcher(value)
+    if isinstance(value, DeviceArray):
+        raise UsageError(f"`{name}` is a device array of the emulator, which a GPU cannot see: give it as an argument")
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(converted(item, name) for item in value)
     if _is_pattern(value):
