@@ -9,7 +9,7 @@ from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.control_flow import loops
 from wsemu.model.isa import SEGMENT_SHIFT
-from wsemu.model.outcome import ATOMIC, READ, WRITE
+from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -188,17 +188,23 @@ class Conflict:
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
     """The two accesses of a raw finding, with what the trace tells of them."""
     d = raw.detail
-    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
-    first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])
-    at_second = at_first = None
-    if witness is not None:
-        at_second = witness.position(second)
-        at_first = witness.position(first, at_second if at_second is not None else len(witness.events))
+    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
+    first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))
+    at_first, at_second = (None, None) if witness is None else witness.pair(first, second)
     return Conflict(
         raw, places,
         _side(first, d["other_kind"], at_first, places, witness),
         _side(second, d["kind"], at_second, places, witness),
     )  # fmt: skip
+
+
+def _earlier(raw: RawFinding) -> int:
+    """The lanes that may have made the earlier access."""
+    if "other_lane" not in raw.detail:
+        return ALL_LANES
+    lanes = (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
+    one_warp = (raw.cta, raw.warp) == (raw.detail["other_cta"], raw.other_warp)
+    return lanes & ~(raw.lanes & -raw.lanes) if one_warp else lanes
 
 
 def _side(access: Access, kind: int, position: int | None, places: Places, witness: Witness | None) -> Side:
@@ -222,3 +228,8 @@ def _index(text: str) -> str | None:
 
 def _article(words: str) -> str:
     return "an" if words[:1] in "aeiou8" or words.startswith(("11-", "18-")) else "a"
+
+
+def lane_range(first: int, last: int) -> str:
+    """The lanes of an access that may be meant, of which the first and last are known."""
+    return f"lane {first}" if first == last else f"some of lanes {first}-{last}"

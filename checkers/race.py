@@ -16,23 +16,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
-from wsemu.evidence.places import CALLS
-from wsemu.evidence.schedule import Witness, numbered
+from wsemu.checkers.conflict import VERBS, Conflict, conflict, lane_range, step
+from wsemu.evidence.places import CALLS, lanes_text
+from wsemu.evidence.schedule import Witness, around, numbered, reading
 from wsemu.model.finding import Finding
 from wsemu.model.isa import FIELDS
 from wsemu.model.outcome import ATOMIC
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
+    from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, RawFinding, Trace
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
-    witness = None if trace is None else Witness(places, trace, {raw.cta, raw.detail["other_cta"]})
+    witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
+    if "other_lane" in raw.detail and found.same_cta:
+        return _of_lanes(found, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
         witness = None  # the trace ends before that
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
@@ -40,6 +43,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
+    if "unwritten" in raw.detail:
+        notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if _overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
     return Finding(
@@ -53,6 +58,45 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         schedule_steps=len(steps),
         steps=steps,
     )
+
+
+def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
+    """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
+    raw, first, second = found.raw, found.first, found.second
+    one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
+    ordered = (
+        witness is not None
+        and witness.known(second.access.cta, second.access.warp, second.access.interval).get(first.access.warp, 0)
+        >= first.access.interval
+    )
+    warps = {side.access.warp for side in (first, second)}
+    steps = [] if witness is None else _as_run(found, witness, warps)
+    return Finding(
+        code=raw.code,
+        message=found.title(),
+        sites=found.sites(f"{one} of {first.who}", f"{two} of {second.who}"),
+        notes=[
+            f"{found.overlap()}; nothing orders (1) before (2)",
+            "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)",
+        ],
+        help=_LANES_HELP if ordered else _help(found, witness),
+        count=raw.count,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
+    )
+
+
+_LANES_HELP = (
+    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
+    "before it, and after it where a part of a warp waits"
+)
+
+
+def reads_early(raw: RawFinding, places: Places, trace: Trace | None) -> bool:
+    """Whether the finding is told as a read before its write: that is to be mended before a write before its read."""
+    witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
+    return _meant(conflict(raw, places, witness), witness).hazard == "read-after-write"
 
 
 # -- what is missing --------------------------------------------------------------------------------------------------
@@ -291,11 +335,16 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
     atomics lie between them, which the second warp may wait for, they stay in the order of this run."""
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
+    warps = {side.access.warp for side in pair}
+    if found.places.steered():
+        return _as_run(found, witness, warps)
     before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
     flag = _between(found, witness)
     if flag is not None:
         between = [_atomic(found, witness, n) for n in flag]
         return [*witness.steps(before, lambda _: False, {}), first, *between, second]
+    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
+        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
     if not found.same_cta:
         return [*witness.steps(before, lambda _: False, {}), second, first]
     accesses = {
@@ -303,9 +352,6 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
         for side in pair
         for n in witness.earlier(side.access, side.position)
     }
-    warps = {side.access.warp for side in pair}
-    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
-        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
     return [*witness.steps(before, lambda event: event.warp in warps, accesses), second, first]
 
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import CALLS
-from wsemu.evidence.schedule import Access, Witness, numbered
+from wsemu.evidence.schedule import Access, numbered, reading
 from wsemu.model.finding import Finding
 from wsemu.model.isa import NAMES
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
+    from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Site, Step
     from wsemu.model.outcome import RawFinding, Trace
 
@@ -40,7 +41,7 @@ class Pair:
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two operations that can change places; a trace adds the schedule in which they do."""
-    witness = None if trace is None else Witness(places, trace, {raw.cta})
+    witness = None if trace is None else reading(places, trace, {raw.cta})
     if (
         witness is not None
         and not witness.complete

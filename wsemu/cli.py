@@ -39,7 +39,8 @@ def _cleaned() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(getattr(error, "message", None), str):
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
+        if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
             error.message = clean(error.message)  # type: ignore[attr-defined]
@@ -112,6 +113,10 @@ Skip = Annotated[
 Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
+]
+Strict = Annotated[
+    bool | None,
+    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake: equal values of lanes."),
 ]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
 KernelOption = Annotated[
@@ -191,6 +196,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         only: Only = None,
         skip: Skip = None,
         lockstep: Lockstep = None,
+        strict: Strict = None,
         fail_on: FailOn = None,
         kernel: KernelOption = None,
         limit: Limit = None,

@@ -70,6 +70,18 @@ HOST = frozenset(
 """names that `wsemu.host.driver` provides"""
 
 
+_NOT_MODELLED = frozenset(
+    """
+    Archive BaseCUDAMemoryManager CUSource Cubin Fatbin GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle
+    KernelRuntimeError LTOIR LinkableCode MappedMemory MemoryInfo MemoryPointer Object PTXSource PinnedMemory bf16
+    compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device config cuda_error
+    cudadrv devicearray driver_is_available extending fp8 is_bfloat16_supported literal literal_unroll nvvm
+    open_ipc_array set_memory_manager
+    """.split()
+)
+"""names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+
+
 def __getattr__(name: str) -> Any:
     if name in HOST:
         from wsemu.host import driver
@@ -83,6 +95,10 @@ def __getattr__(name: str) -> Any:
         from wsemu.host import xoroshiro
 
         return xoroshiro
+    if name in _NOT_MODELLED:
+        from wsemu.model.errors import MissingName
+
+        raise MissingName(f"`cuda.{name}` is not modelled", remedy="do without it, or ask for it with `hasattr`")
     return getattr(_names, name)
 
 

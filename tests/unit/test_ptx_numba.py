@@ -22,9 +22,9 @@ import wsemu
 from wsemu import cuda
 from wsemu.backends import numba_cuda
 from wsemu.host import takeover
-from wsemu.host.device_array import DeviceArray
 from wsemu.launch.binding import Memory
 from wsemu.launch.crosscheck import disagreements
+from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.isa import FIRST_ARRAY
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import runpy
 import sys
 import traceback
@@ -18,6 +17,7 @@ from wsemu.launch.hooks import around, observers, passed_over, refused
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings as _settings
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError, WsemuError
+from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.limits import limits
 from wsemu.model.own import is_own
 from wsemu.model.program import Span
@@ -58,7 +58,7 @@ class _Run:
 
     printer: Sink
     limit: int | None = None
-    """findings that are shown of all launches together; None: all"""
+    """findings that are shown of all launches together; None: `MOST_SHOWN` of each"""
     quiet: bool = False
     """tell only of launches that are not verified, each trouble once"""
     saver: Saver | None = None
@@ -92,7 +92,7 @@ class _Run:
         if not self.quiet:
             self.show(report)
         elif report.verdict != "verified":
-            places = (tuple((site.file, site.line) for site in finding.sites) for finding in report.errors)
+            places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
             if self._is_new(report.kernel, *places, *report.notes):
                 self.show(report.model_copy(update={"findings": report.errors}))
         for path in self.saver.save(report) if self.saver else ():
@@ -100,7 +100,7 @@ class _Run:
 
     def show(self, report: Report) -> None:
         """A launch, with as many findings as the limit allows."""
-        room = None if self.limit is None else max(self.limit - self.shown, 0)
+        room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
         shown = report.findings[:room]
         self.shown += len(shown)
         self.left_out += len(report.findings) - len(shown)
@@ -115,7 +115,7 @@ class _Run:
         self.missing += 1
         self.verdicts.append("incomplete")
         self.kernels.add(kernel.__name__)
-        self.reasons[_subject(error)] = None
+        self.reasons[error.subject] = None
         if self._is_new(kernel.__name__, str(error)):
             self.printer.error(error)
             self.printer.text(f"{kernel.__name__} was not run: its arrays are as they were", "warning")
@@ -168,12 +168,6 @@ def _flush() -> None:
 
 def _plural(count: int, noun: str, ending: str = "s") -> str:
     return f"{count:,} {noun}{ending if count != 1 else ''}"
-
-
-def _subject(error: UnsupportedError) -> str:
-    """The thing that is not modelled: what the message has as code, else the message."""
-    found = re.search(r"`([^`]+)`", error.message)
-    return found[1] if found else error.message
 
 
 def run(
@@ -332,7 +326,7 @@ def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error if isinstance(error, KernelError) else _placed(error, file))
+    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, file))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
@@ -344,7 +338,11 @@ def _placed(error: WsemuError, file: Path) -> WsemuError:
     if frame is None or frame.lineno is None:
         return error
     end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
-    return KernelError(str(error), Span(frame.filename, frame.lineno, frame.colno or 0, *end))
+    span = Span(frame.filename, frame.lineno, frame.colno or 0, *end)
+    if isinstance(error, KernelError):
+        error.span = span
+        return error
+    return KernelError(str(error), span)
 
 
 def _raised(error: BaseException, launches: _Run, file: Path) -> int:

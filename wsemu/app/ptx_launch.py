@@ -197,7 +197,7 @@ def _array(dtype: np.dtype[Any], shape: tuple[int, ...], fill: str, text: str, n
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
     if fill == "empty":
-        from wsemu.host.device_array import device_array
+        from wsemu.model.device_array import device_array
 
         return device_array(shape, dtype)
     if fill == "arange":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.language.markers import Declared, KernelFunction
 from wsemu.language.pattern_objects import has_methods
+from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ def converted(value: Any, name: str) -> Any:
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
     if isinstance(value, Declared):
         return dispatcher(value)
+    if isinstance(value, DeviceArray):
+        raise UsageError(f"`{name}` is a device array of the emulator, which a GPU cannot see: give it as an argument")
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(converted(item, name) for item in value)
     if _is_pattern(value):

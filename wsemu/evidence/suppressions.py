@@ -58,7 +58,7 @@ def accepted(
 
 def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
     """Whether a finding of a launch of `kernel` is one that the user accepts."""
-    return finding.code in suppression.codes and any(_is_at(suppression, site, kernel) for site in finding.sites)
+    return finding.code in suppression.codes and any(_is_at(suppression, site, kernel) for site in finding.places)
 
 
 def _is_at(suppression: Suppression, site: Site, kernel: str) -> bool:

@@ -10,26 +10,26 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.host.device_array import DeviceArray as DeviceArray
-from wsemu.host.device_array import DeviceNDArray as DeviceNDArray
-from wsemu.host.device_array import In as In
-from wsemu.host.device_array import InOut as InOut
-from wsemu.host.device_array import Out as Out
-from wsemu.host.device_array import as_cuda_array as as_cuda_array
-from wsemu.host.device_array import device_array as device_array
-from wsemu.host.device_array import device_array_like as device_array_like
-from wsemu.host.device_array import from_cuda_array_interface as from_cuda_array_interface
-from wsemu.host.device_array import is_cuda_array as is_cuda_array
-from wsemu.host.device_array import is_cuda_ndarray as is_cuda_ndarray
-from wsemu.host.device_array import managed_array as managed_array
-from wsemu.host.device_array import mapped as mapped
-from wsemu.host.device_array import mapped_array as mapped_array
-from wsemu.host.device_array import mapped_array_like as mapped_array_like
-from wsemu.host.device_array import pinned_array as pinned_array
-from wsemu.host.device_array import pinned_array_like as pinned_array_like
-from wsemu.host.device_array import to_device as to_device
 from wsemu.language.markers import unknown
 from wsemu.model import settings
+from wsemu.model.device_array import DeviceArray as DeviceArray
+from wsemu.model.device_array import DeviceNDArray as DeviceNDArray
+from wsemu.model.device_array import In as In
+from wsemu.model.device_array import InOut as InOut
+from wsemu.model.device_array import Out as Out
+from wsemu.model.device_array import as_cuda_array as as_cuda_array
+from wsemu.model.device_array import device_array as device_array
+from wsemu.model.device_array import device_array_like as device_array_like
+from wsemu.model.device_array import from_cuda_array_interface as from_cuda_array_interface
+from wsemu.model.device_array import is_cuda_array as is_cuda_array
+from wsemu.model.device_array import is_cuda_ndarray as is_cuda_ndarray
+from wsemu.model.device_array import managed_array as managed_array
+from wsemu.model.device_array import mapped as mapped
+from wsemu.model.device_array import mapped_array as mapped_array
+from wsemu.model.device_array import mapped_array_like as mapped_array_like
+from wsemu.model.device_array import pinned_array as pinned_array
+from wsemu.model.device_array import pinned_array_like as pinned_array_like
+from wsemu.model.device_array import to_device as to_device
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
 

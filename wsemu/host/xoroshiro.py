@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from wsemu.host.device_array import DeviceArray
+    from wsemu.model.device_array import DeviceArray
 
     States = npt.NDArray[Any]
 
@@ -72,7 +72,7 @@ Words = npt.NDArray[np.uint64]
 
 def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:
     """A device array with the states of `n` generators."""
-    from wsemu.host.device_array import device_array
+    from wsemu.model.device_array import device_array
 
     states = device_array(n, xoroshiro128p_dtype)
     init_xoroshiro128p_states(states, seed, subsequence_start)

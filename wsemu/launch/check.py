@@ -5,6 +5,8 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import weakref
 from dataclasses import replace
@@ -17,10 +19,12 @@ from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
-from wsemu.model.errors import UsageError, WsemuError, briefly
+from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, briefly
+from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.limits import limits
-from wsemu.model.program import Program
+from wsemu.model.own import is_own
+from wsemu.model.program import Program, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -94,6 +98,7 @@ def check(
     workers: int | None = None,
     checkers: Iterable[str] | None = None,
     lockstep: bool | None = None,
+    strict: bool | None = None,
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
 ) -> Report:
@@ -104,15 +109,18 @@ def check(
     and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
-    lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
-    `uninitialized` the names of array arguments whose contents count as not yet written.
-    UsageError and KernelError say what is wrong with the call or the source.
+    lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
+    (several lanes of one store that write the same value), `fail_on` has the codes of warnings that count as errors,
+    and `uninitialized` the names of array arguments whose contents count as not yet written.
+    UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
+    is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,
+        "strict": strict,
         "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
         "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
     }
@@ -120,7 +128,44 @@ def check(
     if workers is not None:
         _integer(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
-    return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    try:
+        return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    except UnsupportedError as error:
+        report = _not_run(kernel, configuration, _located(error))
+    for observer in observers:
+        observer(report)
+    return report
+
+
+def _not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
+    """The report of a launch that needs what is not modelled."""
+    from wsemu.launch.result import Report
+
+    place = f"{os.path.basename(error.span.file)}:{error.span.line}: " if error.span else ""
+    what = error.message if "not modelled" in error.message else f"{error.message}: not modelled"
+    remedy = f" (help: {error.remedy})" if error.remedy else ""
+    return Report(
+        kernel=kernel.__name__,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict="incomplete",
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        notes=[f"{place}{what}{remedy}", "it was not run: its arrays are as they were"],
+        reasons=[error.subject],
+    )
+
+
+def _located(error: UnsupportedError) -> UnsupportedError:
+    """The error with a place: where it has none in a kernel, the innermost line outside of wsemu, which launches."""
+    frame = sys._getframe()
+    while error.span is None and frame.f_back is not None:
+        frame = frame.f_back
+        if not is_own(frame.f_code.co_filename) and os.path.isfile(frame.f_code.co_filename):
+            line, end, column, end_column = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+            line = line or frame.f_lineno
+            error.span = Span(frame.f_code.co_filename, line, column or 0, end or line, end_column or 0)
+    return error
 
 
 def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -143,8 +188,11 @@ def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
 
 
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
+    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error.
 
+    What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that
+    the launch should have written.
+    """
     chosen = settings.current()
     if not chosen.wants(kernel.__name__):
         chosen = replace(chosen, checkers=frozenset())
@@ -156,6 +204,8 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()
     except WsemuError as error:
+        if isinstance(error, UnsupportedError):
+            _located(error)
         answers = [tell(kernel, configuration, error) for tell in refused]
         if not any(answers):
             raise
@@ -213,13 +263,16 @@ def _examine(
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             value.blank = False
+    for captured in program.constant_arrays:
+        if _is_blank(captured.array):
+            captured.array.blank = False  # type: ignore[attr-defined]
     rows = address_rows(program, bound.rows)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
     if isinstance(kernel, CodeKernel):
         from wsemu.launch.words import in_cuda
 
-        report = in_cuda(report)
+        report = in_cuda(report, {span.file for span in program.spans})
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, initial())})
     if outcome.status == "done" and not chosen.wants(report.kernel):
@@ -235,16 +288,29 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, arguments)
+    return as_declared(kernel, _own_arrays(arguments))
+
+
+def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
+    from wsemu.model.device_array import as_cuda_array, is_foreign
+
+    if not any(map(is_foreign, arguments)):
+        return arguments
+    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     """The arguments that are device arrays which nothing has written yet."""
-    blank = [getattr(value, "blank", False) is True for value in arguments]
+    blank = [_is_blank(value) for value in arguments]
     if not any(blank):
         return ()
     names = _match_arguments(kernel, arguments)
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+
+
+def _is_blank(value: Any) -> bool:
+    return getattr(value, "blank", False) is True
 
 
 def bind_launch(
@@ -268,6 +334,7 @@ def bind_launch(
     rows, memory, arrays = bind(program, arguments, names)
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if _is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 
@@ -297,7 +364,9 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "races": bool(chosen.checkers & {"race", "intra-warp"}),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
+        "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
+        "strict": chosen.strict,
         "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {

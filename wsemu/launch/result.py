@@ -31,6 +31,8 @@ class Report(Record):
     findings: list[Finding] = []
     left_out: int = 0
     """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
+    untold: int = 0
+    """findings, at places of their own, beyond the 4,096 of which a launch keeps more than that"""
     costliest: list[Finding] = []
     """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
     one: not worth a warning, and what `assert_clean` shows where a limit is set"""

@@ -13,6 +13,7 @@ from wsemu.evidence.cost_view import bank_pictures, line_costs
 from wsemu.evidence.schedule import Witness
 from wsemu.launch.timeline import Generation, Kind, Mark, Place, Step, Timeline, Warp
 from wsemu.model.errors import UsageError
+from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.isa import LANES, NAMES, OPERATIONS
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 200_000
 """of a time line; later ones are left out"""
-_STOPPED: tuple[Status, ...] = ("fault", "trap", "parking", "stack")
+_STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """how a run ends at an operation of one warp"""
 
 
@@ -84,7 +85,7 @@ def _first_cta(report: Report, places: Places) -> int:
     """The CTA of the first finding, or where the run stopped, or the first one."""
     x, y, _ = places.grid
     for finding in report.findings:
-        for site in finding.sites:
+        for site in finding.places:
             if site.cta is not None:
                 return site.cta[0] + x * (site.cta[1] + y * site.cta[2])
     return max(places.outcome.cta, 0)
@@ -207,8 +208,8 @@ class _Clock:
     # -- findings -----------------------------------------------------------------------------------------------------
 
     def marks(self, report: Report) -> Iterable[Mark]:
-        """The operations of this CTA that the findings are about; costs have a picture of their own."""
-        for number, finding in enumerate(report.findings):
+        """The operations of this CTA that the first findings are about; costs have a picture of their own."""
+        for number, finding in enumerate(report.findings[:MOST_SHOWN]):
             found = self._waits() if finding.code == "deadlock" else self._parts(finding)
             for part, position in found:
                 if position in self.step_of:
@@ -247,7 +248,7 @@ class _Clock:
         if raw.code != finding.code:
             return False
         operations = ((raw.pc, raw.warp), (raw.other_pc, raw.other_warp))
-        sites = {(site.file, site.line, site.column, site.warp) for site in finding.sites}
+        sites = {(site.file, site.line, site.column, site.warp) for site in finding.places}
         spans = [(self.places.span(pc), warp) for pc, warp in operations if pc >= 0]
         return all((span.file, span.line, span.column + 1, warp) in sites for span, warp in spans)
 

@@ -23,22 +23,22 @@ from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
-from wsemu.model.isa import ABORTS, ATOMICS, NAMES, OPERATIONS
-from wsemu.model.outcome import ATOMIC
+from wsemu.model.isa import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS
+from wsemu.model.outcome import ATOMIC, MOST_FINDINGS, READ
 from wsemu.model.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, RawFinding, Trace
+    from wsemu.model.outcome import Outcome, RawFinding, Trace, Untold
     from wsemu.model.settings import Settings
 
     TraceOf = Callable[[frozenset[int]], Trace]
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
-ORDERED = ("race", "intra-warp-race", "barrier-recycling")
+ORDERED = ("race", "intra-warp-race", "barrier-recycling", "read-only-written")
 """codes whose explanation needs a trace"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
@@ -60,10 +60,11 @@ def judge(
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
-    wanted, doubts = _without_atomics(wanted, places, trace_of)
     undefined = [] if apart else _undefined(places)
-    steered, loose = _order_dependent(places)
+    steered, loose = _order_dependent(places, settings.lockstep)
+    wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
+    untold = _untold(places, wanted, settings)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
         from wsemu.checkers import deadlock
 
@@ -75,18 +76,28 @@ def judge(
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
-    findings = _in_order(findings)
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
+    if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
+        stopped.append(_too_many(untold))
     asserted = _asserted(places, aborts=True)
-    reasons = [*stopped, *apart, *undefined, *asserted, *doubts, *steered]
-    words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
+    reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
+    words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
+    words += ["not modelled"] if (apart or program.unmodelled) and "not modelled" not in words else []
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
-    words += ["clocks"] if "clocks" in steered.values() else []
-    said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
+    words += [word for word in ("clocks", "active lanes") if word in steered.values()]
+    said = [
+        *notes,
+        *([_too_many(untold)] if untold and failed else []),
+        *reasons,
+        *_asserted(places, aborts=False),
+        *loose,
+        *_by_luck(places),
+        *_same_values(places),
+    ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -102,6 +113,7 @@ def judge(
         findings=findings,
         suppressed=suppressed,
         unused=unused,
+        untold=untold,
         costliest=costliest,
         counters=count(program, outcome),
         notes=said,
@@ -109,6 +121,22 @@ def judge(
         proof=_proof(settings, suppressed) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
+
+
+def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
+    """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
+    known = {_source_of(raw, places) for raw in wanted}
+    chosen = (raw for raw in places.outcome.untold if CHECKER_OF.get(raw.code) in settings.checkers)
+    return len({_source_of(raw, places) for raw in chosen} - known)
+
+
+def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
+    return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
+
+
+def _too_many(untold: int) -> str:
+    kept = f"a launch keeps its first {MOST_FINDINGS:,} findings"
+    return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
 def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
@@ -124,7 +152,7 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
 
 
 def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
-    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, recycling
+    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
 
     rooms: dict[str, Any] = {
         "out-of-bounds": bounds,
@@ -133,22 +161,27 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         "race": race,
         "intra-warp-race": intra_warp,
         "barrier-recycling": recycling,
+        "read-only-written": read_only,
     }
-    trace = _trace(wanted, trace_of)
-    wanted = _by_source(wanted, places)
+    trace = _trace(wanted, places, trace_of)
+
+    def explained(raw: RawFinding, trace: Trace | None) -> Finding:
+        room = rooms.get(raw.code, barrier_misuse)
+        if raw.code in ORDERED:
+            found: Finding = room.explain(raw, places, trace)
+            return found
+        more = (trace,) if room is initialised else ()
+        return _alone(room.explain(raw, places, *more), raw, places)
+
+    wanted = _by_source(_folded(wanted, places, trace), places)
     wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
+    races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
-        rooms[raw.code].explain(raw, places, trace)
-        if raw.code in ORDERED
-        else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
-        for raw in wanted
+        Finding.later(
+            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+        )
+        for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
     ]
-
-
-def _in_order(findings: list[Finding]) -> list[Finding]:
-    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
-    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
-    return [next(races) if finding.code == "race" else finding for finding in findings]
 
 
 def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
@@ -160,17 +193,50 @@ def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
     """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
-        other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
-        key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
+        key = (*_source_of(raw, places), raw.detail.get("barrier"))
         known = first.get(key)
-        first[key] = replace(known, count=known.count + raw.count) if known else raw
+        first[key] = _together(known, raw) if known else raw
     return list(first.values())
 
 
-def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
+def _together(first: RawFinding, other: RawFinding) -> RawFinding:
+    """The first of two findings, as one for both."""
+    unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
+    return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
+
+
+def _trace(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> Trace | None:
     """The events behind the findings that need them."""
-    ordered = [raw for raw in wanted if raw.code in ORDERED]
-    return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+    asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    for raw in wanted:
+        if raw.code == "uninitialized-read":
+            asked |= {raw.pc, *places.writers(raw.pc)}
+    return trace_of(frozenset(asked)) if asked or any(raw.code in ORDERED for raw in wanted) else None
+
+
+def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """Without the reads of what is not yet written that are one side of a race with what writes it: one cause is one
+    finding, and the race says so."""
+    unwritten = [raw for raw in wanted if raw.code == "uninitialized-read"]
+    races = [raw for raw in wanted if raw.code == "race" and raw.detail["kind"] != READ]
+    if trace is None or not unwritten or not races:
+        return wanted
+    from wsemu.checkers import initialised
+
+    written: dict[int, list[RawFinding]] = {}
+    for race in races:
+        written.setdefault(race.other_pc, []).append(race)
+    out, told = [], []
+    for raw in unwritten:
+        by = initialised.written_later(raw, places, trace) if raw.pc in written else None
+        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
+        out += [id(raw)] * bool(cause)
+        told += [id(race) for race in cause]
+    return [
+        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in told else raw
+        for raw in wanted
+        if id(raw) not in out
+    ]
 
 
 def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
@@ -231,9 +297,11 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
+def _without_atomics(
+    wanted: list[RawFinding], places: Places, trace_of: TraceOf, steered: bool
+) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
-    another schedule the atomic may see something else."""
+    another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
         return wanted, []
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
@@ -241,7 +309,7 @@ def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
 
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program))
+    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program), observed=steered)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -254,12 +322,17 @@ def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf
     return kept, reasons
 
 
-def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
-    """Why the proof does not apply, where atomics or clocks steer the launch, each with the word for it; and notes on
-    values that depend on their order."""
-    from wsemu.proof.taint import examine
+def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or on
+    clocks."""
+    from wsemu.proof.taint import ACTIVE, examine
 
-    analysis = examine(places.program, places.outcome.executions, places.segment_of.get)
+    x, y, z = places.block
+    analysis = examine(
+        places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
+        lanes_by_x=x % LANES == 0 or y == z == 1,
+    )  # fmt: skip
     if analysis is None:
         return {}, []
     steered = {}
@@ -268,15 +341,24 @@ def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
         steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
             word
         )
-    loose = [f"{places.where(pc)}: {why}" for pc, why in analysis.order_dependent]
+    loose = []
+    for pc, why in analysis.order_dependent:
+        said = f"{places.where(pc)}: {why}"
+        if places.program.code[pc, 0] == ACTIVE:
+            steered[said] = "active lanes"
+        else:
+            loose.append(said)
     return steered, list(dict.fromkeys(loose))
 
 
 def _source(places: Places, pc: int) -> tuple[str, str]:
     """What differs by schedule, or by run."""
     line = places.line(pc)
-    if NAMES[int(places.program.code[pc, 0])] in ATOMICS:
+    name = NAMES[int(places.program.code[pc, 0])]
+    if name in ATOMICS:
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
+    if name == "activemask":
+        return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 
@@ -328,6 +410,16 @@ def _by_luck(places: Places) -> list[str]:
     ]
 
 
+def _same_values(places: Places) -> list[str]:
+    """Stores with which several lanes write one value to one place: noted where that is asked for."""
+    marks = _marks(places.outcome, "same-value")
+    found = {(places.where(raw.pc), places.array_name(raw.pc)) for raw in marks}
+    return [
+        f"{where}: several lanes of one store write the same value to one element of {what}"
+        for where, what in sorted(found)
+    ]
+
+
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
     """Whether any store or atomic was made that may have gone to an argument."""
     for pc, access in outcome.accesses.items():
@@ -347,11 +439,23 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     reasons = {
         "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
-        "`budget=` (`--budget`)",
-        "parking": f"lanes of a warp wait at an unaligned barrier inside nested branches{where}: not modelled",
+        f"`budget=` (`--budget`){''.join(_held_back(places))}",
         "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
     }
     return [reasons[outcome.status]] if outcome.status in reasons else []
+
+
+def _held_back(places: Places) -> Iterator[str]:
+    """Which lanes wait for others of their warp, which do not come (B14)."""
+    for warp in places.outcome.warps:
+        standing = 0
+        for _, lanes in warp.standing:
+            standing |= lanes
+        for pc, lanes in warp.standing:
+            yield (
+                f"; {places.where(pc)}: {lanes_text(lanes)} of {places.who(places.outcome.cta, warp.warp)} wait for "
+                f"{lanes_text(warp.alive & ~standing)}, which come to no warp-wide operation"
+            )
 
 
 def count(program: Program, outcome: Outcome) -> Counters:
@@ -368,9 +472,10 @@ def count(program: Program, outcome: Outcome) -> Counters:
         barriers += n if operation.kind == "barrier" else 0
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[numbers[pc]]].kind
+        costs[f"shared_{kind}_wavefronts"] += access.wavefronts
+        costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
+        costs["uncounted_atomics"] += access.uncounted
         if kind != "atomic":
-            costs[f"shared_{kind}_wavefronts"] += access.wavefronts
-            costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
             costs[f"global_{kind}_sectors"] += access.sectors
             costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
     return Counters(

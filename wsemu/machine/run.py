@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
+from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
-from wsemu.machine.state import BAD_INDEX, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UsageError
@@ -35,11 +36,26 @@ from wsemu.model.isa import (
     memory_shape,
 )
 from wsemu.model.limits import COSTS
-from wsemu.model.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
+from wsemu.model.outcome import (
+    MOST_FINDINGS,
+    AccessCount,
+    BarrierState,
+    Event,
+    Outcome,
+    Pattern,
+    RawFinding,
+    Status,
+    Trace,
+    Untold,
+    WarpState,
+)
 from wsemu.model.program import Program
+from wsemu.model.read_only import loads_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from wsemu.model.outcome import EventKind
 
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
@@ -52,7 +68,8 @@ PATIENCE = 1_000_000
 """the same for starting CTAs, see `vm.start_cta`"""
 MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
-RAW_CAPACITY = 512
+SLOTS = 1 << 15
+"""of the hash table of findings: half of them are told apart"""
 MAX_INSTRUCTIONS = 1 << 17
 """of a program: what a cell of shadow memory can tell apart"""
 MAX_EVENTS = 1_000_000
@@ -65,7 +82,6 @@ STATUS: dict[int, Status] = {
     layout.BUDGET: "budget",
     layout.FAULT: "fault",
     layout.TRAP: "trap",
-    layout.PARKING: "parking",
     layout.STACK_OVERFLOW: "stack",
 }
 _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32": "f4", "f64": "f8"}
@@ -96,6 +112,7 @@ class Image:
     accesses: npt.NDArray[Any]
     registers: Bytes
     has_atomics: bool
+    has_read_only_loads: bool
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -129,7 +146,8 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    return Image(code, flow, accesses, registers, bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any()))
+    has_atomics = bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any())
+    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program))
 
 
 class ProgramKey:
@@ -178,13 +196,19 @@ class Watch:
     initialised: bool = True
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70"""
+    strict: bool = False
+    """note what is right, and looks like a mistake"""
     stored: frozenset[int] | None = None
     """numbers of the segments of arrays that are expected to be written; None: any.  Another one that is written makes
     the launch start anew, so that this says only where races are worth looking for"""
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
+    read_only: bool = True
+    """whether what is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
-    """where a run before this one found that lanes of a warp may conflict: there this one decides"""
+    """where a run before this one found that lanes may conflict: there this one decides"""
+    apart: bool = False
+    """in that run, parts of warps met barriers"""
 
 
 class Machine:
@@ -219,8 +243,9 @@ class Machine:
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
-        self.raw = np.zeros(RAW_CAPACITY, layout.RAW)
-        self.stacks = np.zeros((count, 2, layout.STACK + 2), layout.ENTRY)
+        self.raw = np.zeros(MOST_FINDINGS, layout.RAW)
+        self.slots = np.zeros(SLOTS, layout.SLOT)
+        self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
@@ -237,6 +262,9 @@ class Machine:
         watch, table = self.watch, self.segments
         self._keep = segments
         self.maps: list[Bytes] = []
+        self.marks: dict[int, Bytes] = {}
+        """of each array that may be written, what was done to its bytes; see `read_only.py`"""
+        marks = watch.read_only and self.image.has_read_only_loads
         table["grain"], table["low"] = -1, 1 << 40
         table[SHARED]["host"], table[SHARED]["bytes"], table[SHARED]["writable"] = (
             address_of(self.shared), shared_bytes, 1,
@@ -250,6 +278,9 @@ class Machine:
             if watch.races and writable:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
+            if marks and writable:
+                self.marks[number] = aligned(data.nbytes)
+                segment["marked"] = address_of(self.marks[number])
             if number in watch.uninitialized:
                 self.maps.append(np.zeros(data.nbytes + LANES, np.uint8))
                 segment["initialised"], segment["unwritten"] = address_of(self.maps[-1]), data.nbytes
@@ -271,7 +302,10 @@ class Machine:
         self.warps["lane_clocks"] = address_of(self.lane_clocks) + np.arange(count) * self.lane_clocks[0].nbytes
         self.bases = np.zeros(ctas, np.int64)
         state["bases"] = address_of(self.bases)
-        state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
+        state["clocks"], state["recycling"] = 1, watch.recycling
+        state["lockstep"], state["strict"] = watch.lockstep, watch.strict
+        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * count), np.int64)
+        state["known"], state["apart"] = address_of(self.known), watch.apart
         if watch.races:
             self.planes = Planes(self.segments, self.state, watch.suspects)
 
@@ -329,24 +363,28 @@ class Machine:
             "scratch": address_of(self.scratch),
             "lanes_scratch": address_of(self.lanes_scratch),
             "raw": address_of(self.raw),
-            "raw_capacity": RAW_CAPACITY,
+            "raw_capacity": MOST_FINDINGS,
+            "slots": address_of(self.slots),
+            "slot_mask": SLOTS - 1,
             "fault_pc": -1,
             "cta_step": 1,
             "barriers": address_of(self.barriers),
         }
         for name, value in fields.items():
             state[name] = value
+        if self.marks:
+            state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
         model, state = COSTS[arch], self.state[0]
-        for name in ("banks", "merges", "one_broadcast", "halves"):
+        for name in ("banks", "merges", "one_broadcast", "atomics", "halves"):
             state[name] = getattr(model, name)
         for name in ("pass_lanes", "requests", "extra"):
             state[name] = sum(n << 8 * k for k, n in enumerate(getattr(model, name)))
         state["line"] = model.line.bit_length() - 1
         state["patterns"] = address_of(self.patterns)
-        state["shortcuts"] = N_MEMORY if model == COSTS["sm_90"] else 0
+        state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
 
     def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
         """Run CTAs from first up to, not including, last; returns the status.
@@ -380,14 +418,12 @@ class Machine:
     def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
         for w, warp in enumerate(self.warps):
-            pc, mask, held, parked = (int(warp[name]) for name in ("pc", "mask", "held", "parked"))
+            pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
             entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
             yield from ((int(entry["resume"]), int(entry["mask"])) for entry in entries)
             waiting = self.stacks[w, 0, : int(warp["depth"])]
             yield from ((int(e["resume"]), int(e["mask"])) for e in waiting[waiting["join"] == layout.MIDWAY])
-            if held:
-                yield int(warp["wait_pc"]) + 1, held
-            running = mask and warp["alive"] and parked != int(warp["alive"])
+            running = mask and warp["alive"]
             ended = status in ("trap", "stack") and w == int(self.state[0]["fault_warp"])
             if running and not ended:
                 yield pc, mask
@@ -400,7 +436,7 @@ class Machine:
         _index_detail(code, detail)
         if "other_interval" in detail and code != "barrier-recycling":
             self._place_intervals(cta, detail)
-            if code == "race":
+            if code == "race" and not raw["detail"][8]:
                 del detail["other_lane"], detail["other_last"]
         return RawFinding(
             code, int(raw["pc"]), cta, int(raw["warp"]), int(raw["lanes"]),
@@ -416,14 +452,24 @@ class Machine:
         detail["interval"] -= int(bases[-1])
         detail["other_interval"] -= int(bases[other])
 
+    def _untold(self) -> list[Untold]:
+        """The findings for which there was no room, in order."""
+        without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
+        pc = (1 << PC_BITS) - 1
+        return sorted(
+            Untold(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1) for key in without
+        )
+
     def outcome(self, status: int) -> Outcome:
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        if state["slot_count"] > MOST_FINDINGS:
+            result.untold = self._untold()
         if status != layout.DONE:
             result.cta = int(state["cta"])
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
-            result.warps = [_warp_state(w, warp) for w, warp in enumerate(self.warps)]
+            result.warps = [_warp_state(w, warp, self.stacks[w, 1]) for w, warp in enumerate(self.warps)]
             result.barriers = [_barrier_state(n, b) for n, b in enumerate(self.barriers) if b["arrived"]]
         return result
 
@@ -437,9 +483,12 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
             detail["index"] = detail.pop("address")
 
 
-def _warp_state(number: int, warp: Any) -> WarpState:
+def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
     waits = int(warp["waits"]) if warp["alive"] else -1
-    return WarpState(number, int(warp["wait_pc"] if waits >= 0 else warp["last_pc"]), int(warp["alive"]), waits)
+    entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
+    standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
+    pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
+    return WarpState(number, pc, int(warp["alive"]), waits, standing)
 
 
 def _barrier_state(number: int, barrier: Any) -> BarrierState:
@@ -466,6 +515,7 @@ _DETAIL = {
     "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
     "undefined-shuffle": ("source",),
     "failed-assertion": (),
+    "same-value": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,
 }
@@ -518,8 +568,11 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch = workers, descending, arch
-        repeats = self.watch.races or self.watch.recycling or descending or self._workers() > 1
+        self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
+        repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
+        self.written: dict[int, npt.NDArray[np.int64]] = {}
+        """offsets of the bytes that were loaded as read-only and written, by segment"""
 
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
@@ -539,7 +592,24 @@ class Launch:
         while not certain:  # at most once for each reason
             self._restore()
             outcome, certain = self._run_once()
+        if self.written:
+            outcome.findings += self._claims()
+            outcome.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         return outcome
+
+    def _claims(self) -> list[RawFinding]:
+        """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
+        machine = self._machine(self._as_before(), Watch(races=False, initialised=False))
+        claims = Claims(machine, self.written)
+        machine.run(0, self.ctas, self.budget)
+        return claims.findings()
+
+    def _as_before(self) -> list[tuple[Bytes, bool]]:
+        """The arrays, or copies of what they held before the launch."""
+        return [
+            (self.pristine[n].copy() if n in self.pristine else data, writable)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
 
     def _restore(self) -> None:
         for number, data in self.pristine.items():
@@ -556,14 +626,18 @@ class Launch:
             return Outcome("done"), False
         outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         plain = workers == 1 and not self.descending
+        self.written = written_bytes([m.marks for m in machines])
         astray = not plain and (
-            any(o.findings or o.status != "done" for o in outcomes) or (self.watch.races and self._collide(machines))
+            any(o.findings or o.status != "done" for o in outcomes)
+            or bool(self.written)
+            or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
         for planes in (m.planes for m in machines if m.planes):
             planes.close()
         if suspects:
-            self.watch = replace(self.watch, suspects=suspects)
+            apart = any(m.state[0]["apart"] for m in machines)
+            self.watch = replace(self.watch, suspects=suspects, apart=apart)
             astray = True
         if astray:
             self.workers, self.descending = 1, False
@@ -613,11 +687,7 @@ class Launch:
     def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
         one is wanted; `accesses` are the instructions whose executions are wanted."""
-        segments = [
-            (self.pristine[n].copy() if n in self.pristine else data, writable)
-            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
-        ]
-        machine = self._machine(segments, Watch(races=False, recycling=True, initialised=False))
+        machine = self._machine(self._as_before(), Watch(races=False, initialised=False, read_only=False))
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
         events = np.zeros(MAX_EVENTS, layout.EVENT)
@@ -625,11 +695,22 @@ class Launch:
         first, last = (0, self.ctas) if cta is None else (cta, cta + 1)
         if first and machine.run(0, first, self.budget) != layout.DONE:
             return Trace()  # it does not get there
+        addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory
         state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
+        state["trace_addresses"] = address_of(addresses)
         machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
-        return Trace([Event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
+        made = [_event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found]
+        return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
+
+
+def _event(kind: EventKind, *fields: int) -> Event:
+    """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
+    cta, warp, interval, pc, place, generation, lanes, addresses = fields
+    if kind in ("arrive", "sync"):
+        return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)
+    return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses)
 
 
 def run(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 BARRIERS = 16
 STACK = 64
-"""entries of a warp's divergence stack"""
+"""entries of a warp's divergence stack that branches may fill"""
+STACK_ROOM = STACK + 34
+"""and with the groups of lanes that come from barriers"""
 
 
 def record(**fields: Any) -> np.dtype[Any]:
@@ -44,7 +46,14 @@ SEGMENT = record(
     watched=1,  # host address of an int64 for each cell that lane_order.py judges: 0 not watched, 1 no accesses, or the
     # number of the first LANE_ACCESS; or 0
     watched_grain=1,  # log2 of the bytes of these cells
+    marked=1,  # host address of a byte for each byte: LOADED, STORED, or both; or 0; see read_only.py
+    claims=1,  # host address of int32[2][bytes]: of the first load, and store, of such a byte the number of its CLAIM,
+    # from 1, or 0
 )
+LOADED, STORED = 1, 2
+"""a byte was loaded through the read-only cache; was written"""
+CLAIM = record(pc=1, cta=1, warp=1, lanes=1, interval=1)
+"""an access by a warp that was the first of its kind to a byte"""
 UNTRACKED, READ_SO_FAR, TRACKED = range(3)
 """whether races in a segment are looked for; READ_SO_FAR: it is taken to be never written, and a store stops the VM"""
 ENTRY = record(join=1, resume=1, mask=1)
@@ -60,14 +69,13 @@ WARP = record(
     waits=1,  # barrier it waits at, or -1
     wait_pc=1,
     wait_mask=1,
-    parked=1,  # lanes at an unaligned barrier while others of the warp still run
+    parked=1,  # lanes that stand at an operation that waits for others of the warp
     parked_count=1,
     midway=1,  # 1: the lanes that run go on in the midst of a stretch of code that was counted before
-    held=1,  # lanes that wait at an aligned barrier while the others of the warp go on
     local_initialised=1,  # of its local memory, see SEGMENT
     local_host=1,
-    stack=1,  # host address of ENTRY[STACK]
-    parked_entries=1,  # host address of ENTRY[STACK]
+    stack=1,  # host address of ENTRY[STACK_ROOM]
+    parked_entries=1,  # the same
     last_pc=1,  # the last instruction that ended (an exit, a barrier)
     clock=1,  # host address of int64[32]: for each warp, the last interval known to happen before now; see clocks.py
     synced=1,  # up to this interval of its own, all lanes know of each other
@@ -98,14 +106,19 @@ WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
 """an operation that gives no count, one that gives one, an arrive"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
-ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, pattern=1)
-"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best; and
-which pair of PATTERNs is its own"""
+ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
+"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best;
+executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
 RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
 """serial: of the access that counted last"""
-EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1)
+SLOT = record(key=1, number=1)
+"""of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
+left for it"""
+PC_BITS = 20
+"""of an instruction in such a key"""
+EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, lanes=1, addresses=1)
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
 )  # fmt: skip
@@ -147,6 +160,9 @@ MACHINE = record(
     raw=1,
     raw_count=1,
     raw_capacity=1,
+    slots=1,  # host address of SLOT[slot_mask + 1]
+    slot_mask=1,
+    slot_count=1,  # in use: findings, those without a RAW too
     fault_pc=1,
     fault_warp=1,
     barriers=1,  # host address of BARRIER[16]
@@ -156,13 +172,18 @@ MACHINE = record(
     clocks=1,  # 1: happens-before is tracked
     recycling=1,  # 1: barrier-recycling is looked for
     lockstep=1,  # 1: the lanes of a warp run together
+    strict=1,  # 1: note what is right, and looks like a mistake
     base=1,  # intervals of this CTA are greater
     top=1,  # the last interval of any CTA so far
     bases=1,  # host address of int64[]: base of each CTA, from cta_first on
     exited=1,  # host address of int64[32]: clock of the warps that have exited
+    known=1,  # host address of int64[][32 * warp_count], see lane_clocks.py
+    by_lanes=1,  # 1: in this CTA a part of a warp has met a barrier, and `known` tells what each lane knows
+    apart=1,  # 1: so it was in some CTA, or in a run before this one
     shadow_entry=1,
     conflict_entry=1,
     lanes_entry=1,
+    known_entry=1,
     trace_entry=1,
     serial=1,  # accesses so far
     resumes=1,  # 1: the next access was interrupted
@@ -186,6 +207,8 @@ MACHINE = record(
     trace_count=1,
     trace_room=1,
     trace_pcs=1,  # host address of a byte for each instruction: 1 if its executions are logged
+    trace_addresses=1,  # host address of int64[32 * trace_room]: of the lanes of those executions
+    trace_used=1,  # of them
     patterns=1,  # host address of PATTERN[2 for each load or store]
     shortcuts=1,  # operations below this one may be charged by the short ways of vm.py
     banks=1,  # see limits.CostModel
@@ -194,14 +217,19 @@ MACHINE = record(
     extra=1,
     merges=1,
     one_broadcast=1,
+    atomics=1,
     line=1,  # log2 of its bytes
     halves=1,
+    noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
+    claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
+    claim_count=1,
+    claim_room=1,
 )
 SCRATCH = 1152
 
-DONE, DEADLOCK, BUDGET, FAULT, TRAP, PARKING, STACK_OVERFLOW = range(7)
+DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN = range(7, 10)
+REFINE, SWEEP, WRITTEN = range(6, 9)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
 with a segment that was taken to be never written"""
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)

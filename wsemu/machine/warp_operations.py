@@ -13,7 +13,7 @@ import numpy as np
 
 from wsemu.machine.records import call7, compiled, instruction_at, record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
-from wsemu.machine.sync.clocks import MET, lanes_meet
+from wsemu.machine.sync.clocks import MET, meet
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -96,7 +96,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
 
 
 @compiled
-def match(registers, i, mask, there, members):
+def match(registers, i, mask, there):
     wide = i.op >= MATCH_ANY64
     every = i.op == MATCH_ALL or i.op == MATCH_ALL64
     first = read_lane(registers, i.a, lowest_bit(there) & 31, wide)
@@ -110,7 +110,7 @@ def match(registers, i, mask, there, members):
         lane = lowest_bit(rest)
         rest &= rest - 1
         if every:
-            write_lane(registers, i.d, lane, False, members if equal else 0)
+            write_lane(registers, i.d, lane, False, there if equal else 0)
             continue
         peers = np.int64(0)
         own = read_lane(registers, i.a, lane, wide)
@@ -186,6 +186,17 @@ def warp_operation(m, warp, w, pc, mask):
 
 
 @compiled
+def names_absent(registers, row, mask, alive):
+    """The member mask of some lane names a live lane that is not there."""
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) & alive & ~mask:
+            return True
+        rest &= rest - 1
+    return False
+
+
+@compiled
 def same_members(registers, row, members, mask):
     """The lanes of `mask` that give this member mask."""
     group = mask
@@ -209,11 +220,11 @@ def exchange(m, warp, w, pc, mask, members):
         met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
             call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
-        lanes_meet(m, w, met)
+        meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
-        match(registers, i, mask, there, members)
+        match(registers, i, mask, there)
     elif i.op <= BALLOT:
         vote(registers, i, mask, there)
     elif i.op <= MAX:

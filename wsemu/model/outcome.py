@@ -4,7 +4,13 @@ engines."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
 
 EventKind = Literal[
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
@@ -13,10 +19,9 @@ EventKind = Literal[
 barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
 `exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for."""
 
-Status = Literal["done", "deadlock", "budget", "fault", "trap", "parking", "stack"]
+Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
-`parking`: lanes of a warp wait at an unaligned barrier for others that wait for them; `stack`: divergence nested too
-deeply"""
+`stack`: divergence nested too deeply"""
 
 
 @dataclass(slots=True)
@@ -33,6 +38,10 @@ class RawFinding:
     instruction.
     intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
     of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
+    race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
+    read-only-written: pc, warp and `lanes` are of the load, other_pc and other_warp of the store or atomic, each the
+    first of its kind to bytes that had both; fields of `detail` as of a race, and `bytes`, how many there are, and
+    later: 1 if the load came after the store.
     barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
     c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
     """
@@ -48,6 +57,19 @@ class RawFinding:
     count: int = 1
 
 
+ALL_LANES = (1 << 32) - 1
+
+
+class Untold(NamedTuple):
+    """A finding of which no more is known than its code and its instructions: there was no room for it."""
+
+    code: str
+    pc: int
+    other_pc: int
+
+
+MOST_FINDINGS = 4096
+"""that a launch keeps; of others it keeps where they are"""
 READ, WRITE, ATOMIC = range(3)
 """`kind` of an access"""
 
@@ -62,6 +84,8 @@ class WarpState:
     pc: int
     alive: int
     waits: int = -1
+    standing: tuple[tuple[int, int], ...] = ()
+    """(instruction, lanes) of parts of it that wait for its other lanes"""
 
 
 @dataclass(slots=True)
@@ -110,6 +134,8 @@ class AccessCount:
     sectors: int = 0
     """of global memory, 32 bytes each"""
     ideal_sectors: int = 0
+    uncounted: int = 0
+    """executions of an atomic on shared memory, by warps, that no rule tells the wavefronts of"""
     worst_wavefronts: Pattern | None = None
     worst_sectors: Pattern | None = None
 
@@ -132,6 +158,11 @@ class Event(NamedTuple):
     of `atomic` and `access`"""
     generation: int = -1
     """of arrive, sync and complete"""
+    lanes: int = ALL_LANES
+    """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
+    made it"""
+    addresses: int = 0
+    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first"""
 
 
 class Stored(NamedTuple):
@@ -155,11 +186,21 @@ class Trace:
     """False when there were more events than a trace holds: the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
     """in the order of the run, where they were asked for"""
+    addresses: Sequence[int] | npt.NDArray[np.int64] = ()
+    """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
+    readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
+    """what explains findings by its CTAs, each made once: see `witness.reading`"""
+
+    def lane_addresses(self, event: Event) -> dict[int, int]:
+        """Lane -> address of an access that was asked for."""
+        lanes = [lane for lane in range(event.lanes.bit_length()) if event.lanes >> lane & 1]
+        mine = self.addresses[event.addresses : event.addresses + len(lanes)]
+        return dict(zip(lanes, map(int, mine), strict=True))
 
     def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """What a trace has that was asked for these accesses, and for this CTA alone."""
         events = [e for e in self.events if cta in (None, e.cta) and (e.kind != "access" or e.pc in accesses)]
-        return Trace(events, self.complete, self.stores)
+        return Trace(events, self.complete, self.stores, self.addresses)
 
 
 class Tracer(Protocol):
@@ -185,6 +226,8 @@ class Outcome:
 
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
+    untold: list[Untold] = field(default_factory=list)
+    """those beyond `MOST_FINDINGS`, in the order in which they would be told"""
     warp_instructions: int = 0
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)

@@ -49,7 +49,8 @@ class Parameter(NamedTuple):
 class ConstantArray(NamedTuple):
     """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
 
-    It is read-only, or `writable`: then each launch starts with a copy.
+    It is read-only, or `writable`: then each launch starts with a copy; a device array is `live`: what it holds at the
+    launch counts, and what the launch stores stays.
     """
 
     row: int
@@ -58,6 +59,7 @@ class ConstantArray(NamedTuple):
     writable: bool = False
     addresses: tuple[tuple[int, int, int], ...] = ()
     """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
+    live: bool = False
 
 
 class SharedArray(NamedTuple):
@@ -105,6 +107,8 @@ class Program:
     element_of: list[str | None] = field(default_factory=list)
     """instruction -> dtype name of that array's element"""
     traps: list[str] = field(default_factory=list)
+    unmodelled: list[str] = field(default_factory=list)
+    """what of the kernel as a whole is not modelled, with its place"""
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -12,7 +12,8 @@ from wsemu.model.program import Program, SharedArray
 
 SegmentOf = Callable[[int], "int | None"]
 Bits = int
-"""a set: the low bits are sources (in the order of their pc), atomics and what varies; those above them arrays"""
+"""a set: the low bits are sources (in the order of their pc): atomics, what varies, masks of active lanes; those above
+them arrays"""
 State = dict[int, Bits]
 """register row -> what its value may come from; rows that come from neither are left out"""
 UNBOUNDED = 1 << 62
@@ -33,10 +34,13 @@ class Regions:
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
         self.list = [Region("constant"), Region("votes")]
-        self.entry: State = {array.row: 1 << first for array in program.constant_arrays if not array.writable}
+        constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
+        self.entry: State = {array.row: 1 << first for array in constant}
         """what the rows of base addresses hold"""
         self.entry.update(
-            (array.row, self._add(Region("global"))) for array in program.constant_arrays if array.writable
+            (array.row, self._add(Region("global")))
+            for array in program.constant_arrays
+            if array.writable and not array.live
         )
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
@@ -55,12 +59,12 @@ class Regions:
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
-        for parameter in program.parameters:
-            if parameter.part in ("address", "first"):
-                segment = None if segment_of is None else segment_of(parameter.row)
-                if segment not in segments:
-                    segments[segment] = self._add(Region("global"))
-                self.entry[parameter.row] = segments[segment]
+        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first")]
+        for row in (*rows, *(array.row for array in program.constant_arrays if array.live)):
+            segment = None if segment_of is None else segment_of(row)
+            if segment not in segments:
+                segments[segment] = self._add(Region("global"))
+            self.entry[row] = segments[segment]
         if None in segments:  # an unknown one may be any of them
             together = 0
             for bit in segments.values():
@@ -222,6 +226,10 @@ class Decoder:
         values = tuple(fields[3 : 3 + count])
         if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
+        if name == "activemask" and pc in self.bits:
+            yield Step(pc, "alu", guards, (fields[2],), guard, array=self.bits[pc], keeps=self.taint)
+            yield Step(pc, "warp", guards, guard=guard)
+            return
         members = () if name == "activemask" else (fields[5],)
         writes = (fields[2],) if OPERATIONS[name].result else ()
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)

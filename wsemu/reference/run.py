@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
-from wsemu.model.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
+from wsemu.model.outcome import MOST_FINDINGS, BarrierState, Outcome, RawFinding, Status, Untold, WarpState
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.state import Group, Segment, Warp
@@ -49,8 +49,10 @@ def run(
     arch: str = "sm_90",
     races: bool = True,
     lockstep: bool = False,
+    strict: bool = False,
     recycling: bool = True,
     initialised: bool = True,
+    read_only: bool = True,
     uninitialized: frozenset[int] = frozenset(),
     trace: TraceRequest | None = None,
 ) -> Outcome:
@@ -59,11 +61,13 @@ def run(
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
+    `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
+    a warp, `recycling` looks for barriers
     reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
-    segment numbers `uninitialized`.  `trace` asks for the events of the run.
+    segment numbers `uninitialized`, `read_only` for writes to what is loaded through the read-only cache.  `trace` asks
+    for the events of the run.
     """
-    options = Options(races, lockstep, recycling, initialised, uninitialized, trace)
+    options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
     outcome = launch.outcome
     outcome.arch = arch
@@ -73,7 +77,9 @@ def run(
         if status != "done":
             outcome.status = status
             break
+    outcome.findings += launch.watch.read_only.findings(program)
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
+    outcome.untold.sort()
     outcome.trace = launch.watch.trace
     return outcome
 
@@ -118,7 +124,10 @@ class Launch:
         known = self._findings.get(key)
         if known is None:
             self._findings[key] = finding
-            self.outcome.findings.append(finding)
+            if len(self.outcome.findings) < MOST_FINDINGS:
+                self.outcome.findings.append(finding)
+            else:
+                self.outcome.untold.append(Untold(*key))
         else:
             known.count += finding.count
 
@@ -224,7 +233,14 @@ class Cta:
         outcome = self.launch.outcome
         outcome.cta = self.number
         outcome.warps = [
-            WarpState(w.number, w.wait_pc if w.waits >= 0 else w.last_pc, w.alive, w.waits) for w in self.warps
+            WarpState(
+                w.number,
+                w.wait_pc if w.waits >= 0 else w.last_pc,
+                w.alive,
+                w.waits,
+                tuple((g.pc - 1, g.lanes) for g in w.parked) if w.waits < 0 else (),
+            )
+            for w in self.warps
         ]
         outcome.barriers = [
             BarrierState(b.number, b.generation, b.arrived, b.expected, b.warps, b.previous)

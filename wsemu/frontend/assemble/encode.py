@@ -25,6 +25,7 @@ from wsemu.frontend.assemble.allocate import (
 from wsemu.frontend.assemble.contract import contract
 from wsemu.frontend.assemble.flow import EXIT, Liveness, immediate_post_dominators
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
+from wsemu.frontend.assemble.service import choose_services
 from wsemu.frontend.assemble.simplify import (
     Blocks,
     assignments,
@@ -66,6 +67,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     registers, webs, groups = _webs(blocks, fixed, types)
     rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
+    choose_services(graph, blocks)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()
@@ -367,6 +369,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         array_of=[place[2] for place in layout.places],
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
+        unmodelled=list(graph.unmodelled),
     )
 
 

@@ -6,6 +6,7 @@ Python number within its type's range: signed or unsigned int, float rounded to 
 
 from __future__ import annotations
 
+import enum
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from wsemu.frontend.python import folding
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, RecordValue, Scalar, Static, TupleValue, Value
 from wsemu.language.numbers import NUMBERS, NumberType, boolean, complex128, float16, float32, float64, int64, uint64
 from wsemu.language.promotion import number_type
-from wsemu.model.errors import KernelError
+from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -111,12 +112,27 @@ def describe(x: Value) -> str:
     return type(x).__name__.removesuffix("Value").lower()
 
 
+def refusal(message: str, remedy: str, *values: Value) -> KernelError:
+    """The error of an operation on values that it does not take here: UnsupportedError where Numba may take them."""
+    kind = UnsupportedError if any(map(_is_of_numba_alone, values)) else KernelError
+    return kind(message, remedy=remedy)
+
+
+def _is_of_numba_alone(x: Value) -> bool:
+    """Whether a value is of a kind on which Numba computes and the emulator does not."""
+    if isinstance(x, TupleValue):
+        return any(map(_is_of_numba_alone, x.items))
+    if isinstance(x, Static):
+        return isinstance(x.object, (enum.Enum, enum.EnumMeta, np.datetime64, np.timedelta64))
+    return False
+
+
 def number(x: Value, what: str) -> Number:
     """`x` if it is a number; else an error that names `what` wanted one."""
     if isinstance(x, (Scalar, ComplexValue)):
         return x
     remedy = "index it to get an element" if isinstance(x, ArrayValue) else "give a number"
-    raise KernelError(f"{what} needs a number, not {describe(x)}", remedy=remedy)
+    raise refusal(f"{what} needs a number, not {describe(x)}", remedy, x)
 
 
 # -- conversions -----------------------------------------------------------------------------------------------------

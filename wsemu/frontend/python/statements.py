@@ -101,7 +101,11 @@ class Statements:
                 return
         value = self.named(first, node.value)
         if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
-            raise self.error(node.value, f"{describe(value)} cannot be stored into an array", "give a number")
+            what = f"{describe(value)} cannot be stored into an array"
+            text = isinstance(value, Static) and isinstance(value.object, (str, bytes))
+            if isinstance(value, TupleValue) or text:  # into a slice, a record or an array of text
+                raise self.unsupported(node.value, what, "store numbers, one by one")
+            raise self.refused(node.value, what, "give a number", value)
         for target in node.targets:
             self.assign(target, value)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar
 
+from wsemu.frontend.assemble.graph import Register
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.construction import Construction
 from wsemu.frontend.python.expressions import Expressions
@@ -22,6 +23,7 @@ from wsemu.frontend.python.functions import Functions
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.loops import Loops, Seeds
 from wsemu.frontend.python.names import Names
+from wsemu.frontend.python.scalars import refusal
 from wsemu.frontend.python.statements import Statements
 from wsemu.frontend.python.values import ArrayValue, TypedVariable, Value
 from wsemu.model.errors import KernelError, UnsupportedError
@@ -61,6 +63,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.hidden = 0
         self.span_numbers: dict[Any, int] = {}
         self.constant_arrays: dict[int, ArrayValue] = {}
+        self.captured: dict[int, Register] = {}
+        """id of a device array that the kernel names -> the register of its address"""
 
     @property
     def frame(self) -> Frame:
@@ -97,6 +101,10 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         error = UnsupportedError(what, remedy=remedy)
         self.locate(error, node)
         return error
+
+    def refused(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
+        """The error of an operation on values that it does not take, as of `scalars.refusal`."""
+        return self.locate(refusal(message, remedy, *values), node)
 
     def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
         return self.locate(KernelError(message, remedy=remedy), node)

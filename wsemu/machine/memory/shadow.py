@@ -11,7 +11,7 @@ does not stand for an atomic, nor an atomic for a read: they conflict with diffe
 
 A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
 cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
-decides (`lane_order.py`).
+decides (`lane_order.py`).  So it is between warps where each lane has a clock of its own (`lane_clocks.py`).
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.memory.bounds import number_of
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
 from wsemu.machine.memory.shadow_cells import (
     ATOMIC_BIT,
@@ -44,13 +45,25 @@ from wsemu.machine.memory.shadow_cells import (
     unit,
     widen,
 )
-from wsemu.machine.records import call9, compiled, instruction_at, machine_at, memo_at, raw_at, segment_at, warp_at
+from wsemu.machine.records import (
+    call8,
+    call9,
+    compiled,
+    instruction_at,
+    machine_at,
+    memo_at,
+    raw_at,
+    record_finding,
+    segment_at,
+    warp_at,
+)
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
 from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
+from wsemu.machine.sync.lane_clocks import lane_knows
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_MEMORY, OPCODE, SEGMENT_SHIFT, SHARED
 
-RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
+RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 READ, WRITE, ATOMIC = range(3)
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 FULL = (1 << LANES) - 1
@@ -95,10 +108,39 @@ def lanes_know(m, w, v, lane, spread):
 
 
 @compiled
+def known_one_by_one(m, w, v, lane, spread, floor):
+    """In a CTA in which each lane has its own clock: all lanes that may have made the access v of another warp are
+    known to those from `lane` to lane + spread."""
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & 31
+    if m.by_lanes == 0 or interval <= floor:
+        return False
+    for reader in range(lane, lane + spread + 1):
+        for other in range((v >> LOW_SHIFT) & 31, ((v >> HIGH_SHIFT) & 31) + 1):
+            if not lane_knows(m, w, reader, u, other, interval):
+                return False
+    return True
+
+
+def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
+    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of.  Called by
+    address."""
+    m = machine_at(address, 0)
+    bad = group
+    while group:
+        j = lowest_bit(group)
+        group &= group - 1
+        if known_one_by_one(m, w, load_i64(cells + 8 * j), first + (j >> log), spread, floor):
+            bad &= ~(np.int64(1) << j)
+    return bad
+
+
+@compiled
 def disordered(m, w, cells, v, group, floor, log, first, spread):
     """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
     if not happened(m, w, v, floor):
-        return group
+        if m.by_lanes == 0:
+            return group
+        return call8(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
     if (v >> WARP_SHIFT) & 31 != w:
         return np.int64(0)
     warp = warp_at(m.warps, w)
@@ -275,6 +317,8 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
         result = extended(m, w, v, base, floor)
         if result:
             put(cells, group, result)
+        elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
+            put(cells, group, base | 31 << HIGH_SHIFT)
         else:
             fill(cells, group, base, log, first, spread)
 
@@ -351,11 +395,16 @@ def values_differ(registers, i, lane, other, size):
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
     """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
     rest = lanes & ~(np.int64(1) << winner)
+    agree = np.int64(0)
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         if values_differ(registers, i, lane, winner, size):
             call9(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+        else:
+            agree |= np.int64(1) << lane
+    if agree and m.strict:
+        record_finding(m.report_entry, m.address, (SAME_VALUE, pc, w, agree, -1, -1), (0, 0, 0, 0, 0))
 
 
 @compiled
@@ -447,6 +496,8 @@ def read_one(m, w, writes, reads, new, floor):
     if v & ATOMIC_BIT:
         return False
     if v < 0:
+        if m.by_lanes:
+            return False
         result = extended(m, w, v, new & BUT_LANES, floor)
         store_i64(reads, result if result else new)
         return True
@@ -512,7 +563,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
         for q in range(1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
             first = np.int64(q << (5 - log))
-            if mask == FULL and kind != ATOMIC and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
+            alike = mask == FULL and kind != ATOMIC and m.by_lanes == 0
+            if alike and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
                 m, w, pc, writes, reads, mask, kind, base, floor,
@@ -548,22 +600,14 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
-    found = np.int64(-1)
-    for n in range(m.raw_count):
-        r = raw_at(m.raw, n)
-        if r.code == code and r.pc == pc and r.other_pc == v_pc:
-            found = np.int64(n)
+    found = number_of(m, code, pc, v_pc)
     if found < 0:
-        if m.raw_count == m.raw_capacity:
-            return
-        found = np.int64(m.raw_count)
-        m.raw_count += 1
-        r = raw_at(m.raw, found)
-        r.lanes = 0
-        r.count = 0
-        r.serial = 0
-        r.detail[10] = LANES
+        return
     r = raw_at(m.raw, found)
+    if r.count == 0:
+        r.lanes = 0
+        r.detail[8] = m.by_lanes and interval > m.base
+        r.detail[10] = LANES
     if r.serial != m.serial:
         r.serial = m.serial
         r.count += 1
@@ -575,11 +619,8 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     )
     if not lower:
         return
-    r.code = code
-    r.pc = pc
     r.cta = m.cta
     r.warp = w
-    r.other_pc = v_pc
     r.other_warp = other
     r.detail[0] = address
     r.detail[1] = kind
@@ -603,6 +644,10 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
         other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
     if happened(m, w, v, floor):
         if (v >> WARP_SHIFT) & 31 == w and not lanes_know(m, w, v, lane, spread):
+            mark(m, address)
+        return
+    if m.by_lanes and (v >> INTERVAL_SHIFT) & INTERVALS > m.base:
+        if not known_one_by_one(m, w, v, lane, spread, floor):
             mark(m, address)
         return
     code = np.int64(RACE)

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
+    AS_LOAD,
+    AS_STORE,
     ATOMICS,
     FIRST_ARRAY,
     INDEX_BIAS,
     LOCAL,
+    NO_STORE,
+    NON_COHERENT,
     ROW,
     SEGMENT_SHIFT,
+    SERVED,
     SHARED,
     SIZE,
 )
@@ -97,7 +102,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
-    run.launch.watch.executes(run, kind, signed(next(iter(addresses.values())), 64))
+    run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
     for lane, address in addresses.items():
         place = locate(run, address, lane, size, kind != READ)
         if place is not None:
@@ -109,8 +114,10 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, READ)
+    if fields[7] & NON_COHERENT:
+        run.launch.watch.read_only.note(run, places, element * count, stores=False)
     _check_written(run, places, element * count, fields[7])
-    charge(run, places, element * count, "load")
+    charge(run, places, element * count, "load", AS_LOAD)
     for lane in lanes_of(lanes):
         for k in range(count):
             value = 0
@@ -124,7 +131,8 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, WRITE)
-    charge(run, places, element * count, "store")
+    run.launch.watch.read_only.note(run, places, element * count, stores=True)
+    charge(run, places, element * count, "store", AS_STORE)
     values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
     run.launch.watch.stores(run, places, values)
     for lane, (segment, _, offset) in places.items():
@@ -135,9 +143,11 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     type_ = ATOMICS[name][1]
     size = SIZE[type_]
     places = _places(run, fields, lanes, size, ATOMIC)
+    if not fields[7] & NO_STORE:
+        run.launch.watch.read_only.note(run, places, size, stores=True)
     if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
         _check_written(run, places, size)
-    charge(run, places, size, "atomic")
+    charge(run, places, size, "atomic", fields[7] & SERVED)
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))

@@ -10,6 +10,7 @@ from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.numbers import NumberType, float32, float64, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
+from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
@@ -49,9 +50,10 @@ def constant_array(call: Any, ndarray: Value) -> Value:
 
 
 def indices_of(call: Any, index: Value, what: str) -> list[Value]:
-    """The indices of one element: an integer or a tuple of them, as int64."""
-    items = index.items if isinstance(index, TupleValue) else (index,)
-    return [integer(call, item, f"the index of {what}", int64) for item in items]
+    """The indices of one element: an integer or a tuple of numbers, as int64, to which Numba converts floats, too."""
+    if isinstance(index, TupleValue):
+        return [scalar_cast(call.b, scalar(call, item, f"the index of {what}"), int64) for item in index.items]
+    return [integer(call, index, f"the index of {what}", int64)]
 
 
 def _element(
@@ -128,14 +130,30 @@ def _swap(call: Any, function: KernelFunction, ary: Value, index: list[Value], o
 # -- cache operators: plain accesses here ----------------------------------------------------------------------------
 
 
-def enter_load(function: KernelFunction) -> None:
-    """A load of one element whose cache operator changes nothing here."""
+def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
+    """A load of one element whose cache operator changes nothing here, but for what `auxiliary` says of it."""
 
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         source = array(call, ary, f"`{function.name}`")
-        loaded: Value = call.arrays.load(call.b, source, _one(call, function, source, index))
+        if auxiliary:
+            check_global(call, source, function)
+        indices = _one(call, function, source, index)
+        block, start = call.b.block, len(call.b.block.instructions)
+        loaded: Value = call.arrays.load(call.b, source, indices)
+        for instruction in block.instructions[start:]:
+            if OPERATIONS[instruction.operation].kind == "load":
+                instruction.auxiliary |= auxiliary
         return loaded
+
+
+def check_global(call: Any, source: ArrayValue, function: KernelFunction) -> None:
+    """KernelError for an array that is not in global memory: the read-only cache is that of global memory alone."""
+    if source.space in ("shared", "local"):
+        raise call.error(
+            f"`{function.name}` of `{source.name}`, which is in {source.space} memory",
+            f"write `{source.name}[...]`: the read-only cache is for global memory",
+        )
 
 
 def enter_store(function: KernelFunction) -> None:

@@ -1,0 +1,58 @@
+"""Loads through the read-only cache: which programs have them, and what is told of bytes that are written, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import ATOMICS, NAMES, NON_COHERENT, OPERATIONS, access_shape
+from wsemu.model.outcome import ATOMIC, READ, WRITE, RawFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wsemu.model.program import Program
+
+
+def loads_read_only(program: Program) -> bool:
+    """Whether a program has loads through the read-only cache."""
+    return any(
+        fields[7] & NON_COHERENT and OPERATIONS[NAMES[fields[0]]].kind == "load" for fields in program.code.tolist()
+    )
+
+
+class Claim(NamedTuple):
+    """An access by a warp that was the first of its kind to some bytes; fields as of `machine.state.CLAIM`."""
+
+    pc: int
+    cta: int
+    warp: int
+    lanes: int
+    interval: int
+
+
+def findings(program: Program, claims: Sequence[Claim], claimed: Mapping[int, tuple[int, int]]) -> list[RawFinding]:
+    """One for each two instructions, a load and what writes, told by the first two claims to have bytes in common.
+
+    `claimed` has the numbers of the claims of load and store of each byte that had both, by its address; claims are in
+    the order of the run.
+    """
+    first: dict[tuple[int, int], tuple[int, int, int]] = {}
+    count: dict[tuple[int, int], int] = {}
+    for address, (load, store) in claimed.items():
+        key = claims[load].pc, claims[store].pc
+        first[key] = min(first.get(key, (load, store, address)), (load, store, address))
+        count[key] = count.get(key, 0) + 1
+    return [
+        _finding(program, claims[load], claims[store], address, load > store, count[key])
+        for key, (load, store, address) in first.items()
+    ]
+
+
+def _finding(program: Program, load: Claim, store: Claim, address: int, later: bool, count: int) -> RawFinding:
+    name = NAMES[int(program.code[store.pc, 0])]
+    detail = {
+        "address": address, "kind": READ, "other_kind": ATOMIC if name in ATOMICS else WRITE,
+        "size": access_shape(NAMES[int(program.code[load.pc, 0])])[1], "interval": load.interval,
+        "other_interval": store.interval, "other_cta": store.cta, "bytes": count, "later": int(later),
+    }  # fmt: skip
+    return RawFinding("read-only-written", load.pc, load.cta, load.warp, load.lanes, store.pc, store.warp, detail)
