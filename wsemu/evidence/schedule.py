@@ -131,7 +131,7 @@ class Witness:
         """Whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one lies,
         where the access was not asked for."""
         size = self.places.size(event.pc)
-        if not event.lanes:
+        if event.addresses < 0:
             return 0 <= address - event.place < LANES * size
         where = self.trace.lane_addresses(event)
         return any(lanes >> lane & 1 and 0 <= address - (at & ~ADDRESS_WRAPPED) < size for lane, at in where.items())

@@ -710,7 +710,7 @@ def _event(kind: EventKind, *fields: int) -> Event:
     cta, warp, interval, pc, place, generation, lanes, addresses = fields
     if kind in ("arrive", "sync"):
         return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)
-    return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses)
+    return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses if lanes else -1)
 
 
 def run(

@@ -161,8 +161,8 @@ class Event(NamedTuple):
     lanes: int = ALL_LANES
     """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
     made it"""
-    addresses: int = 0
-    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first"""
+    addresses: int = -1
+    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1 where they were not asked for"""
 
 
 class Stored(NamedTuple):
