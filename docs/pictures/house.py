@@ -86,12 +86,14 @@ def centres() -> dict[str, tuple[float, float]]:
 
 
 def line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float, mark: str) -> str:
-    """A curve from the lower edge of a box to the upper edge of one below it, or the other way."""
+    """A curve from the edge of a box to the nearest edge of another."""
     (x1, y1), (x2, y2) = start, end
-    side = HEIGHT / 2 if y2 > y1 else -HEIGHT / 2
-    y1, y2 = y1 + side, y2 - side
-    if abs(y2 - y1) < 1:  # of one floor
-        y1, y2 = y1 - side, y2 + side
+    if y1 == y2:  # of one floor: from side to side
+        side = BOX / 2 if x2 > x1 else -BOX / 2
+        x1, x2 = x1 + side, x2 - side
+    else:
+        side = HEIGHT / 2 if y2 > y1 else -HEIGHT / 2
+        y1, y2 = y1 + side, y2 - side
     middle = (y1 + y2) / 2
     return (
         f'<path d="M{x1:.0f} {y1:.0f} C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} {x2:.0f} {y2:.0f}" fill="none" '
