@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
-from wsemu.model.control_flow import loops
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE
 
@@ -102,7 +101,7 @@ class Conflict:
         """Whether one loop holds both."""
         one, two = self._spans()
         if not self.places.source(self.raw.pc).knows_statements:
-            return loops(self.places.program, self.first.access.pc, self.second.access.pc)
+            return self.places.in_one_loop(self.first.access.pc, self.second.access.pc)
         return one.file == two.file and self.places.source(self.raw.pc).in_loop(one, two)
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
+from wsemu.model.control_flow import loop_numbers
 from wsemu.model.finding import Site, Step
 from wsemu.model.isa import (
     AS_LOAD,
@@ -62,6 +63,13 @@ class Places:
     """register row of an array's address -> its segment"""
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
+    _loops: list[int] | None = None
+
+    def in_one_loop(self, one: int, two: int) -> bool:
+        """Whether control can go from an instruction to another one and back."""
+        if self._loops is None:
+            self._loops = loop_numbers(self.program)
+        return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
     def steered(self) -> bool:
         """Whether what racing accesses load or leave may decide what the launch does: where warps go, what they

@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, RawFinding, Trace, Untold
+    from wsemu.model.outcome import Outcome, RawFinding, Trace, Tracer, Untold
     from wsemu.model.settings import Settings
 
-    TraceOf = Callable[[frozenset[int]], Trace]
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
@@ -50,7 +49,7 @@ def judge(
     configuration: LaunchConfiguration,
     places: Places,
     notes: tuple[str, ...],
-    trace_of: TraceOf,
+    trace_of: Tracer,
     settings: Settings,
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
@@ -151,7 +150,7 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
-def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
+def _explained(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> list[Finding]:
     from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
 
     rooms: dict[str, Any] = {
@@ -205,13 +204,16 @@ def _together(first: RawFinding, other: RawFinding) -> RawFinding:
     return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
 
 
-def _trace(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> Trace | None:
+def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace | None:
     """The events behind the findings that need them."""
     asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
     for raw in wanted:
         if raw.code == "uninitialized-read":
             asked |= {raw.pc, *places.writers(raw.pc)}
-    return trace_of(frozenset(asked)) if asked or any(raw.code in ORDERED for raw in wanted) else None
+    if not asked and not any(raw.code in ORDERED for raw in wanted):
+        return None
+    ctas = {cta for raw in wanted for cta in (raw.cta, raw.detail.get("other_cta", raw.cta))}
+    return trace_of(frozenset(asked), ctas.pop() if len(ctas) == 1 and not places.steered() else None)
 
 
 def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
@@ -298,7 +300,7 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
 
 
 def _without_atomics(
-    wanted: list[RawFinding], places: Places, trace_of: TraceOf, steered: bool
+    wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""

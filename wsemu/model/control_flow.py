@@ -30,21 +30,47 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
 
 
-def loops(program: Program, one: int, two: int) -> bool:
-    """Whether control can go from an instruction to another one and back."""
-    return two in _reached(program, one) and one in _reached(program, two)
+def loop_numbers(program: Program) -> list[int]:
+    """For each instruction the number of the loop that it is in, the outermost one; -1 outside of loops.
 
-
-def _reached(program: Program, start: int) -> set[int]:
-    """The instructions to which control can go on from one."""
-    reached: set[int] = set()
-    ways = [start]
-    while ways:
-        name, guard, target = (int(program.code[ways[-1], field]) for field in (0, 1, 6))
-        following = _following(ways.pop(), NAMES[name], guard, target)
-        ways += following - reached
-        reached |= following
-    return reached
+    A loop is a strongly connected component of the control flow: control can go from any instruction of it to any other
+    and back.  Reference: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
+    """
+    after = [_following(pc, NAMES[row[0]], row[1], row[6]) for pc, row in enumerate(program.code.tolist())]
+    n = len(after)
+    index, low, number = [-1] * n, [0] * n, [-1] * n
+    stack: list[int] = []
+    waiting = [False] * n
+    count = loops = 0
+    for root in range(n):
+        work = [(root, iter(after[root]))] if index[root] < 0 else []
+        while work:
+            pc, rest = work[-1]
+            if index[pc] < 0:
+                index[pc] = low[pc] = count
+                count += 1
+                stack.append(pc)
+                waiting[pc] = True
+            for way in rest:
+                if way < n and index[way] < 0:
+                    work.append((way, iter(after[way])))
+                    break
+                if way < n and waiting[way]:
+                    low[pc] = min(low[pc], index[way])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[pc])
+                if low[pc] == index[pc]:
+                    members = []
+                    while not members or members[-1] != pc:
+                        members.append(stack.pop())
+                    for member in members:
+                        waiting[member] = False
+                        if len(members) > 1 or pc in after[pc]:
+                            number[member] = loops
+                    loops += 1
+    return number
 
 
 def _following(pc: int, name: str, guard: int, target: int) -> set[int]:
