@@ -62,7 +62,7 @@ def loop_numbers(program: Program) -> list[int]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[pc])
                 if low[pc] == index[pc]:
-                    members = []
+                    members: list[int] = []
                     while not members or members[-1] != pc:
                         members.append(stack.pop())
                     for member in members:

@@ -162,7 +162,7 @@ class Event(NamedTuple):
     """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
     made it"""
     addresses: int = -1
-    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1 where they were not asked for"""
+    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1: they were not asked for"""
 
 
 class Stored(NamedTuple):
