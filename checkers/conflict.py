@@ -9,8 +9,7 @@ from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.control_flow import loops
 from wsemu.model.isa import SEGMENT_SHIFT
-from wsemu.model.outcome import ATOMIC, READ, WRITE
-from wsemu.proof.happens_before import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence.source_view import iteration, ordinal
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES
-from wsemu.proof.happens_before import ALL_LANES, HappensBefore, uncounted_barriers
+from wsemu.model.outcome import ALL_LANES
+from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
