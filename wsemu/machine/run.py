@@ -484,7 +484,7 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
 
 
 def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
-    waits = int(warp["waits"]) if warp["alive"] else -1
+    waits = int(warp["waits"]) if warp["alive"] and warp["waits"] != layout.HELD else -1
     entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
     standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
     pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
