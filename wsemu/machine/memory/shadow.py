@@ -599,7 +599,9 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     of the first such access tell where."""
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
-    rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
+    rank = (interval > m.base) * 32 + other  # another CTA first
+    if code == INTRA_WARP or m.by_lanes:  # several executions of the other instruction may be told apart
+        rank = rank << 32 | interval
     found = number_of(m, code, pc, v_pc)
     if found < 0:
         return
