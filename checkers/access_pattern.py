@@ -20,10 +20,11 @@ def by_place(places: Places) -> dict[int, AccessCount]:
     """What each access in the source did: copies of it, as where a loop was unrolled, are one.  The copy with the worst
     execution, or the first one, stands for all."""
     copies: dict[tuple[Any, ...], list[int]] = {}
+    program = places.program
     for pc in places.outcome.accesses:
-        program = places.program
-        key = program.span_of[pc], program.stack_of[pc], program.array_of[pc], places.verb(pc), places.size(pc)
-        copies.setdefault((*key, places.service(pc)), []).append(pc)
+        verb = places.verb(pc)
+        key = program.span_of[pc], program.stack_of[pc], program.array_of[pc], verb, places.size(pc)
+        copies.setdefault((*key, places.service(pc) if verb == "atomic" else 0), []).append(pc)
     counts = places.outcome.accesses
     return {_worst(pcs, counts): _sum([counts[pc] for pc in pcs]) for pcs in copies.values()}
 

@@ -12,6 +12,8 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from wsemu.evidence.places import Places
 from wsemu.launch.hooks import around, observers, passed_over, refused, starting, traceable
 from wsemu.launch.kernel import CodeKernel
@@ -291,11 +293,14 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     return as_declared(kernel, _own_arrays(arguments))
 
 
+_PLAIN = (np.ndarray, int, float, bool)
+
+
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
     from wsemu.model.device_array import as_cuda_array, is_foreign
 
-    if not any(map(is_foreign, arguments)):
+    if not any(type(value) not in _PLAIN and is_foreign(value) for value in arguments):
         return arguments
     return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
 

@@ -438,17 +438,20 @@ def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
 def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     """Why the run ended before the kernel did, where that is no finding."""
     outcome = places.outcome
+    if outcome.status == "done":
+        return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
-    reasons = {
-        "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
-        f"`budget=` (`--budget`){''.join(_held_back(places))}",
-        "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
-    }
-    return [reasons[outcome.status]] if outcome.status in reasons else []
+    if outcome.status == "budget":
+        held = "".join(_held_back(places))
+        most = f"step budget of {settings.budget:,} warp instructions used up"
+        return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
+    if outcome.status == "stack":
+        return [f"branches diverge more than 64 levels deep{where}: not modelled"]
+    return []
 
 
 def _held_back(places: Places) -> Iterator[str]:
