@@ -61,6 +61,8 @@ class Places:
     arrays: list[BoundArray] = field(default_factory=list)
     segment_of: dict[int, int] = field(default_factory=dict)
     """register row of an array's address -> its segment"""
+    _views: dict[str, SourceView] = field(default_factory=dict)
+    """of the files as they were when findings were made: what explains one may be asked for later"""
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
@@ -182,12 +184,22 @@ class Places:
 
     def source(self, pc: int) -> SourceView:
         """The file in which an instruction was written, as `span` has it."""
-        return view(self.span(pc).file)
+        return self._view(self.span(pc).file)
+
+    def keep_sources(self) -> None:
+        """Read what findings may be explained by, as it is now."""
+        for span in self.program.spans:
+            self._view(span.file)
+
+    def _view(self, file: str) -> SourceView:
+        if file not in self._views:
+            self._views[file] = view(file)
+        return self._views[file]
 
     def counts_bytes(self, pc: int) -> bool:
         """Whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
         span = self.program.spans[self.program.span_of[pc]]
-        return view(span.file).counts_bytes(span)
+        return self._view(span.file).counts_bytes(span)
 
     def near(self, pc: int, other: int) -> str:
         """`line 24`, with the file where that is not the file of the instruction `other`."""

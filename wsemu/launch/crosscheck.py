@@ -146,10 +146,22 @@ def crosscheck(
 
 
 def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> Emulated:
-    """Run a launch on the emulator, on copies of its arguments."""
-    before = copied(as_declared(kernel, arguments))
-    after = copied(before)
-    report = examine(kernel, configuration, after, settings.current())
+    """Run a launch on the emulator; arguments, and device arrays that the kernel names, are left as they are."""
+    given = as_declared(kernel, arguments)
+    before = copied(given)
+    program, _, _ = compiled(kernel, given, settings.current().fma)
+    named = [array.array for array in program.constant_arrays if array.live]
+    kept = [(a, np.array(a, order="K")) for a in (*given, *named) if isinstance(a, np.ndarray)]
+    blank = [a for a, _ in kept if getattr(a, "blank", False)]
+    try:  # in place: arrays may share memory with each other and with those that the kernel names
+        report = examine(kernel, configuration, given, settings.current())
+        after = copied(given)
+    finally:
+        for array, data in kept:
+            if array.flags.writeable:
+                array[...] = data
+        for array in blank:
+            vars(array)["blank"] = True
     return Emulated(kernel, configuration, before, after, report)
 
 

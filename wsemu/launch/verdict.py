@@ -62,7 +62,11 @@ def judge(
     undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places, settings.lockstep)
     wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
-    findings = _explained(wanted, places, trace_of)
+    if wanted:
+        places.keep_sources()
+    trace = _trace(wanted, places, trace_of)
+    folded = _folded(wanted, places, trace)
+    findings = _explained(folded, places, trace)
     untold = _untold(places, wanted, settings)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
         from wsemu.checkers import deadlock
@@ -76,6 +80,13 @@ def judge(
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = accepted(findings, places, settings)
+    if len(folded) < len(wanted) and any(entry.finding.code == "race" for entry in suppressed):
+        # accepted is the race: the bytes that it leaves unwritten are another matter
+        reads = [raw for raw in wanted if raw.code == "uninitialized-read"]
+        apart_again = [_finished(finding, certain, settings) for finding in _explained(reads, places, trace)]
+        kept = [finding for finding in findings if finding.code != "uninitialized-read"]
+        findings, more_suppressed, _ = accepted([*apart_again, *kept], places, settings)
+        suppressed = [*(entry for entry in suppressed if entry.finding.code != "uninitialized-read"), *more_suppressed]
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
     if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
@@ -125,7 +136,11 @@ def judge(
 def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
     """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
     known = {_source_of(raw, places) for raw in wanted}
-    chosen = (raw for raw in places.outcome.untold if CHECKER_OF.get(raw.code) in settings.checkers)
+    chosen = (
+        raw
+        for raw in places.outcome.untold
+        if CHECKER_OF.get(raw.code) in settings.checkers or raw.code in ("undefined-shuffle", "failed-assertion")
+    )
     return len({_source_of(raw, places) for raw in chosen} - known)
 
 
@@ -150,7 +165,7 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
-def _explained(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> list[Finding]:
+def _explained(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
     from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
 
     rooms: dict[str, Any] = {
@@ -162,7 +177,6 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> li
         "barrier-recycling": recycling,
         "read-only-written": read_only,
     }
-    trace = _trace(wanted, places, trace_of)
 
     def explained(raw: RawFinding, trace: Trace | None) -> Finding:
         room = rooms.get(raw.code, barrier_misuse)
@@ -172,7 +186,7 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> li
         more = (trace,) if room is initialised else ()
         return _alone(room.explain(raw, places, *more), raw, places)
 
-    wanted = _by_source(_folded(wanted, places, trace), places)
+    wanted = _by_source(wanted, places)
     wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
     races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [

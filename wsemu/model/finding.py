@@ -201,6 +201,7 @@ class Finding(Record):
             made = explain()
             for name in _LATER:
                 self.__dict__.setdefault(name, getattr(made, name))
+            self.__pydantic_fields_set__.update(_LATER)
         self._explain = self._outline = None
 
     if not TYPE_CHECKING:
@@ -216,6 +217,14 @@ class Finding(Record):
             if isinstance(finding, Finding):
                 finding._complete()
         return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        self._complete()
+        return super().__hash__()
+
+    def __iter__(self) -> Any:
+        self._complete()
+        return super().__iter__()
 
     def __repr_args__(self) -> Any:
         self._complete()

@@ -68,6 +68,8 @@ class Untold(NamedTuple):
     other_pc: int
 
 
+MOST_SAME_VALUES = 1024
+"""findings of a launch from which on stores of one value by several lanes are no more noted"""
 MOST_FINDINGS = 4096
 """that a launch keeps; of others it keeps where they are"""
 READ, WRITE, ATOMIC = range(3)

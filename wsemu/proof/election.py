@@ -134,8 +134,10 @@ class _Scan:
         assert a is not None
         assert b is not None
         operation = OPERATIONS[name]
-        if what in ("mov", "cvt") and operation.result[0] == operation.operands[0][0] != "f":
-            return a if what == "mov" or a[0] != "constant" else ("uniform", 0)
+        if what == "mov":
+            return a
+        if what == "cvt":
+            return _converted(name, a) if operation.result[0] == operation.operands[0][0] == "b" else None
         if what == "not" and a[0] == "elected":
             return "elected", 1 - a[1]
         if what in ("add", "sub") and operation.result in _HALF and a[0] == "first" and b[0] == "constant":
@@ -166,3 +168,16 @@ class _Scan:
 
     def _selected(self, what: str, x: list[Meaning | None]) -> Meaning | None:
         return x[1] if what == "selp" and x[2] == ("never", 0) else None
+
+
+def _converted(name: str, a: Meaning) -> Meaning | None:
+    """What an integer of another width still means: one that is cut off may lose lanes of a mask, and one that is
+    extended has them elsewhere, seen from its highest bit."""
+    if a[0] in ("constant", "uniform"):
+        return "uniform", 0
+    _, result, source = name.split(".")
+    if result != "b64" or source[1:] != "32":
+        return None
+    if a[0] in ("mask", "reversed"):
+        return a if a[0] == "mask" and source[0] == "u" else None
+    return None if a[0] == "first" and a[1] < 0 and source[0] == "u" else a

@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
-from wsemu.model.outcome import MOST_FINDINGS, BarrierState, Outcome, RawFinding, Status, Untold, WarpState
+from wsemu.model.outcome import (
+    MOST_FINDINGS,
+    MOST_SAME_VALUES,
+    BarrierState,
+    Outcome,
+    RawFinding,
+    Status,
+    Untold,
+    WarpState,
+)
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.state import Group, Segment, Warp
@@ -123,6 +132,8 @@ class Launch:
         key = (finding.code, finding.pc, finding.other_pc)
         known = self._findings.get(key)
         if known is None:
+            if finding.code == "same-value" and len(self.outcome.findings) >= MOST_SAME_VALUES:
+                return  # a note: it leaves the room to findings
             self._findings[key] = finding
             if len(self.outcome.findings) < MOST_FINDINGS:
                 self.outcome.findings.append(finding)

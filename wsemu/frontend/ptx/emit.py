@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Function, Targets, UnknownDirective
     from wsemu.model.program import Span
 
-Clusters = Literal["none", "of one", "of several"]
-"""the CTAs of a cluster: `none` where the kernel asks for no clusters"""
+Clusters = Literal["none", "of one", "of several", "of some"]
+"""the CTAs of a cluster: `none` where the kernel asks for no clusters, `of some` where the launch may
+(`.maxclusterrank`)"""
 REGISTER_TYPES = {
     "pred": "p",
     **{f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (8, 16, 32, 64)},

@@ -106,10 +106,12 @@ _IN_CLUSTERS = ("reqnctapercluster", "explicitcluster", "blocksareclusters")
 
 
 def _clusters(function: Function) -> Clusters:
-    """Of how many CTAs the kernel's clusters are: without a number the launch says so, of which nothing is known."""
+    """Of how many CTAs the kernel's clusters are: without a number the launch says so, of which nothing is known.
+    A kernel with `.maxclusterrank` is one that launches put into clusters, or not."""
     asked = [name for name in _IN_CLUSTERS if name in function.directives]
     if not asked:
-        return "none"
+        most = function.directives.get("maxclusterrank")
+        return "of some" if most is not None and math.prod(most.values) > 1 else "none"
     alone = asked[0] == "reqnctapercluster" and math.prod(function.directives[asked[0]].values) == 1
     return "of one" if alone else "of several"
 

@@ -97,7 +97,7 @@ def _not_modelled(name: str, type_: str) -> Special:
 def _of_cluster(name: str, alone: Special, type_: str = "b32") -> Special:
     """What a register tells of a cluster of one CTA; the run ends where a larger one is asked."""
     larger = _not_modelled(name, type_)
-    return lambda e: (larger if e.clusters == "of several" else alone)(e)
+    return lambda e: (larger if e.clusters in ("of several", "of some") else alone)(e)
 
 
 def _explicit(e: Emitter) -> Register:
