@@ -16,17 +16,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import Places, lanes_text
+from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
+_ACCESS = {"size": "bytes a lane", "segment": "of the memory that is accessed"}
+CODES = ("out-of-bounds", "misaligned")
+DETAIL = {
+    "out-of-bounds": Detail(
+        {
+            **_ACCESS,
+            "bytes": "of the segment, or of the axis at fault",
+            "wrapped": "1: a negative index that wraps to the end of its axis",
+            "readonly": "1: a store to memory that is read-only",
+        },
+        {"address": "that is accessed", "index": "that lies outside its axis, where it is known: then no address"},
+    ),
+    "misaligned": Detail(
+        {"address": "that is accessed", "alignment": "bytes that it should be a multiple of", **_ACCESS}
+    ),
+}
 _LONGEST = 60
 """characters of a guard"""
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an access that had no place in memory, or a place it should not have."""
+    return _explained(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
+
+
+def _explained(raw: RawFinding, places: Places) -> Finding:
     detail = raw.detail
     if raw.code == "misaligned":
         return _misaligned(raw, places)

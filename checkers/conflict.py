@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 _HAZARDS = {(READ, WRITE): "write-after-read", (WRITE, READ): "read-after-write", (WRITE, WRITE): "write-after-write"}
 VERBS = {READ: "load", WRITE: "store", ATOMIC: "atomic"}
+ACCESSES = {
+    "address": "of the first byte in common of the lowest of the lanes",
+    "kind": "`READ`, `WRITE` or `ATOMIC`",
+    "other_kind": "the same of the earlier access",
+    "size": "bytes a lane",
+    "interval": "of the warp, in which it makes the access",
+    "other_interval": "the same of the earlier access",
+    "other_cta": "linear index of the CTA that made the earlier access",
+}
+"""fields of a raw finding's `detail` that is about two accesses"""
+LANES_APART = {
+    "other_lane": "the earlier access was made by lanes from this one",
+    "other_last": "to this one",
+}
 _DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
 
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import BarrierState, WarpState
+    from wsemu.model.settings import Settings
 
+CODES = ("deadlock",)
 _BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
 
 
@@ -74,7 +76,7 @@ def next_operation(places: Places, pc: int, barrier: int) -> int | None:
     return next((p for p in reachable(places.program, pc) if places.barrier(p) in (barrier, None)), None)
 
 
-def explain(places: Places) -> list[Finding]:
+def examine(places: Places, settings: Settings) -> list[Finding]:
     """The findings of a launch that ended in a deadlock."""
     outcome = places.outcome
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]

@@ -18,12 +18,27 @@ from wsemu.evidence.places import CALLS
 from wsemu.evidence.schedule import Access, numbered, reading
 from wsemu.model.finding import Finding
 from wsemu.model.isa import NAMES
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Site, Step
     from wsemu.model.outcome import RawFinding, Trace
+
+CODES = ("barrier-recycling",)
+DETAIL = {
+    "barrier-recycling": Detail(
+        {
+            "barrier": "its id",
+            "generation": "of (1)",
+            "interval": "of the warp, that (2) ends",
+            "other_interval": "of the other warp, that (1) ends",
+        }
+    )
+}
+"""`count` is the number of such pairs of a warp's operation (1) and this (2)"""
+TRACED = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class Run(Protocol):
         """Every lane's stores of the pattern."""
 
 
+CODES = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.schedule import culprit
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
 from wsemu.model.isa import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS
-from wsemu.model.outcome import ATOMIC, MOST_FINDINGS, READ
+from wsemu.model.outcome import ATOMIC, MOST_FINDINGS
 from wsemu.model.program import Program
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
-ORDERED = ("race", "intra-warp-race", "barrier-recycling", "read-only-written")
-"""codes whose explanation needs a trace"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 DECIDED = ("deadlock", "race", "intra-warp-race")
@@ -65,12 +63,8 @@ def judge(
     wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
     untold = _untold(places, wanted, settings)
-    if outcome.status == "deadlock" and "deadlock" in settings.checkers:
-        from wsemu.checkers import deadlock
-
-        findings += deadlock.explain(places)
-    costs, costliest = _costs(places, settings)
-    findings += costs
+    examined, costliest = registry.examine(places, settings)
+    findings += examined
     if more is not None:
         findings += more(places)
     certain = _certain(wanted, settings) if not steered else ()
@@ -152,41 +146,19 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
 
 
 def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
-    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
-
-    rooms: dict[str, Any] = {
-        "out-of-bounds": bounds,
-        "misaligned": bounds,
-        "uninitialized-read": initialised,
-        "race": race,
-        "intra-warp-race": intra_warp,
-        "barrier-recycling": recycling,
-        "read-only-written": read_only,
-    }
-    trace = _trace(wanted, places, trace_of)
-
-    def explained(raw: RawFinding, trace: Trace | None) -> Finding:
-        room = rooms.get(raw.code, barrier_misuse)
-        if raw.code in ORDERED:
-            found: Finding = room.explain(raw, places, trace)
-            return found
-        more = (trace,) if room is initialised else ()
-        return _alone(room.explain(raw, places, *more), raw, places)
-
-    wanted = _by_source(_folded(wanted, places, trace), places)
-    wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
-    races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
+    """The findings of the raw ones, each of which its checker makes when it is asked for."""
+    asked = registry.traced(wanted, places)
+    trace = None if asked is None else trace_of(asked)
+    wanted = _by_source(registry.folded(wanted, places, trace), places)
     return [
         Finding.later(
-            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+            raw.code,
+            functools.partial(registry.explain, raw, places, trace),
+            functools.partial(registry.explain, raw, places, None),
+            raw.count,
         )
-        for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
+        for raw in registry.in_order(wanted, places, trace)
     ]
-
-
-def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
-    """The finding of what one operation does, with it as its schedule."""
-    return finding.model_copy(update={"steps": [culprit(raw, places)]})
 
 
 def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
@@ -203,40 +175,6 @@ def _together(first: RawFinding, other: RawFinding) -> RawFinding:
     """The first of two findings, as one for both."""
     unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
     return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
-
-
-def _trace(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> Trace | None:
-    """The events behind the findings that need them."""
-    asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
-    for raw in wanted:
-        if raw.code == "uninitialized-read":
-            asked |= {raw.pc, *places.writers(raw.pc)}
-    return trace_of(frozenset(asked)) if asked or any(raw.code in ORDERED for raw in wanted) else None
-
-
-def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Without the reads of what is not yet written that are one side of a race with what writes it: one cause is one
-    finding, and the race says so."""
-    unwritten = [raw for raw in wanted if raw.code == "uninitialized-read"]
-    races = [raw for raw in wanted if raw.code == "race" and raw.detail["kind"] != READ]
-    if trace is None or not unwritten or not races:
-        return wanted
-    from wsemu.checkers import initialised
-
-    written: dict[int, list[RawFinding]] = {}
-    for race in races:
-        written.setdefault(race.other_pc, []).append(race)
-    out, told = [], []
-    for raw in unwritten:
-        by = initialised.written_later(raw, places, trace) if raw.pc in written else None
-        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
-        out += [id(raw)] * bool(cause)
-        told += [id(race) for race in cause]
-    return [
-        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in told else raw
-        for raw in wanted
-        if id(raw) not in out
-    ]
 
 
 def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
@@ -360,17 +298,6 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     if name == "activemask":
         return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
-
-
-def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
-    """The accesses worth a warning; and those that cost most without being worth one."""
-    from wsemu.checkers import bank_conflict, coalescing
-
-    chosen = [
-        c for name, c in (("bank-conflict", bank_conflict), ("coalescing", coalescing)) if name in settings.checkers
-    ]
-    warned = [finding for checker in chosen for finding in checker.explain(places, settings.thresholds)]
-    return warned, [finding for checker in chosen for finding in checker.costliest(places, settings.thresholds)]
 
 
 def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ HoldsIn = Literal["every schedule", "some schedules"]
 
 
 def _severity(code: str) -> Severity:
-    return "warning" if CODES[code][0] == "warning" else "error"
+    return CODES[code].severity
 
 
 class Record(BaseModel):

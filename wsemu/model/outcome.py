@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -24,26 +24,25 @@ Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 `stack`: divergence nested too deeply"""
 
 
+class Detail(NamedTuple):
+    """What a checker says of the `detail` of its raw findings: field -> what it holds."""
+
+    always: Mapping[str, str] = {}
+    sometimes: Mapping[str, str] = {}
+    """fields that only some of these findings have"""
+
+    def allows(self, fields: Iterable[str]) -> bool:
+        """Whether a raw finding may have exactly these fields."""
+        return self.always.keys() <= {*fields} <= {*self.always, *self.sometimes}
+
+
 @dataclass(slots=True)
 class RawFinding:
     """One cause: the same code at the same one or two instructions.  The fields tell the first occurrence.
 
-    `detail` by code: out-of-bounds and misaligned: address, size, segment (and `wrapped` or `readonly`);
-    uninitialized-read: address, size, segment; barrier codes: barrier, generation, arrived, expected, count, kind.
-
-    A race is told from its later access: pc, warp and `lanes` (all that conflict with the instruction `other_pc` in
-    this access) are of the later one, other_pc and other_warp of the earlier one.  `detail`: address (of the first byte
-    of the lowest such lane's access that conflicts), kind and other_kind (`READ`, `WRITE`, `ATOMIC`), size in bytes a
-    lane, interval and other_interval, other_cta.  `count` is the number of warp accesses that met this other
-    instruction.
-    intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
-    of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
-    race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
-    read-only-written: pc, warp and `lanes` are of the load, other_pc and other_warp of the store or atomic, each the
-    first of its kind to bytes that had both; fields of `detail` as of a race, and `bytes`, how many there are, and
-    later: 1 if the load came after the store.
-    barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
-    c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
+    A finding about two operations is reported at the later one: pc, warp and `lanes` are of that one, other_pc and
+    other_warp of the earlier one (-1: there is none).  What more there is to know is in `detail`, whose fields the
+    code's checker declares.
     """
 
     code: str
@@ -162,7 +161,7 @@ class Event(NamedTuple):
     """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
     made it"""
     addresses: int = -1
-    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1 where they were not asked for"""
+    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1 where nobody asked for them"""
 
 
 class Stored(NamedTuple):

@@ -95,7 +95,7 @@ class _Results:
 
 
 def _rule(code: str) -> Json:
-    severity, meaning = CODES[code]
+    severity, meaning, *_ = CODES[code]
     page = page_of(code)
     return {
         "id": code,
