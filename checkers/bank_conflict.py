@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.checkers.access_pattern import by_lane, by_place, mask, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, mask, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import LOOP, SERIAL, SWAP
@@ -77,7 +77,7 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many wavefronts, the costliest first."""
     counts = by_place(places)
     excess = _excess(counts)
-    found = sorted(_found(counts, settings.thresholds), key=lambda pc: (-excess[pc], pc))
+    found = costliest_first(_found(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 

@@ -5,8 +5,8 @@ every array of the launch, a store to a constant or read-only array, a computed 
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
-Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `operations.index_address`,
-`operations.lane_pattern` and `memory.careful_lane`.
+Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
+`lane_access.lane_pattern` and `bounds.careful_lane`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.access_pattern import by_lane, by_place, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.memory_cost import SECTOR
@@ -29,7 +29,7 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many sectors, the costliest first."""
     counts = by_place(places)
     excess = _excess(counts)
-    found = sorted(_found(counts, settings.thresholds), key=lambda pc: (-excess[pc], pc))
+    found = costliest_first(_found(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 

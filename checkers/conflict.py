@@ -1,4 +1,4 @@
-"""Two accesses that nothing orders, and how they are told: shared by `race` and `intra_warp`; no checker itself."""
+"""Two accesses that nothing orders, and their description: shared by `race` and `intra_warp`; no checker itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.control_flow import loops
-from wsemu.model.isa import SEGMENT_SHIFT
-from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE
+from wsemu.model.finding import with_role
+from wsemu.model.isa import ATOMIC, READ, SEGMENT_SHIFT, WRITE
+from wsemu.model.outcome import ALL_LANES
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -49,7 +50,7 @@ class Side:
 
     @property
     def who(self) -> str:
-        return f"warp {self.access.warp} ({self.role})" if self.role else f"warp {self.access.warp}"
+        return with_role(f"warp {self.access.warp}", self.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Conflict:
 
 
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
-    """The two accesses of a raw finding, with what the trace tells of them."""
+    """The two accesses of a raw finding, with what the trace says of them."""
     d = raw.detail
     second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
     first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))

@@ -1,13 +1,13 @@
 """`uninitialized-read`: shared or local memory read before anything wrote it.
 
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
-that this thread has not stored to; of an array that the launch is told to take as `uninitialized`, what no warp of the
+that this thread has not stored to; of an array that the launch takes as `uninitialized`, what no warp of the
 launch has stored to.
-A read that races with what writes these bytes later is told by that race.
+A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
 order after the read, which is a race; what an atomic exchange returns, since it is also a way to set memory up.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
-is `memory.track_initialised`.
+is `bounds.track_initialised`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.schedule import culprit, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import FIRST_ARRAY, LOCAL
-from wsemu.model.outcome import READ, Detail
+from wsemu.model.isa import FIRST_ARRAY, LOCAL, READ
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

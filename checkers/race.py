@@ -20,8 +20,8 @@ from wsemu.checkers.conflict import ACCESSES, LANES_APART, VERBS, Conflict, conf
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import FIELDS
-from wsemu.model.outcome import ATOMIC, Detail
+from wsemu.model.isa import ATOMIC, FIELDS
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -105,7 +105,7 @@ _LANES_HELP = (
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
-    """First what is told as a read before its write: that is to be mended before a write before its read."""
+    """First what is reported as a read before its write: that is to be mended before a write before its read."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     return 0 if _meant(conflict(raw, places, witness), witness).hazard == "read-after-write" else 1
 

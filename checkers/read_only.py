@@ -17,7 +17,8 @@ from wsemu.checkers.conflict import ACCESSES
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.outcome import ATOMIC, Detail
+from wsemu.model.isa import ATOMIC
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places

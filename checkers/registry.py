@@ -6,7 +6,7 @@
     TRACED                          True: `explain` takes a trace, or None, in which (1) and (2) are
     traced(raw, places)             further instructions whose executions that trace should hold
     rank(raw, places, trace)        the order of findings of one code, lowest first; below 0: before those of all codes
-    fold(findings, places, trace)   raw findings, of all codes, without those that others tell already
+    fold(findings, places, trace)   raw findings, of all codes, without those that others report already
     examine(places, settings)       the findings of a launch (source "outcome", or as the launch ended)
     costliest(places, settings)     what costs most without being worth a finding
 
@@ -78,7 +78,7 @@ def traced(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
 
 
 def folded(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Without those that others tell already: one cause is one finding."""
+    """Without those that others report already: one cause is one finding."""
     for checker in dict.fromkeys(CHECKER_OF[raw.code] for raw in findings):
         fold = getattr(module_of(checker), "fold", None)
         findings = fold(findings, places, trace) if fold else findings

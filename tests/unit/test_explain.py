@@ -14,8 +14,8 @@ from wsemu.evidence.source_view import Loop, SourceView, iteration, ordinal
 from wsemu.launch.binding import bind
 from wsemu.launch.check import compiled
 from wsemu.model.finding import Finding
-from wsemu.model.isa import NAMES, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ATOMIC, READ, WRITE, BarrierState, Event, Outcome, RawFinding, Trace, WarpState
+from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import BarrierState, Event, Outcome, RawFinding, Trace, WarpState
 from wsemu.model.program import Span
 from wsemu.model.settings import Settings
 from wsemu.report.terminal import render_finding

@@ -1,7 +1,7 @@
 """What a run says: its raw findings explained by their checkers, and `verified`, `failed` or `incomplete`.
 
 failed       at least one error
-incomplete   no error, but the proof does not apply: the run stopped early, or what it did hangs on the order of
+incomplete   no error, but the proof does not apply: the run stopped early, or its result depends on the order of
              atomics
 verified     neither: what `proof` says holds
 """
@@ -23,15 +23,15 @@ from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
-from wsemu.model.isa import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS
-from wsemu.model.outcome import ATOMIC, MOST_FINDINGS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, NAMES, OPERATIONS
+from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, RawFinding, Trace, Untold
+    from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace
     from wsemu.model.settings import Settings
 
     TraceOf = Callable[[frozenset[int]], Trace]
@@ -62,7 +62,7 @@ def judge(
     steered, loose = _order_dependent(places, settings.lockstep)
     wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
-    untold = _untold(places, wanted, settings)
+    untold = _count_overflow(places, wanted, settings)
     examined, costliest = registry.examine(places, settings)
     findings += examined
     if more is not None:
@@ -89,7 +89,7 @@ def judge(
         *reasons,
         *_asserted(places, aborts=False),
         *loose,
-        *_by_luck(places),
+        *_lucky_alignment_notes(places),
         *_same_values(places),
     ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
@@ -117,14 +117,14 @@ def judge(
     )
 
 
-def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
+def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
     """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
     known = {_source_of(raw, places) for raw in wanted}
-    chosen = (raw for raw in places.outcome.untold if CHECKER_OF.get(raw.code) in settings.checkers)
+    chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
     return len({_source_of(raw, places) for raw in chosen} - known)
 
 
-def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
+def _source_of(raw: RawFinding | FindingKey, places: Places) -> tuple[Any, ...]:
     return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
 
 
@@ -262,8 +262,8 @@ def _without_atomics(
 
 def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
     """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
-    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or on
-    clocks."""
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
+    on clocks."""
     from wsemu.proof.taint import ACTIVE, examine
 
     x, y, z = places.block
@@ -322,7 +322,7 @@ def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) ->
     return finding.model_copy(update=changes) if changes else finding
 
 
-def _by_luck(places: Places) -> list[str]:
+def _lucky_alignment_notes(places: Places) -> list[str]:
     """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
     declared = {array.name: array for array in places.program.shared}
     widest: dict[str, int] = {}

@@ -9,6 +9,8 @@ import numpy as np
 from wsemu.model.isa import NAMES, OPCODE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy.typing as npt
 
     from wsemu.model.program import Program
@@ -30,27 +32,32 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
 
 
+def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
+    """What may run after an instruction, nearest first, of which `row` has the fields.
+
+    Lanes that wait at a join go on behind it, as if they had run through it.
+    """
+    name, guard, target = NAMES[row[0]], row[1], row[6]
+    if name == "trap" or (name == "exit" and not guard):
+        return ()
+    if name == "jump" or (name == "bra" and not guard):
+        return (target,)
+    return (pc + 1, target) if name == "bra" else (pc + 1,)
+
+
+def reachable(program: Program, pc: int) -> Iterator[int]:
+    """Instructions that may run after the one at pc, nearest first; with that one itself where control comes back."""
+    code = program.code.tolist()
+    seen: set[int] = set()
+    queue = [pc]
+    for current in queue:
+        for following in successors(current, code[current]):
+            if following not in seen:
+                seen.add(following)
+                queue.append(following)
+                yield following
+
+
 def loops(program: Program, one: int, two: int) -> bool:
     """Whether control can go from an instruction to another one and back."""
-    return two in _reached(program, one) and one in _reached(program, two)
-
-
-def _reached(program: Program, start: int) -> set[int]:
-    """The instructions to which control can go on from one."""
-    reached: set[int] = set()
-    ways = [start]
-    while ways:
-        name, guard, target = (int(program.code[ways[-1], field]) for field in (0, 1, 6))
-        following = _following(ways.pop(), NAMES[name], guard, target)
-        ways += following - reached
-        reached |= following
-    return reached
-
-
-def _following(pc: int, name: str, guard: int, target: int) -> set[int]:
-    """What may run after an instruction; lanes that wait at a join go on behind it, as if they had run through it."""
-    if name == "trap" or (name == "exit" and not guard):
-        return set()
-    if name == "jump" or (name == "bra" and not guard):
-        return {target}
-    return {pc + 1, target} if name == "bra" else {pc + 1}
+    return two in reachable(program, one) and one in reachable(program, two)

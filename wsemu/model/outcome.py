@@ -1,5 +1,5 @@
-"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by both
-engines."""
+"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by
+both engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Detail(NamedTuple):
 
 @dataclass(slots=True)
 class RawFinding:
-    """One cause: the same code at the same one or two instructions.  The fields tell the first occurrence.
+    """One cause: the same code at the same one or two instructions.  The fields are those of the first occurrence.
 
     A finding about two operations is reported at the later one: pc, warp and `lanes` are of that one, other_pc and
     other_warp of the earlier one (-1: there is none).  What more there is to know is in `detail`, whose fields the
@@ -59,7 +59,7 @@ class RawFinding:
 ALL_LANES = (1 << 32) - 1
 
 
-class Untold(NamedTuple):
+class FindingKey(NamedTuple):
     """A finding of which no more is known than its code and its instructions: there was no room for it."""
 
     code: str
@@ -69,15 +69,12 @@ class Untold(NamedTuple):
 
 MOST_FINDINGS = 4096
 """that a launch keeps; of others it keeps where they are"""
-READ, WRITE, ATOMIC = range(3)
-"""`kind` of an access"""
 
 
 @dataclass(slots=True)
 class WarpState:
     """A warp when a run stopped: `waits` is the barrier it waits at, or -1; `pc` the barrier operation it waits in,
-    else the
-    last instruction it executed (an exit, for a warp without live lanes)."""
+    else the last instruction it executed (an exit, for a warp without live lanes)."""
 
     warp: int
     pc: int
@@ -188,7 +185,7 @@ class Trace:
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
     """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
-    """what explains findings by its CTAs, each made once: see `witness.reading`"""
+    """what explains findings by its CTAs, each made once: see `schedule.reading`"""
 
     def lane_addresses(self, event: Event) -> dict[int, int]:
         """Lane -> address of an access that was asked for."""
@@ -225,8 +222,8 @@ class Outcome:
 
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
-    untold: list[Untold] = field(default_factory=list)
-    """those beyond `MOST_FINDINGS`, in the order in which they would be told"""
+    overflow: list[FindingKey] = field(default_factory=list)
+    """those beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
