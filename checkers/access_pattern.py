@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wsemu.model.outcome import AccessCount
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import Pattern
 
@@ -27,6 +29,11 @@ def by_place(places: Places) -> dict[int, AccessCount]:
         copies.setdefault((*key, places.service(pc) if verb == "atomic" else 0), []).append(pc)
     counts = places.outcome.accesses
     return {_worst(pcs, counts): _sum([counts[pc] for pc in pcs]) for pcs in copies.values()}
+
+
+def costliest_first(found: Iterable[int], excess: Mapping[int, int]) -> list[int]:
+    """Accesses by what they cost beyond their ideal."""
+    return sorted(found, key=lambda pc: (-excess[pc], pc))
 
 
 def _worst(pcs: list[int], counts: dict[int, AccessCount]) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.checkers.access_pattern import by_lane, by_place, mask, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, mask, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import LOOP, SERIAL, SWAP
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from wsemu.model.limits import CostModel
     from wsemu.model.outcome import AccessCount, Pattern
-    from wsemu.model.settings import Thresholds
+    from wsemu.model.settings import Settings, Thresholds
 
+CODES = ("bank-conflict",)
 MOST_PADDING = 8
 """elements that are tried at the end of a row"""
 ONE_COPY_EACH = "combine the values of a warp first (shuffles, `match_any_sync`), or give each warp a copy of its own"
@@ -72,18 +73,18 @@ class _Access:
         return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.service, self.model))
 
 
-def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
+def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many wavefronts, the costliest first."""
     counts = by_place(places)
     excess = _excess(counts)
-    found = sorted(_found(counts, thresholds), key=lambda pc: (-excess[pc], pc))
+    found = costliest_first(_found(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
-def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
-    """A finding for the access whose worst execution has the most ways, where `explain` has none with as many."""
+def costliest(places: Places, settings: Settings) -> list[Finding]:
+    """A finding for the access whose worst execution has the most ways, where `examine` has none with as many."""
     counts = by_place(places)
-    warned = _found(counts, thresholds)
+    warned = _found(counts, settings.thresholds)
     best, most = -1, 0
     patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
     for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):

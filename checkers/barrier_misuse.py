@@ -18,14 +18,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.evidence.places import CALLS, Places, lanes_text
+from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import NAMES
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.model.finding import Severity
-    from wsemu.model.outcome import RawFinding
+    from wsemu.model.outcome import RawFinding, Trace
+
+_BARRIER = {"barrier": "its id"}
+_GENERATION = {**_BARRIER, "generation": "that is open", "arrived": "threads so far"}
+_COUNTS = {"expected": "threads that the generation was opened with, 0: all of the CTA"}
+DETAIL = {
+    "count-mismatch": Detail({**_GENERATION, **_COUNTS, "count": "threads that this operation names"}),
+    "oversubscribed": Detail({**_BARRIER, "count": "threads that are asked for", "threads": "of the CTA"}),
+    "all-arrive": Detail(_GENERATION),
+    "barrier-divergence": Detail({
+        "barrier": "its id; -1: a warp-wide operation", "alive": "lanes", "members": "lanes that its mask names",
+    }),
+    "invalid-barrier": Detail({
+        **_BARRIER, "count": "threads; 0: none given", "kind": "0: the id, 1: the count, 2: lanes differ",
+    }),
+    "dangling-arrive": Detail({**_GENERATION, **_COUNTS}),
+}  # fmt: skip
+CODES = tuple(DETAIL)
 
 
 _STOPS = "hangs or raises an illegal instruction; the launch was stopped here"
@@ -37,7 +56,12 @@ _ONE_OPERATION = (
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a barrier operation that is wrong in itself or against others of its generation."""
-    return _EXPLAIN[raw.code](raw, places)
+    return _EXPLAIN[raw.code](raw, places).model_copy(update={"steps": [culprit(raw, places)]})
+
+
+def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
+    """Arrivals that nobody ever waits for come first: what else is found comes of them."""
+    return -1 if raw.code == "all-arrive" and never_synced(raw, places) else 0
 
 
 def _finding(

@@ -5,8 +5,8 @@ every array of the launch, a store to a constant or read-only array, a computed 
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
-Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `operations.index_address`,
-`operations.lane_pattern` and `memory.careful_lane`.
+Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
+`lane_access.lane_pattern` and `bounds.careful_lane`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import Places, lanes_text
+from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
+_ACCESS = {"size": "bytes a lane", "segment": "of the memory that is accessed"}
+CODES = ("out-of-bounds", "misaligned")
+DETAIL = {
+    "out-of-bounds": Detail(
+        {
+            **_ACCESS,
+            "bytes": "of the segment, or of the axis at fault",
+            "wrapped": "1: a negative index that wraps to the end of its axis",
+            "readonly": "1: a store to memory that is read-only",
+        },
+        {"address": "that is accessed", "index": "that lies outside its axis, where it is known: then no address"},
+    ),
+    "misaligned": Detail(
+        {"address": "that is accessed", "alignment": "bytes that it should be a multiple of", **_ACCESS}
+    ),
+}
 _LONGEST = 60
 """characters of a guard"""
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an access that had no place in memory, or a place it should not have."""
+    return _explained(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
+
+
+def _explained(raw: RawFinding, places: Places) -> Finding:
     detail = raw.detail
     if raw.code == "misaligned":
         return _misaligned(raw, places)

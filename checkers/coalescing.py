@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.access_pattern import by_lane, by_place, stride, tally
+from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.memory_cost import SECTOR
@@ -20,23 +20,25 @@ from wsemu.model.memory_cost import SECTOR
 if TYPE_CHECKING:
     from wsemu.model.bound import BoundArray
     from wsemu.model.outcome import AccessCount, Pattern
-    from wsemu.model.settings import Thresholds
+    from wsemu.model.settings import Settings, Thresholds
+
+CODES = ("uncoalesced",)
 
 
-def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
+def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many sectors, the costliest first."""
     counts = by_place(places)
     excess = _excess(counts)
-    found = sorted(_found(counts, thresholds), key=lambda pc: (-excess[pc], pc))
+    found = costliest_first(_found(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
-def costliest(places: Places, thresholds: Thresholds) -> list[Finding]:
-    """A finding for the access with the most sectors in excess, where `explain` has none for it."""
+def costliest(places: Places, settings: Settings) -> list[Finding]:
+    """A finding for the access with the most sectors in excess, where `examine` has none for it."""
     counts = by_place(places)
     excess = _excess(counts)
     worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)
-    if worst < 0 or not excess[worst] or worst in _found(counts, thresholds):
+    if worst < 0 or not excess[worst] or worst in _found(counts, settings.thresholds):
         return []
     return [_finding(places, worst, counts[worst], sum(excess.values()))]
 

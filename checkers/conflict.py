@@ -1,4 +1,4 @@
-"""Two accesses that nothing orders, and how they are told: shared by `race` and `intra_warp`; no checker itself."""
+"""Two accesses that nothing orders, and their description: shared by `race` and `intra_warp`; no checker itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
-from wsemu.model.isa import SEGMENT_SHIFT
-from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE
+from wsemu.model.finding import with_role
+from wsemu.model.isa import ATOMIC, READ, SEGMENT_SHIFT, WRITE
+from wsemu.model.outcome import ALL_LANES
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
 _HAZARDS = {(READ, WRITE): "write-after-read", (WRITE, READ): "read-after-write", (WRITE, WRITE): "write-after-write"}
 VERBS = {READ: "load", WRITE: "store", ATOMIC: "atomic"}
+ACCESSES = {
+    "address": "of the first byte in common of the lowest of the lanes",
+    "kind": "`READ`, `WRITE` or `ATOMIC`",
+    "other_kind": "the same of the earlier access",
+    "size": "bytes a lane",
+    "interval": "of the warp, in which it makes the access",
+    "other_interval": "the same of the earlier access",
+    "other_cta": "linear index of the CTA that made the earlier access",
+}
+"""fields of a raw finding's `detail` that is about two accesses"""
+LANES_APART = {
+    "other_lane": "the earlier access was made by lanes from this one",
+    "other_last": "to this one",
+}
 _DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
 
 
@@ -34,7 +49,7 @@ class Side:
 
     @property
     def who(self) -> str:
-        return f"warp {self.access.warp} ({self.role})" if self.role else f"warp {self.access.warp}"
+        return with_role(f"warp {self.access.warp}", self.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +200,7 @@ class Conflict:
 
 
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
-    """The two accesses of a raw finding, with what the trace tells of them."""
+    """The two accesses of a raw finding, with what the trace says of them."""
     d = raw.detail
     second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
     first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))

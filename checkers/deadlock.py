@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import held_back
 from wsemu.evidence.places import CALLS
-from wsemu.model.finding import Finding, Site, Step
-from wsemu.model.isa import OPCODE
-from wsemu.model.program import Program
+from wsemu.model.control_flow import reachable
+from wsemu.model.finding import Finding, Site, Step, with_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import BarrierState, WarpState
+    from wsemu.model.settings import Settings
 
-_BRA, _JUMP, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "exit", "trap"))
+CODES = ("deadlock",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +54,13 @@ def warps_text(warps: tuple[int, ...] | list[int]) -> str:
     return f"warp{'s' * (len(warps) > 1)} {', '.join(texts)}"
 
 
-def reachable(program: Program, pc: int) -> Iterator[int]:
-    """Instructions that may run after the one at pc, nearest first."""
-    seen, queue = {pc}, [pc]
-    for current in queue:
-        op, guard, *_, target, _ = program.code[current].tolist()
-        following = []
-        if op in (_BRA, _JUMP):
-            following.append(target)
-        if op not in (_JUMP, _TRAP) and not (op == _EXIT and not guard):
-            following.insert(0, current + 1)
-        for successor in following:
-            if successor not in seen:
-                seen.add(successor)
-                queue.append(successor)
-                yield successor
-
-
 def next_operation(places: Places, pc: int, barrier: int) -> int | None:
     """The nearest operation after pc that may be on this barrier."""
-    return next((p for p in reachable(places.program, pc) if places.barrier(p) in (barrier, None)), None)
+    ahead = (p for p in reachable(places.program, pc) if p != pc)
+    return next((p for p in ahead if places.barrier(p) in (barrier, None)), None)
 
 
-def explain(places: Places) -> list[Finding]:
+def examine(places: Places, settings: Settings) -> list[Finding]:
     """The findings of a launch that ended in a deadlock."""
     outcome = places.outcome
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
@@ -168,8 +152,7 @@ def _count(places: Places, state: BarrierState) -> int:
 
 def _who(places: Places, group: Group) -> str:
     """`warps 0-3 (compute)`."""
-    role = places.role([group.pc])
-    return f"{group} ({role})" if role else str(group)
+    return with_role(str(group), places.role([group.pc]))
 
 
 def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:

@@ -1,28 +1,45 @@
 """`uninitialized-read`: shared or local memory read before anything wrote it.
 
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
-that this thread has not stored to; of an array that the launch is told to take as `uninitialized`, what no warp of the
+that this thread has not stored to; of an array that the launch takes as `uninitialized`, what no warp of the
 launch has stored to.
-A read that races with what writes these bytes later is told by that race.
+A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
 order after the read, which is a race; what an atomic exchange returns, since it is also a way to set memory up.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
-is `memory.track_initialised`.
+is `bounds.track_initialised`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.schedule import reading
+from wsemu.evidence.schedule import culprit, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import FIRST_ARRAY, LOCAL
+from wsemu.model.isa import FIRST_ARRAY, LOCAL, READ
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.evidence.schedule import Witness
     from wsemu.model.outcome import Event, RawFinding, Trace
+
+CODES = ("uninitialized-read",)
+DETAIL = {
+    "uninitialized-read": Detail({
+        "address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read",
+    })
+}  # fmt: skip
+TRACED = True
+
+
+def traced(raw: RawFinding, places: Places) -> Iterable[int]:
+    """What may write these bytes later."""
+    return places.writers(raw.pc)
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -45,7 +62,30 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=notes,
         help=help_.format(element=element),
         count=raw.count,
+        steps=[culprit(raw, places)],
     )
+
+
+def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """Without the reads of what is not yet written that are one side of a race with what writes it: that says so."""
+    unwritten = [raw for raw in findings if raw.code == "uninitialized-read"]
+    races = [raw for raw in findings if raw.code == "race" and raw.detail["kind"] != READ]
+    if trace is None or not races:
+        return findings
+    written: dict[int, list[RawFinding]] = {}
+    for race in races:
+        written.setdefault(race.other_pc, []).append(race)
+    out, causes = [], []
+    for raw in unwritten:
+        by = written_later(raw, places, trace) if raw.pc in written else None
+        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
+        out += [id(raw)] * bool(cause)
+        causes += [id(race) for race in cause]
+    return [
+        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in causes else raw
+        for raw in findings
+        if id(raw) not in out
+    ]
 
 
 def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import Conflict, conflict, lane_range, step
+from wsemu.checkers.conflict import ACCESSES, LANES_APART, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, culprit, reading
 from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Step
     from wsemu.model.outcome import RawFinding, Trace
 
+CODES = ("intra-warp-race",)
+DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART})}
+"""where two lanes of one instruction store different values, other_pc is -1 and other_lane the one whose value stays"""
+TRACED = True
 _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
     "older GPUs"

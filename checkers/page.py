@@ -1,13 +1,16 @@
-"""The page of each finding code: a Markdown file in `pages`, whose two blocks of Python are programs that tests run."""
+"""The page of each finding code: a Markdown file in `pages`, beside its checker.
+
+Its two blocks of Python are programs, which tests run.
+"""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import re
-from importlib.resources import files
 from typing import NamedTuple
 
+from wsemu.checkers.registry import page_text
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 
@@ -35,6 +38,6 @@ def page(code: str) -> Page:
         near = difflib.get_close_matches(code.replace("_", "-"), CODES, 1, 0.5)
         remedy = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(CODES)}"
         raise UsageError(f"no finding code {code!a}: {remedy}")
-    text = files("wsemu.checkers").joinpath("pages", f"{code}.md").read_text(encoding="utf-8")
+    text = page_text(code)
     bad, good = _BLOCK.findall(text)
     return Page(code, text, bad, good)

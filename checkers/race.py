@@ -16,18 +16,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import VERBS, Conflict, conflict, lane_range, step
+from wsemu.checkers.conflict import ACCESSES, LANES_APART, VERBS, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import FIELDS
-from wsemu.model.outcome import ATOMIC
+from wsemu.model.isa import ATOMIC, FIELDS
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, RawFinding, Trace
+
+CODES = ("race",)
+DETAIL = {
+    "race": Detail(
+        ACCESSES,
+        {**LANES_APART, "unwritten": "1: nothing had been stored there when the earlier access read it"},
+    )
+}
+"""`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
+a warp had met a barrier, so that lanes know of each other one by one"""
+TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -93,10 +104,10 @@ _LANES_HELP = (
 )
 
 
-def reads_early(raw: RawFinding, places: Places, trace: Trace | None) -> bool:
-    """Whether the finding is told as a read before its write: that is to be mended before a write before its read."""
+def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
+    """First what is reported as a read before its write: that is to be mended before a write before its read."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
-    return _meant(conflict(raw, places, witness), witness).hazard == "read-after-write"
+    return 0 if _meant(conflict(raw, places, witness), witness).hazard == "read-after-write" else 1
 
 
 # -- what is missing --------------------------------------------------------------------------------------------------

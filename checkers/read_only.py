@@ -13,16 +13,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.checkers.conflict import ACCESSES
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.outcome import ATOMIC
+from wsemu.model.isa import ATOMIC
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, RawFinding, Trace
+
+CODES = ("read-only-written",)
+DETAIL = {
+    "read-only-written": Detail(
+        {
+            **ACCESSES,
+            "bytes": "how many there are",
+            "later": "1: the load came after the store",
+        }
+    )
+}
+"""pc, warp and `lanes` are of the load, other_pc and other_warp of what writes, each the first of its kind to bytes
+that had both"""
+TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:

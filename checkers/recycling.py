@@ -16,14 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import CALLS
 from wsemu.evidence.schedule import Access, numbered, reading
-from wsemu.model.finding import Finding
+from wsemu.model.finding import Finding, with_role
 from wsemu.model.isa import NAMES
+from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.evidence.schedule import Witness
     from wsemu.model.finding import Site, Step
     from wsemu.model.outcome import RawFinding, Trace
+
+CODES = ("barrier-recycling",)
+DETAIL = {
+    "barrier-recycling": Detail(
+        {
+            "barrier": "its id",
+            "generation": "of (1)",
+            "interval": "of the warp, that (2) ends",
+            "other_interval": "of the other warp, that (1) ends",
+        }
+    )
+}
+"""`count` is the number of such pairs of a warp's operation (1) and this (2)"""
+TRACED = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +99,7 @@ def _pair(raw: RawFinding, places: Places, witness: Witness | None) -> Pair:
     names = []
     for side in (first, second):
         role = places.role([side.pc]) if witness is None else witness.role(side.cta, side.warp)
-        names.append(f"warp {side.warp} ({role})" if role else f"warp {side.warp}")
+        names.append(with_role(f"warp {side.warp}", role))
     return Pair(first, second, names[0], names[1], d["barrier"], d["generation"])
 
 

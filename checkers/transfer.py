@@ -19,7 +19,7 @@ import numpy as np
 
 from wsemu.evidence.places import lanes_text
 from wsemu.model.finding import Finding
-from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +47,7 @@ class Run(Protocol):
         """Every lane's stores of the pattern."""
 
 
-_OFFSET = (1 << SEGMENT_SHIFT) - 1
+CODES = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 
 
 def examine(run: Run, places: Places) -> list[Finding]:
@@ -91,7 +91,7 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
     again: list[tuple[Stored, int]] = []
     segment = SHARED if not job.scatter else _segment(places, "dst")
     for store in run.stores():
-        offset = store.address & _OFFSET
+        offset = store.address & OFFSET_MASK
         part = slice(offset, offset + store.size)
         inside = store.address >> SEGMENT_SHIFT == segment and 0 <= offset <= job.sizes[1] - store.size
         if not inside or not wanted[part].all():
@@ -156,7 +156,7 @@ def _missed(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray
         code="transfer-missed",
         message=message,
         sites=[site] if site else [],
-        notes=[*notes, _told(run)],
+        notes=[*notes, _transfer_note(run)],
         help="check how the transfer shares out its elements: their number, the end of each, and the threads left over",
         count=int(missing.size + misplaced.size),
     )
@@ -181,7 +181,7 @@ def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], c
         code="transfer-duplicated",
         message=f"{_bytes(count)} of the destination are written more than once",
         sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
-        notes=[f"the first is {_element(run, byte)}", _told(run)],
+        notes=[f"the first is {_element(run, byte)}", _transfer_note(run)],
         help="let each element, and each part of it, belong to one thread; the indices of a scatter must differ",
         count=len(again),
     )
@@ -189,13 +189,13 @@ def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], c
 
 def _spilled(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
     store = spilled[0]
-    at = (store.address & _OFFSET) - run.job.first_dst
+    at = (store.address & OFFSET_MASK) - run.job.first_dst
     label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from where the destination begins"
     return Finding(
         code="transfer-spilled",
         message="the transfer writes bytes that are no part of its destination",
         sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
-        notes=[_told(run)],
+        notes=[_transfer_note(run)],
         help="stop at the end of each element: a whole access may reach beyond it",
         count=len(spilled),
     )
@@ -205,5 +205,5 @@ def _who(store: Stored) -> str:
     return f"warp {store.warp}, {lanes_text(1 << store.lane)}"
 
 
-def _told(run: Run) -> str:
+def _transfer_note(run: Run) -> str:
     return f"the transfer: {run}"

@@ -37,12 +37,12 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 autodoc_default_options = {"exclude-members": "model_config, model_post_init"}
 
-TOLD_IN_A_LINE = ("cg", "fp16", "libdevice", "types")
+LISTED_ELSEWHERE = ("cg", "fp16", "libdevice", "types")
 """groups of names that are too many for a table, or no names for kernels"""
 
 
 class KernelNames(SphinxDirective):
-    """`{kernel-names} wsemu.ptx`: a table of what kernels may call from a module, told by the names themselves."""
+    """`{kernel-names} wsemu.ptx`: a table of what kernels may call from a module, made from the names themselves."""
 
     required_arguments = 1
 
@@ -69,7 +69,7 @@ def named(module: ModuleType | Namespace) -> list[tuple[str, str]]:
             found.append((value.signature, str(value.__doc__).partition("\n\n")[2]))
         elif isinstance(value, KernelValue):
             found.append((value.name, str(value.__doc__)))
-        elif isinstance(value, Namespace) and name not in TOLD_IN_A_LINE:
+        elif isinstance(value, Namespace) and name not in LISTED_ELSEWHERE:
             found += named(value)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import UsageError, check_int
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,9 +19,7 @@ MOST_OBJECTS = 8
 def integers(pattern: object, *names: str) -> None:
     """Ints, and nothing that only looks like one."""
     for name in names:
-        value = getattr(pattern, name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give an int")
+        check_int(getattr(pattern, name), name)
 
 
 def multiple(pattern: object, name: str, of: int, why: str = "", *, least: int = 1) -> None:

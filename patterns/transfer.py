@@ -171,8 +171,8 @@ class Transfer(CudaDMA):
         return ((self.copy().way(), self.copy()),)
 
     def plan(self, arch: str = "sm_90") -> Any:
-        """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as a
-        table."""
+        """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as
+        a table."""
         from wsemu.launch.transfer import plan  # the emulator, which kernels do not need
 
         return plan(self, arch)

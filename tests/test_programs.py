@@ -15,18 +15,20 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wsemu.launch.hooks import observers
+from wsemu.checkers.registry import module_of
+from wsemu.launch.hooks import observers, traceable
 from wsemu.model import settings
-from wsemu.model.codes import CODES
+from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.report.terminal import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.evidence.places import Places
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
 
@@ -57,11 +59,20 @@ def programs(paths: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("path", paths, ids=name)
 
 
+def as_declared(report: Report, places: Places, trace: Any) -> None:
+    """What an engine noted of a finding has the fields that its checker declares."""
+    for raw in places.outcome.findings:
+        if raw.code in CODES:
+            detail = module_of(CHECKER_OF[raw.code]).DETAIL[raw.code]
+            assert detail.allows(raw.detail), f"{raw.code} has {list(raw.detail)}: declare them in its checker's DETAIL"
+
+
 def run(path: Path, engine: settings.Engine = "vm", arguments: list[str] | None = None) -> list[Report]:
     """The reports of all launches of a program."""
     reports: list[Report] = []
     argv = sys.argv
     observers.append(reports.append)
+    traceable.append(as_declared)
     try:
         sys.argv = [str(path), *(arguments or [])]
         with settings.using(settings.Settings(engine=engine)):
@@ -69,6 +80,7 @@ def run(path: Path, engine: settings.Engine = "vm", arguments: list[str] | None 
     finally:
         sys.argv = argv
         observers.remove(reports.append)
+        traceable.remove(as_declared)
     assert reports, "no kernel was launched"
     return reports
 

@@ -58,7 +58,7 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
-    """How findings are told."""
+    """The form that findings are written in."""
 
     text = "text"
     json = "json"
@@ -176,7 +176,7 @@ class _Command(TyperCommand):
     """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with contextlib.suppress(Exception):  # what is wrong with them is told when they are parsed in earnest
+        with contextlib.suppress(Exception):  # what is wrong with them is reported when they are parsed in earnest
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
             ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
         return super().parse_args(ctx, args)

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 
-from wsemu.model.control_flow import _following, loop_numbers
-from wsemu.model.isa import NAMES, OPCODE
+from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.isa import OPCODE
 from wsemu.model.program import Program
 
 
@@ -29,7 +29,7 @@ def reached(program: Program, start: int) -> set[int]:
     while ways:
         pc = ways.pop()
         row = program.code[pc].tolist()
-        new = _following(pc, NAMES[row[0]], row[1], row[6]) - found
+        new = set(successors(pc, row)) - found
         found |= new
         ways += new
     return found

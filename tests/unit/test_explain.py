@@ -14,9 +14,10 @@ from wsemu.evidence.source_view import Loop, SourceView, iteration, ordinal
 from wsemu.launch.binding import bind
 from wsemu.launch.check import compiled
 from wsemu.model.finding import Finding
-from wsemu.model.isa import NAMES, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ATOMIC, READ, WRITE, BarrierState, Event, Outcome, RawFinding, Trace, WarpState
+from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import BarrierState, Event, Outcome, RawFinding, Trace, WarpState
 from wsemu.model.program import Span
+from wsemu.model.settings import Settings
 from wsemu.report.terminal import render_finding
 
 TILE = SHARED << SEGMENT_SHIFT
@@ -536,7 +537,7 @@ def test_a_deadlock_names_its_cta(launch):
     launch.grid = (4, 2, 1)
     places = launch.compile(NO_EMPTY_WAIT, np.zeros(128, np.float32), np.zeros(32, np.float32), outcome=outcome)
     states[0][0].pc = launch.pc(14)
-    found = deadlock.explain(places)[0]
+    found = deadlock.examine(places, Settings())[0]
     assert (
         found.message
         == "barrier 2 generation 0 lacks 32 of 64 threads of CTA (1, 1, 0): all warps of the CTA take part already"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ATOMIC, WRITE, Event, RawFinding, Trace
+from wsemu.model.isa import ATOMIC, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import Event, RawFinding, Trace
 from wsemu.proof.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
 
 if TYPE_CHECKING:

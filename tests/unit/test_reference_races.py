@@ -11,8 +11,8 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.check import compiled
-from wsemu.model.isa import NAMES, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ATOMIC, READ, WRITE, TraceRequest
+from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import TraceRequest
 from wsemu.reference import run as reference
 from wsemu.reference.memory import shadow as races
 

@@ -51,8 +51,8 @@ def check(
 
 
 def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
-    """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they are
-    for."""
+    """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they
+    are for."""
     from wsemu.app.program import is_ptx
 
     option = f"--{next(iter(launch), '').replace('_', '-')}"
@@ -119,8 +119,8 @@ def doctor() -> int:
 
 
 def unexpected(error: Exception) -> int:
-    """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the exit
-    code."""
+    """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the
+    exit code."""
     import os
     import sys
     import traceback

@@ -216,10 +216,10 @@ def checked(table: Mapping[str, Any], where: str) -> Configuration:
         return Configuration.model_validate(dict(table), by_alias=True, by_name=False)
     except ValidationError as error:
         wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
-        raise UsageError(f"{where} {_told(wrong[0])}") from None
+        raise UsageError(f"{where} {_explanation(wrong[0])}") from None
 
 
-def _told(error: ErrorDetails) -> str:
+def _explanation(error: ErrorDetails) -> str:
     """What is wrong with a key and what it may be."""
     path, model = error["loc"], Configuration
     entry = f"`suppress` number {int(path[1]) + 1} " if path[0] == "suppress" and len(path) > 2 else ""

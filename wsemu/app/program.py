@@ -217,7 +217,7 @@ def run(
     except Enough:
         raise
     except BrokenPipeError as error:
-        if error.errno is not None:  # of the pipe that all is told to; else raised by the program
+        if error.errno is not None:  # of the pipe that all is written to; else raised by the program
             raise
         code = _raised(error, launches, file)
     except WsemuError as error:

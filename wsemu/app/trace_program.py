@@ -50,8 +50,8 @@ class _Quiet(Printer):
 
 
 class _Choice:
-    """The launch to draw, of those that the program makes; each is traced at once, while its arrays are as they
-    were."""
+    """The launch to draw, of those that the program makes; each is traced at once, while its arrays are as
+    they were."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted

@@ -32,7 +32,7 @@ MOST_BYTES = 16
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
-    """An intrinsic that is told the literals among its arguments."""
+    """An intrinsic that sees which of its arguments are literals."""
     return _intrinsic(target="cuda", prefer_literal=True)(function)
 
 
@@ -328,7 +328,7 @@ def untyped_store() -> Any:
     return intrinsic(st_bytes)
 
 
-def _made(name: str) -> Any:
+def _intrinsic_of(name: str) -> Any:
     if name.startswith("bar"):
         return reduction(name) if "_red_" in name else wait_or_arrive(name)
     if name == "ld_bytes":
@@ -346,5 +346,5 @@ def module() -> ModuleType:
     """`wsemu.ptx` as a module whose functions are intrinsics."""
     made = ModuleType("wsemu_ptx")
     for name in ptx.FUNCTIONS:
-        setattr(made, name, _made(name))
+        setattr(made, name, _intrinsic_of(name))
     return made

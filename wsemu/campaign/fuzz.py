@@ -110,7 +110,7 @@ class Progress:
 
 
 class Watcher(Protocol):
-    """Who is told how a campaign goes on."""
+    """Receives the progress of a campaign."""
 
     def show(self, progress: Progress) -> None:
         """Something is new."""

@@ -150,7 +150,7 @@ def _fixture() -> Any:
 
 def _leave_out_our_constants() -> None:
     """Hypothesis draws constants out of the sources of the modules that are loaded, where they are not in
-    `site-packages`.  Not out of wsemu's in a checkout: which of them are loaded hangs on what was compiled before."""
+    `site-packages`.  Not out of wsemu's in a checkout: which of them are loaded depends on what was compiled before."""
     from hypothesis.internal.conjecture import providers
 
     if hasattr(providers, "is_local_module_file"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers
-from wsemu.model.finding import Site, Step
+from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
@@ -74,8 +74,8 @@ class Places:
         return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
     def steered(self) -> bool:
-        """Whether what racing accesses load or leave may decide what the launch does: where warps go, what they
-        access."""
+        """Whether what racing accesses load or leave may decide what the launch does: where warps go, what
+        they access."""
         if self._steered is None:
             from wsemu.proof.taint import steered_by
 
@@ -116,8 +116,7 @@ class Places:
 
     def who(self, cta: int, warp: int, role: str = "") -> str:
         """`warp 1`, with its role where that is known and its CTA where there is more than one."""
-        text = f"warp {warp} ({role})" if role else f"warp {warp}"
-        return text + self.in_cta(cta)
+        return with_role(f"warp {warp}", role) + self.in_cta(cta)
 
     def in_cta(self, cta: int) -> str:
         """` of CTA (3, 0, 0)`, or nothing in a launch of one CTA."""
@@ -268,7 +267,7 @@ class Places:
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
 
     def service(self, pc: int) -> int:
-        """How an access to shared memory is served, see `bytecode.SERVICE`."""
+        """How an access to shared memory is served, see `isa.SERVED`."""
         verb = self.verb(pc)
         return int(self.program.code[pc, 7]) & SERVED if verb == "atomic" else AS_STORE if verb == "store" else AS_LOAD
 
@@ -315,8 +314,8 @@ class Places:
         return f"byte {offset} of {self.space(segment)} memory"
 
     def beyond(self, address: int) -> tuple[str, str]:
-        """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is not
-        known."""
+        """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
+        not known."""
         room = 1 << SEGMENT_SHIFT
         segment, offset = divmod(address + room // 2, room)  # before an array, too
         offset -= room // 2

@@ -248,8 +248,8 @@ class Witness:
     # -- a schedule ---------------------------------------------------------------------------------------------------
 
     def before(self, *operations: tuple[int, int, int]) -> list[int]:
-        """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp, interval)
-        each."""
+        """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp,
+        interval) each."""
         knowledge = [
             (cta, {**self.known(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
         ]

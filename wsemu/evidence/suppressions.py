@@ -1,8 +1,8 @@
-"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX), or
-`[[tool.wsemu.suppress]]`.
+"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX),
+or `[[tool.wsemu.suppress]]`.
 
 A comment counts for findings with a site on its line.  A suppression that matches nothing, although its code was looked
-for and its function ran, is told: it hides the next bug there.
+for and its function ran, is reported: it hides the next bug there.
 """
 
 from __future__ import annotations

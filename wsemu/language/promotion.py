@@ -1,9 +1,8 @@
 """Numba-CUDA's typing of numbers: which signature an operation takes for the types of its operands.
 
 Numba knows, for every operator and function, a list of signatures, and for every pair of types how well one converts
-into the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module
-states the conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...)
-follows.
+into the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module states
+the conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...) follows.
 """
 
 from __future__ import annotations
@@ -170,8 +169,8 @@ _PYTHON: dict[object, NumberType] = {int: int64, float: float64, bool: boolean, 
 def number_type(obj: Any) -> NumberType | None:
     """The number type that a host object names, or None.
 
-    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`, `numba.float32`,
-    `cuda.types.float32`.
+    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`,
+    `numba.float32`, `cuda.types.float32`.
     """
     if isinstance(obj, NumberType):
         return obj

@@ -1,5 +1,5 @@
-"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row its
-value."""
+"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row
+its value."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
     _Places = dict[tuple[int, tuple[int | str, ...]], tuple[int, int]]
     """argument and the way into it -> (segment, offset)"""
-
-MAX_ARRAY = 1 << SEGMENT_SHIFT
-"""bytes of an array: an offset fits below the segment number"""
 
 
 class Memory:

@@ -21,7 +21,7 @@ from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
-from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, briefly
+from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.limits import limits
@@ -85,7 +85,7 @@ def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     return names
 
 
-@briefly
+@hide_internal_frames
 def check(
     kernel: Any,
     grid: Any,
@@ -104,8 +104,8 @@ def check(
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
 ) -> Report:
-    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used in
-    place.
+    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
+    in place.
 
     `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
     and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
@@ -128,7 +128,7 @@ def check(
     }
     chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
     if workers is not None:
-        _integer(workers, "workers")
+        check_int(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
     try:
         return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
@@ -328,7 +328,7 @@ def bind_launch(
     """A launch ready to run, and what the front end has to say of it."""
     from wsemu.launch.binding import bind
 
-    if _integer(chosen.budget, "budget") < 1:
+    if check_int(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     source = None
     if isinstance(kernel, CodeKernel):
@@ -341,13 +341,6 @@ def bind_launch(
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
     blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if _is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
-
-
-def _integer(value: object, parameter: str) -> int:
-    """A parameter of the caller as an int; UsageError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{parameter} is {value!r}, of type {type(value).__name__}: give an int")
-    return value
 
 
 def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:

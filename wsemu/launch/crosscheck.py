@@ -18,7 +18,7 @@ from wsemu.launch.check import as_declared, compiled, examine
 from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.result import Report
 from wsemu.model import settings
-from wsemu.model.errors import UsageError, WsemuError, briefly
+from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 
@@ -34,7 +34,7 @@ for float32 and float64 functions is up to 4 for nearly all of them"""
 SECONDS = 30.0
 """that a launch may take on the GPU"""
 SHOWN = 5
-"""differences of an array that are told"""
+"""differences of an array that are shown"""
 LIBRARY = frozenset((*UNARY_FUNCTIONS, *BINARY_FUNCTIONS))
 Status = Literal["same", "differs", "refused", "failed"]
 
@@ -117,7 +117,7 @@ def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments)
 
 
-@briefly
+@hide_internal_frames
 def crosscheck(
     kernel: Any,
     grid: Any,

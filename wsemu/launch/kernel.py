@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from wsemu.language.markers import Declared as DeclaredFunction
 from wsemu.model import settings
-from wsemu.model.errors import UsageError, briefly
+from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
 from wsemu.model.limits import limits
 
@@ -32,7 +32,7 @@ class Launchable:
     __name__: str
     __qualname__: str
 
-    @briefly
+    @hide_internal_frames
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
         return functools.partial(self._launch, self.configuration(parameters))
@@ -62,7 +62,7 @@ class Launchable:
             return lambda *_: None
         return self[-(-tasks // threads), threads, stream, sharedmem]
 
-    @briefly
+    @hide_internal_frames
     def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
         if named:
             raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
@@ -137,7 +137,7 @@ class Kernel(DeclaredFunction, Launchable):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """What Numba-CUDA tells of its compiled code is told to be missing."""
+        """What Numba-CUDA says of its compiled code, which is missing here."""
         if name.startswith(("inspect_", "get_", "max_cooperative_")):
             raise AttributeError(
                 f"kernel `{self.__name__}` has no `{name}`: nothing is compiled for a GPU here; "

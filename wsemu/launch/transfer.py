@@ -18,7 +18,7 @@ from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model import settings
-from wsemu.model.errors import UsageError, briefly
+from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.isa import NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
@@ -309,8 +309,8 @@ class Run:
 
 
 def fill(job: Job, plane: int | None = None) -> Run:
-    """Arrays for a job: every word of the source is numbered, from 1 (below 2**32 of them); or every byte holds one
-    of the three bytes of its number."""
+    """Arrays for a job: every word of the source is numbered, from 1 (below 2**32 of them); or every byte holds one of
+    the three bytes of its number."""
     if plane is None:
         src = np.arange(1, job.sizes[0] // 4 + 1, dtype=np.uint32).view(np.uint8)
     else:
@@ -318,7 +318,7 @@ def fill(job: Job, plane: int | None = None) -> Run:
     return Run(job, src, np.full(job.sizes[1], BLANK, np.uint8))
 
 
-@briefly
+@hide_internal_frames
 def check_transfer(
     pattern: Any,
     *,
@@ -384,8 +384,8 @@ class Plan:
 
     pattern: Any
     parts: tuple[dict[str, Any], ...]
-    """what is shared out on its own (a halo has two): way, elements, bytes of each, lanes on each, elements at a time,
-    steps"""
+    """what is shared out on its own (a halo has two): way, elements, bytes of each, lanes on each, elements at a
+    time, steps"""
     loads: dict[int, int]
     """bytes of an access -> warp-wide loads"""
     stores: dict[int, int]

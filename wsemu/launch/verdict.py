@@ -1,7 +1,7 @@
 """What a run says: its raw findings explained by their checkers, and `verified`, `failed` or `incomplete`.
 
 failed       at least one error
-incomplete   no error, but the proof does not apply: the run stopped early, or what it did hangs on the order of
+incomplete   no error, but the proof does not apply: the run stopped early, or its result depends on the order of
              atomics
 verified     neither: what `proof` says holds
 """
@@ -17,28 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.schedule import culprit
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
-from wsemu.model.isa import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS
-from wsemu.model.outcome import ATOMIC, MOST_FINDINGS, READ
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, NAMES, OPERATIONS
+from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, RawFinding, Trace, Tracer, Untold
+    from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
 
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
-ORDERED = ("race", "intra-warp-race", "barrier-recycling", "read-only-written")
-"""codes whose explanation needs a trace"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 DECIDED = ("deadlock", "race", "intra-warp-race")
@@ -65,15 +63,11 @@ def judge(
     if wanted:
         places.keep_sources()
     trace = _trace(wanted, places, trace_of)
-    folded = _folded(wanted, places, trace)
+    folded = registry.folded(wanted, places, trace)
     findings = _explained(folded, places, trace)
-    untold = _untold(places, wanted, settings)
-    if outcome.status == "deadlock" and "deadlock" in settings.checkers:
-        from wsemu.checkers import deadlock
-
-        findings += deadlock.explain(places)
-    costs, costliest = _costs(places, settings)
-    findings += costs
+    untold = _count_overflow(places, wanted, settings)
+    examined, costliest = registry.examine(places, settings)
+    findings += examined
     if more is not None:
         findings += more(places)
     certain = _certain(wanted, settings) if not steered else ()
@@ -105,7 +99,7 @@ def judge(
         *reasons,
         *_asserted(places, aborts=False),
         *loose,
-        *_by_luck(places),
+        *_lucky_alignment_notes(places),
         *_same_values(places),
     ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
@@ -133,18 +127,18 @@ def judge(
     )
 
 
-def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
+def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
     """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
     known = {_source_of(raw, places) for raw in wanted}
     chosen = (
         raw
-        for raw in places.outcome.untold
+        for raw in places.outcome.overflow
         if CHECKER_OF.get(raw.code) in settings.checkers or raw.code in ("undefined-shuffle", "failed-assertion")
     )
     return len({_source_of(raw, places) for raw in chosen} - known)
 
 
-def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
+def _source_of(raw: RawFinding | FindingKey, places: Places) -> tuple[Any, ...]:
     return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
 
 
@@ -166,44 +160,18 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
 
 
 def _explained(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
-    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
-
-    rooms: dict[str, Any] = {
-        "out-of-bounds": bounds,
-        "misaligned": bounds,
-        "uninitialized-read": initialised,
-        "race": race,
-        "intra-warp-race": intra_warp,
-        "barrier-recycling": recycling,
-        "read-only-written": read_only,
-    }
-
-    def explained(raw: RawFinding, trace: Trace | None) -> Finding:
-        room = rooms.get(raw.code, barrier_misuse)
-        if raw.code in ORDERED:
-            found: Finding = room.explain(raw, places, trace)
-            return found
-        more = (trace,) if room is initialised else ()
-        return _alone(room.explain(raw, places, *more), raw, places)
-
+    """The findings of the raw ones, each of which its checker makes when it is asked for."""
     wanted = _by_source(wanted, places)
-    wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
-    races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
         Finding.later(
             raw.code,
-            functools.partial(explained, raw, trace),
-            functools.partial(explained, raw, None),
+            functools.partial(registry.explain, raw, places, trace),
+            functools.partial(registry.explain, raw, places, None),
             raw.count,
-            barrier_misuse.severity(raw, places),
+            registry.severity(raw, places),
         )
-        for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
+        for raw in registry.in_order(wanted, places, trace)
     ]
-
-
-def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
-    """The finding of what one operation does, with it as its schedule."""
-    return finding.model_copy(update={"steps": [culprit(raw, places)]})
 
 
 def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
@@ -223,40 +191,12 @@ def _together(first: RawFinding, other: RawFinding) -> RawFinding:
 
 
 def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace | None:
-    """The events behind the findings that need them."""
-    asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
-    for raw in wanted:
-        if raw.code == "uninitialized-read":
-            asked |= {raw.pc, *places.writers(raw.pc)}
-    if not asked and not any(raw.code in ORDERED for raw in wanted):
+    """The events behind the findings that need them: of the CTA that all are about, where there is one."""
+    asked = registry.traced(wanted, places)
+    if asked is None:
         return None
     ctas = {cta for raw in wanted for cta in (raw.cta, raw.detail.get("other_cta", raw.cta))}
-    return trace_of(frozenset(asked), ctas.pop() if len(ctas) == 1 and not places.steered() else None)
-
-
-def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Without the reads of what is not yet written that are one side of a race with what writes it: one cause is one
-    finding, and the race says so."""
-    unwritten = [raw for raw in wanted if raw.code == "uninitialized-read"]
-    races = [raw for raw in wanted if raw.code == "race" and raw.detail["kind"] != READ]
-    if trace is None or not unwritten or not races:
-        return wanted
-    from wsemu.checkers import initialised
-
-    written: dict[int, list[RawFinding]] = {}
-    for race in races:
-        written.setdefault(race.other_pc, []).append(race)
-    out, told = [], []
-    for raw in unwritten:
-        by = initialised.written_later(raw, places, trace) if raw.pc in written else None
-        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
-        out += [id(raw)] * bool(cause)
-        told += [id(race) for race in cause]
-    return [
-        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in told else raw
-        for raw in wanted
-        if id(raw) not in out
-    ]
+    return trace_of(asked, ctas.pop() if len(ctas) == 1 and not places.steered() else None)
 
 
 def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
@@ -344,8 +284,8 @@ def _without_atomics(
 
 def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
     """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
-    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or on
-    clocks."""
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
+    on clocks."""
     from wsemu.proof.taint import ACTIVE, examine
 
     x, y, z = places.block
@@ -382,17 +322,6 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 
-def _costs(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
-    """The accesses worth a warning; and those that cost most without being worth one."""
-    from wsemu.checkers import bank_conflict, coalescing
-
-    chosen = [
-        c for name, c in (("bank-conflict", bank_conflict), ("coalescing", coalescing)) if name in settings.checkers
-    ]
-    warned = [finding for checker in chosen for finding in checker.explain(places, settings.thresholds)]
-    return warned, [finding for checker in chosen for finding in checker.costliest(places, settings.thresholds)]
-
-
 def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
     in all and a race is one in all; without a race all do the same, up to a deadlock."""
@@ -415,7 +344,7 @@ def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) ->
     return finding.model_copy(update=changes) if changes else finding
 
 
-def _by_luck(places: Places) -> list[str]:
+def _lucky_alignment_notes(places: Places) -> list[str]:
     """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
     declared = {array.name: array for array in places.program.shared}
     widest: dict[str, int] = {}

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 compiled: Any = cast("Any", njit)(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""decorates a function that compiled code calls; the wrappers for Python that it does without take half the time to
-compile"""
+"""decorates a function that compiled code calls; the wrappers for Python that it does without take half the time
+to compile"""
 
 
 def _viewer(dtype: np.dtype[Any]) -> Any:
@@ -88,7 +88,7 @@ call2, call4, call5, call7, call8, call9 = (_caller(n) for n in (2, 4, 5, 7, 8, 
 
 @intrinsic
 def record_finding(typing, entry, address, what, detail):
-    """Call `memory.enter_finding`: `what` is (code, pc, warp, lanes, other pc, other warp), `detail` five numbers.
+    """Call `bounds.enter_finding`: `what` is (code, pc, warp, lanes, other pc, other warp), `detail` five numbers.
 
     An intrinsic, because a Numba function would be compiled anew for every mixture of literal arguments.
     """

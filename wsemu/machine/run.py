@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
+from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -41,12 +42,12 @@ from wsemu.model.outcome import (
     AccessCount,
     BarrierState,
     Event,
+    FindingKey,
     Outcome,
     Pattern,
     RawFinding,
     Status,
     Trace,
-    Untold,
     WarpState,
 )
 from wsemu.model.program import Program
@@ -60,18 +61,14 @@ if TYPE_CHECKING:
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
 Bytes = npt.NDArray[np.uint8]
-INTERVALS = (1 << 30) - 1
-"""of all warps of a launch: what a cell of shadow memory can tell apart"""
 SLICE = 20_000_000
 """warp instructions between two looks at the outside world (about a tenth of a second)"""
 PATIENCE = 1_000_000
-"""the same for starting CTAs, see `vm.start_cta`"""
+"""the same for starting CTAs, see `scheduler.start_cta`"""
 MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
 SLOTS = 1 << 15
 """of the hash table of findings: half of them are told apart"""
-MAX_INSTRUCTIONS = 1 << 17
-"""of a program: what a cell of shadow memory can tell apart"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
 PARALLEL_THREADS = 1 << 16
@@ -166,8 +163,8 @@ class ProgramKey:
 
 
 def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
-    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not among
-    them."""
+    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not
+    among them."""
     threads = block[0] * block[1] * block[2]
     thread = np.arange(-(-threads // LANES) * LANES)
     static = -(-program.shared_bytes // 16) * 16
@@ -452,12 +449,13 @@ class Machine:
         detail["interval"] -= int(bases[-1])
         detail["other_interval"] -= int(bases[other])
 
-    def _untold(self) -> list[Untold]:
+    def _overflow(self) -> list[FindingKey]:
         """The findings for which there was no room, in order."""
         without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
         pc = (1 << PC_BITS) - 1
         return sorted(
-            Untold(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1) for key in without
+            FindingKey(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1)
+            for key in without
         )
 
     def outcome(self, status: int) -> Outcome:
@@ -465,7 +463,7 @@ class Machine:
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         if state["slot_count"] > MOST_FINDINGS:
-            result.untold = self._untold()
+            result.overflow = self._overflow()
         if status != layout.DONE:
             result.cta = int(state["cta"])
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
@@ -556,9 +554,9 @@ class Launch:
         arch: str = "sm_90",
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
-        the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without
-        atomics spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA
-        first. Neither changes the outcome.
+        the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
+        spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
+        changes the outcome.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")

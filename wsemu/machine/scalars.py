@@ -49,9 +49,6 @@ load_u8 = _helper(types.int64, lambda b, a: b.zext(b.load(pointer(b, a[0], I8)),
 store_u32 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I32), b.trunc(a[1], I32)), 2)
 store_i64 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I64), a[1]), 2)
 store_u8 = _helper(types.void, lambda b, a: _store(b, pointer(b, a[0], I8), b.trunc(a[1], I8)), 2)
-add_i64 = _helper(
-    types.void, lambda b, a: _store(b, pointer(b, a[0], I64), b.add(b.load(pointer(b, a[0], I64)), a[1])), 2
-)
 popcount = _helper(types.int64, lambda b, a: llvm(b, "llvm.ctpop", I64, a[0]), 1)
 lowest_bit = _helper(types.int64, lambda b, a: llvm(b, "llvm.cttz", I64, a[0], I1(0)), 1)
 unset_bytes = _helper(types.int64, _unset_bytes, 1)

@@ -1,8 +1,7 @@
 """The state of the VM as records: what compiled code works on and the host reads.
 
 One `MACHINE` runs CTAs one after another.  Everything it needs lies in memory that the host allocated, so that a run
-can stop
-anywhere (budget, deadlock, a full table) and be looked at or continued.  Nothing here needs a compiler.
+can stop anywhere (budget, deadlock, a full table) and be looked at or continued.  Nothing here needs a compiler.
 """
 
 from __future__ import annotations
@@ -127,9 +126,9 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
 LANE_ACCESS = record(access=1, lanes=1, next=1)
-"""an access to a watched cell, in the form of cells.py without lanes; its lanes; the number of the next one, 1: none"""
+"""an access to a watched cell, in the form of shadow_cells.py without lanes; its lanes; the next one, 1: none"""
 MACHINE = record(
-    access_entry=1,  # addresses of compiled functions, see vm.py
+    access_entry=1,  # addresses of compiled functions, see scheduler.py
     collective_entry=1,
     warp_entry=1,
     report_entry=1,
@@ -212,7 +211,7 @@ MACHINE = record(
     trace_addresses=1,  # host address of int64[32 * trace_room]: of the lanes of those executions
     trace_used=1,  # of them
     patterns=1,  # host address of PATTERN[2 for each load or store]
-    shortcuts=1,  # operations below this one may be charged by the short ways of vm.py
+    shortcuts=1,  # operations below this one may be charged by the short ways of scheduler.py
     banks=1,  # see limits.CostModel
     pass_lanes=1,  # a byte for each of the three
     requests=1,

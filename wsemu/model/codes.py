@@ -1,67 +1,126 @@
-"""Every finding code: how severe it is and what it means, in one line."""
+"""The registry of finding codes: how severe each is, what it means, which checker reports it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CODES: dict[str, tuple[str, str]] = {
-    "deadlock": ("error", "no warp can go on, and not all have finished"),
-    "race": ("error", "conflicting accesses of two warps that nothing orders"),
-    "intra-warp-race": ("error", "conflicting accesses of two lanes of a warp that nothing orders"),
-    "barrier-recycling": ("error", "an operation can be counted into the wrong generation of a named barrier"),
-    "count-mismatch": ("error", "operations of one barrier generation name different thread counts"),
-    "oversubscribed": ("error", "a barrier generation that its participants can never complete"),
-    "all-arrive": ("error", "a barrier generation completes by arrivals alone and releases nobody"),
-    "barrier-divergence": ("error", "a warp-wide or aligned barrier operation reached by a part of the warp"),
-    "invalid-barrier": ("error", "a barrier id outside 0-15 or a count that is no positive multiple of 32"),
-    "out-of-bounds": (
-        "error",
-        "an access outside the array, or through a negative index, or a store to constant memory",
-    ),
-    "misaligned": ("error", "an address that is not a multiple of the access's size"),
-    "uninitialized-read": ("error", "a read of memory that nothing has written"),
-    "read-only-written": ("error", "a load through the read-only cache of bytes that the launch writes"),
-    "transfer-missed": ("error", "a transfer left destination bytes unwritten"),
-    "transfer-duplicated": ("error", "a transfer wrote destination bytes more than once"),
-    "transfer-spilled": ("error", "a transfer touched bytes outside its destination"),
-    "dangling-arrive": ("warning", "arrivals left in an open barrier generation when the CTA ends"),
-    "bank-conflict": ("warning", "lanes of a shared access meet in one bank"),
-    "uncoalesced": ("warning", "a global access touches more sectors than its bytes need"),
-}
-MARKS = ("undefined-shuffle", "failed-assertion", "same-value")
-"""what an engine records besides findings: `verdict.py` makes reasons and notes of it"""
-CODE_NAMES = (*CODES, *MARKS)
-CODE_NUMBERS = {code: number for number, code in enumerate(CODE_NAMES)}
+Source = Literal["engines", "deadlock", "outcome", "transfer"]
+"""what a checker makes its findings of: what the engines note as the launch runs; how a launch stopped that ended in a
+deadlock; what any launch counted; what `check_transfer` moved"""
 
-CHECKERS: dict[str, tuple[str, ...]] = {
-    "deadlock": ("deadlock",),
-    "race": ("race",),
-    "intra-warp": ("intra-warp-race",),
-    "recycling": ("barrier-recycling",),
-    "barrier-misuse": (
-        "count-mismatch",
-        "oversubscribed",
-        "all-arrive",
-        "barrier-divergence",
-        "invalid-barrier",
-        "dangling-arrive",
+
+class Code(NamedTuple):
+    """A finding code, in a line."""
+
+    severity: Literal["error", "warning"]
+    meaning: str
+    checker: str
+    """its module in `checkers` has this name, with underscores"""
+    proves: bool = False
+    """its silence is part of what is said of every schedule"""
+    source: Source = "engines"
+
+
+_CODES = {
+    "deadlock": Code(
+        "error", "no warp can go on, and not all have finished", "deadlock", proves=True, source="deadlock"
     ),
-    "bounds": ("out-of-bounds", "misaligned"),
-    "initialised": ("uninitialized-read",),
-    "read-only": ("read-only-written",),
-    "bank-conflict": ("bank-conflict",),
-    "coalescing": ("uncoalesced",),
-    "transfer": ("transfer-missed", "transfer-duplicated", "transfer-spilled"),
-}
-"""checker (its module has this name, with underscores) -> the codes it reports"""
-CHECKER_OF = {code: checker for checker, codes in CHECKERS.items() for code in codes}
-SCHEDULES = ("deadlock", "race", "recycling", "barrier-misuse", "read-only")
+    "race": Code("error", "conflicting accesses of two warps that nothing orders", "race", proves=True),
+    "intra-warp-race": Code("error", "conflicting accesses of two lanes of a warp that nothing orders", "intra-warp"),
+    "barrier-recycling": Code(
+        "error", "an operation can be counted into the wrong generation of a named barrier", "recycling", proves=True
+    ),
+    "count-mismatch": Code(
+        "error", "operations of one barrier generation name different thread counts", "barrier-misuse", proves=True
+    ),
+    "oversubscribed": Code(
+        "error", "a barrier generation that its participants can never complete", "barrier-misuse", proves=True
+    ),
+    "all-arrive": Code(
+        "error", "a barrier generation completes by arrivals alone and releases nobody", "barrier-misuse", proves=True
+    ),
+    "barrier-divergence": Code(
+        "error", "a warp-wide or aligned barrier operation reached by a part of the warp", "barrier-misuse", proves=True
+    ),
+    "invalid-barrier": Code(
+        "error", "a barrier id outside 0-15 or a count that is no positive multiple of 32", "barrier-misuse",
+        proves=True,
+    ),
+    "dangling-arrive": Code(
+        "warning", "arrivals left in an open barrier generation when the CTA ends", "barrier-misuse", proves=True
+    ),
+    "out-of-bounds": Code(
+        "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"
+    ),
+    "misaligned": Code("error", "an address that is not a multiple of the access's size", "bounds"),
+    "uninitialized-read": Code("error", "a read of memory that nothing has written", "initialised"),
+    "read-only-written": Code(
+        "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
+    ),
+    "bank-conflict": Code("warning", "lanes of a shared access meet in one bank", "bank-conflict", source="outcome"),
+    "uncoalesced": Code(
+        "warning", "a global access touches more sectors than its bytes need", "coalescing", source="outcome"
+    ),
+    "transfer-missed": Code("error", "a transfer left destination bytes unwritten", "transfer", source="transfer"),
+    "transfer-duplicated": Code(
+        "error", "a transfer wrote destination bytes more than once", "transfer", source="transfer"
+    ),
+    "transfer-spilled": Code(
+        "error", "a transfer touched bytes outside its destination", "transfer", source="transfer"
+    ),
+}  # fmt: skip
+"""in the order in which checkers are named and findings of several checkers stand"""
+MARKS = ("undefined-shuffle", "failed-assertion", "same-value")
+"""what an engine records besides findings: `verdict` makes reasons and notes of it"""
+
+CODES: dict[str, Code] = {}
+"""errors first, then warnings"""
+CODE_NAMES: list[str] = []
+"""of the numbers that the machine notes"""
+CODE_NUMBERS: dict[str, int] = {}
+CHECKERS: dict[str, tuple[str, ...]] = {}
+"""checker -> the codes it reports"""
+CHECKER_OF: dict[str, str] = {}
+SCHEDULES: list[str] = []
 """the checkers whose silence proves something for every schedule"""
+SOURCES: dict[str, Source] = {}
+"""checker -> what it makes its findings of"""
+
+
+def register(code: str, entry: Code) -> None:
+    """Enter a code of this name into all tables; one that is known already is a mistake."""
+    if code in CODES:
+        raise ValueError(f"finding code {code!r} is registered twice")
+    CODES[code] = entry
+    _number(code)
+    _assign(code, entry)
+
+
+def _number(name: str) -> None:
+    CODE_NUMBERS[name] = len(CODE_NAMES)
+    CODE_NAMES.append(name)
+
+
+def _assign(code: str, entry: Code) -> None:
+    """Give a code to its checker."""
+    checker = entry.checker
+    CHECKERS[checker] = (*CHECKERS.get(checker, ()), code)
+    CHECKER_OF[code] = checker
+    SOURCES[checker] = entry.source
+    if entry.proves and checker not in SCHEDULES:
+        SCHEDULES.append(checker)
+
+
+CODES.update(sorted(_CODES.items(), key=lambda item: item[1].severity == "warning"))
+for _name in (*CODES, *MARKS):
+    _number(_name)
+for _code, _entry in _CODES.items():
+    _assign(_code, _entry)
 
 
 def _hyphenated(name: object) -> str:

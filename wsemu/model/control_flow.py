@@ -9,6 +9,8 @@ import numpy as np
 from wsemu.model.isa import NAMES, OPCODE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy.typing as npt
 
     from wsemu.model.program import Program
@@ -30,13 +32,39 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
 
 
+def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
+    """What may run after an instruction, nearest first, of which `row` has the fields.
+
+    Lanes that wait at a join go on behind it, as if they had run through it.
+    """
+    name, guard, target = NAMES[row[0]], row[1], row[6]
+    if name == "trap" or (name == "exit" and not guard):
+        return ()
+    if name == "jump" or (name == "bra" and not guard):
+        return (target,)
+    return (pc + 1, target) if name == "bra" else (pc + 1,)
+
+
+def reachable(program: Program, pc: int) -> Iterator[int]:
+    """Instructions that may run after the one at pc, nearest first; with that one itself where control comes back."""
+    code = program.code.tolist()
+    seen: set[int] = set()
+    queue = [pc]
+    for current in queue:
+        for following in successors(current, code[current]):
+            if following not in seen:
+                seen.add(following)
+                queue.append(following)
+                yield following
+
+
 def loop_numbers(program: Program) -> list[int]:
     """For each instruction the number of the loop that it is in, the outermost one; -1 outside of loops.
 
     A loop is a strongly connected component of the control flow: control can go from any instruction of it to any other
     and back.  Reference: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
     """
-    after = [_following(pc, NAMES[row[0]], row[1], row[6]) for pc, row in enumerate(program.code.tolist())]
+    after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
     n = len(after)
     index, low, number = [-1] * n, [0] * n, [-1] * n
     stack: list[int] = []
@@ -71,12 +99,3 @@ def loop_numbers(program: Program) -> list[int]:
                             number[member] = loops
                     loops += 1
     return number
-
-
-def _following(pc: int, name: str, guard: int, target: int) -> set[int]:
-    """What may run after an instruction; lanes that wait at a join go on behind it, as if they had run through it."""
-    if name == "trap" or (name == "exit" and not guard):
-        return set()
-    if name == "jump" or (name == "bra" and not guard):
-        return {target}
-    return {pc + 1, target} if name == "bra" else {pc + 1}

@@ -66,11 +66,18 @@ class MissingModule(UnsupportedError, ModuleNotFoundError):
     """A module of Numba-CUDA that has nothing behind it here; to Python, a module that is not there."""
 
 
+def check_int(value: object, name: str) -> int:
+    """A parameter that is an int, and nothing that only looks like one; UsageError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give an int")
+    return value
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def briefly(function: Callable[P, R]) -> Callable[P, R]:
+def hide_internal_frames(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which raises errors of this package as its own: a traceback shows who called it, and not the way
     through wsemu to where the error was found."""
 

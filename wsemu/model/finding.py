@@ -32,7 +32,7 @@ HoldsIn = Literal["every schedule", "some schedules"]
 
 
 def _severity(code: str) -> Severity:
-    return "warning" if CODES[code][0] == "warning" else "error"
+    return CODES[code].severity
 
 
 class Record(BaseModel):
@@ -52,6 +52,11 @@ Index = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(va
 """of a CTA in the grid: 3 means (3, 0, 0)"""
 Extent = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 1))]
 """of a grid or block: 3 means (3, 1, 1)"""
+
+
+def with_role(who: str, role: str) -> str:
+    """`warp 1 (DMA)`, or `warp 1` where no role is known."""
+    return f"{who} ({role})" if role else who
 
 
 class Site(Record):
@@ -94,9 +99,7 @@ class Site(Record):
     @property
     def actor(self) -> str:
         """`warp 1 (DMA)`, or `` when no warp is known."""
-        if self.warp is None:
-            return ""
-        return f"warp {self.warp} ({self.role})" if self.role else f"warp {self.warp}"
+        return "" if self.warp is None else with_role(f"warp {self.warp}", self.role)
 
 
 class Step(Record):
@@ -149,7 +152,7 @@ class Finding(Record):
     help: str | None = None
     holds_in: HoldsIn | None = None
     count: int = 1
-    """how many times the same cause was seen"""
+    """how many times the same cause occurred"""
     schedule: list[str] = []
     """steps of an order of execution that shows it, one a line; earlier steps that do not matter are left out"""
     schedule_steps: int = 0
@@ -161,7 +164,7 @@ class Finding(Record):
     _explain: Callable[[], Finding] | None = PrivateAttr(None)
     """what makes the rest of it; None: it is all there"""
     _outline: Callable[[], Finding] | None = PrivateAttr(None)
-    """what tells its sites alone"""
+    """what makes one with its sites alone"""
 
     @classmethod
     def later(
@@ -298,7 +301,7 @@ class Counters(Record):
     barrier_operations: int = 0
     """of warps"""
     instruction_mix: dict[str, int] = {}
-    """warp instructions by class, as `bytecode.Operation.group` names them"""
+    """warp instructions by class, as `isa.Operation.group` names them"""
 
     @property
     def bank_conflicts(self) -> int | None:

@@ -1,17 +1,15 @@
 """The instruction set, as one table, and the form of a program.
 
 A warp instruction works on 32 lanes.  A register is a *row* of a warp's register block: 256 bytes, lanes packed by the
-instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always
-holds all
-ones.  The bytecode names a register by its byte offset in that block.
+instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always holds
+all ones.  The bytecode names a register by its byte offset in that block.
 
 An instruction is eight int64 (`FIELDS`).  `guard` is `2 * predicate offset + negate` (0: always executed).  Values are
 untyped bits; where an operation cares about sign or kind, its name says so: `s` signed, `u` unsigned, `b` any bits.
 
 Addresses are virtual: `segment << SEGMENT_SHIFT | byte offset`.  `index.*` operations turn an array index into an
-address
-and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when it
-fails.
+address and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when
+it fails.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ LANES = 32
 ROW = 256
 """bytes of a register row: 32 lanes of at most 8 bytes"""
 SEGMENT_SHIFT = 40
+OFFSET_MASK = (1 << SEGMENT_SHIFT) - 1
 ADDRESS_OUT = 1 << 62
 """set by `index` when the index lies outside its dimension; the index, clamped, then stands above the segment shift:
 `ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that further dimensions do not
@@ -40,6 +39,10 @@ CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
 """`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
+ALIGNED = 1
+"""`aux` of the barrier operations that need a converged warp"""
+READ, WRITE, ATOMIC = range(3)
+"""kind of an access"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
@@ -50,9 +53,8 @@ Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "co
 class Operation(NamedTuple):
     """One line of the instruction set.
 
-    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c,
-    imm of
-    the instruction, in that order.
+    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c, imm
+    of the instruction, in that order.
     """
 
     name: str
@@ -238,7 +240,6 @@ for _bits, _n in VECTORS:
 N_MEMORY = len(OPERATIONS)
 
 # -- atomics: d is the old value, a the address, b the operand, c the new value of cas; aux: how it is served, NO_STORE
-# ----------------------------------
 ATOMICS: dict[str, tuple[str, str]] = {}
 """name -> (what, type)"""
 for _bits in (32, 64):
@@ -252,7 +253,7 @@ for _bits in (32, 64):
     for _what in ("add", "min", "max", "nanmin", "nanmax"):
         ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
 UNCOUNTED, SERIAL, SWAP, LOOP, AS_LOAD, AS_STORE = range(6)
-"""how the hardware serves an access to shared memory, for what it costs: see `reference_costs.wavefronts`.  An atomic's
+"""how the hardware serves an access to shared memory, for what it costs: see `memory_cost.wavefronts`.  An atomic's
 aux; AS_LOAD and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
 SERVED = 0xFF
 """the bits of an atomic's aux that say so; NO_STORE is another"""
@@ -278,8 +279,7 @@ for _name, (_what, _type) in ATOMICS.items():
     )  # fmt: skip
 N_ATOMIC = len(OPERATIONS)
 
-# -- operations of a whole warp: c is the member mask (b32)
-# -------------------------------------------------------------
+# -- operations of a whole warp: c is the member mask (b32) -----------------------------------------------------------
 for _b in ("b32", "b64"):
     for _mode in ("idx", "up", "down", "bfly"):
         _define(
@@ -315,16 +315,14 @@ _define("activemask", ({},), "b32", "", "mask of the lanes that execute this; au
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
 N_WARP = len(OPERATIONS)
 
-# -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms
-# ----------
+# -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms -------
 _define(
     "bar.sync bar.arrive", ({},), "", "b32 b32", "named barrier: wait, or give without waiting", "barrier", "barrier"
 )
 _define("bar.red.popc", ({},), "b32", "b32 b32 p", "bar.sync; d = how many threads have c", "barrier", "barrier")
 _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / any of c", "barrier", "barrier")
 
-# -- the rest: control and fences
-# -----------------------------------------------------------------------------------------
+# -- the rest: control and fences -------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
 PROXIES = (
@@ -343,11 +341,9 @@ _define(
 )
 # Diverged lanes: a stack of (join, resume, mask) per warp.  Where the guard holds for some lanes only, `bra` pushes
 # (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall
-# through
-# FIRST and pushes (c, imm, lanes that jump).  A side whose first instruction is the join c itself is not pushed or
-# run: it
-# waits there.  `join` at pc takes over resume and mask of the top entry if that belongs to this pc, else does nothing.
-# `exit` ends its lanes and takes entries off the stack until one has live lanes.
+# through FIRST and pushes (c, imm, lanes that jump).  A side whose first instruction is the join c itself is not pushed
+# or run: it waits there.  `join` at pc takes over resume and mask of the top entry if that belongs to this pc, else
+# does nothing.  `exit` ends its lanes and takes entries off the stack until one has live lanes.
 _define(
     "bra",
     ({},),
@@ -364,6 +360,8 @@ _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not suppor
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = tuple(OPERATIONS)
+FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
+"""loads lie below it, stores from it to N_MEMORY"""
 
 
 def memory_shape(name: str) -> tuple[bool, int, int]:

@@ -83,7 +83,7 @@ class CostModel(NamedTuple):
     line: int = 32
     """bytes of what is moved at least from global memory and to it"""
     atomics: bool = False
-    """the costs of atomics on shared memory are known: one lane of a bank at a time (`bytecode.SERVICE`)"""
+    """the costs of atomics on shared memory are known: one lane of a bank at a time (`isa.SERVED`)"""
     halves: bool = False
     """each half of a warp moves segments of 128 bytes (64 for 2 bytes a lane, 32 for 1 byte), or the half or quarter of
     one that has all the lanes' bytes in it"""

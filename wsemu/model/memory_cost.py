@@ -1,8 +1,7 @@
 """What an access costs, as it is defined: shared wavefronts and global sectors, from the addresses of a warp's lanes.
 
-Plain functions of addresses, for whoever asks what another
-layout would cost; the rules are those of `limits.COSTS`.  An ideal is what the same lanes cost without a bank conflict,
-or the sectors that as many bytes need at least.
+Plain functions of addresses, for whoever asks what another layout would cost; the rules are those of `limits.COSTS`.
+An ideal is what the same lanes cost without a bank conflict, or the sectors that as many bytes need at least.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def wavefronts(offsets: Offsets, size: int, service: int, model: CostModel) -> t
 
     An atomic serves one lane of each bank at a time, with one wavefront, or with two where it compares (SWAP).  One
     that the hardware lacks (LOOP) loads the old values and swaps the new ones in, until no lane is left; that holds
-    where no other warp comes between and each lane changes its word.  `service`: see `bytecode.SERVICE`.
+    where no other warp comes between and each lane changes its word.  `service`: see `isa.SERVED`.
     """
     if service == LOOP:
         return _loop(offsets, size, model)

@@ -1,5 +1,5 @@
-"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by both
-engines."""
+"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by
+both engines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -24,26 +24,25 @@ Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 `stack`: divergence nested too deeply"""
 
 
+class Detail(NamedTuple):
+    """What a checker says of the `detail` of its raw findings: field -> what it holds."""
+
+    always: Mapping[str, str] = {}
+    sometimes: Mapping[str, str] = {}
+    """fields that only some of these findings have"""
+
+    def allows(self, fields: Iterable[str]) -> bool:
+        """Whether a raw finding may have exactly these fields."""
+        return self.always.keys() <= {*fields} <= {*self.always, *self.sometimes}
+
+
 @dataclass(slots=True)
 class RawFinding:
-    """One cause: the same code at the same one or two instructions.  The fields tell the first occurrence.
+    """One cause: the same code at the same one or two instructions.  The fields are those of the first occurrence.
 
-    `detail` by code: out-of-bounds and misaligned: address, size, segment (and `wrapped` or `readonly`);
-    uninitialized-read: address, size, segment; barrier codes: barrier, generation, arrived, expected, count, kind.
-
-    A race is told from its later access: pc, warp and `lanes` (all that conflict with the instruction `other_pc` in
-    this access) are of the later one, other_pc and other_warp of the earlier one.  `detail`: address (of the first byte
-    of the lowest such lane's access that conflicts), kind and other_kind (`READ`, `WRITE`, `ATOMIC`), size in bytes a
-    lane, interval and other_interval, other_cta.  `count` is the number of warp accesses that met this other
-    instruction.
-    intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
-    of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
-    race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
-    read-only-written: pc, warp and `lanes` are of the load, other_pc and other_warp of the store or atomic, each the
-    first of its kind to bytes that had both; fields of `detail` as of a race, and `bytes`, how many there are, and
-    later: 1 if the load came after the store.
-    barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
-    c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
+    A finding about two operations is reported at the later one: pc, warp and `lanes` are of that one, other_pc and
+    other_warp of the earlier one (-1: there is none).  What more there is to know is in `detail`, whose fields the
+    code's checker declares.
     """
 
     code: str
@@ -60,7 +59,7 @@ class RawFinding:
 ALL_LANES = (1 << 32) - 1
 
 
-class Untold(NamedTuple):
+class FindingKey(NamedTuple):
     """A finding of which no more is known than its code and its instructions: there was no room for it."""
 
     code: str
@@ -72,15 +71,12 @@ MOST_SAME_VALUES = 1024
 """findings of a launch from which on stores of one value by several lanes are no more noted"""
 MOST_FINDINGS = 4096
 """that a launch keeps; of others it keeps where they are"""
-READ, WRITE, ATOMIC = range(3)
-"""`kind` of an access"""
 
 
 @dataclass(slots=True)
 class WarpState:
     """A warp when a run stopped: `waits` is the barrier it waits at, or -1; `pc` the barrier operation it waits in,
-    else the
-    last instruction it executed (an exit, for a warp without live lanes)."""
+    else the last instruction it executed (an exit, for a warp without live lanes)."""
 
     warp: int
     pc: int
@@ -191,7 +187,7 @@ class Trace:
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
     """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
-    """what explains findings by its CTAs, each made once: see `witness.reading`"""
+    """what explains findings by its CTAs, each made once: see `schedule.reading`"""
 
     def lane_addresses(self, event: Event) -> dict[int, int]:
         """Lane -> address of an access that was asked for."""
@@ -228,8 +224,8 @@ class Outcome:
 
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
-    untold: list[Untold] = field(default_factory=list)
-    """those beyond `MOST_FINDINGS`, in the order in which they would be told"""
+    overflow: list[FindingKey] = field(default_factory=list)
+    """those beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)

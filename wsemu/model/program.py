@@ -88,8 +88,7 @@ class Program:
     constant_arrays: list[ConstantArray] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
     """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local,
-    dynamic
-    (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
+    dynamic (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
     shared_bytes: int = 0
     local_bytes: int = 0
     """per thread"""

@@ -1,11 +1,11 @@
-"""Loads through the read-only cache: which programs have them, and what is told of bytes that are written, too."""
+"""Loads through the read-only cache: which programs have them, and what is reported where their bytes are written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.isa import ATOMICS, NAMES, NON_COHERENT, OPERATIONS, access_shape
-from wsemu.model.outcome import ATOMIC, READ, WRITE, RawFinding
+from wsemu.model.isa import ATOMIC, ATOMICS, NAMES, NON_COHERENT, OPERATIONS, READ, WRITE, access_shape
+from wsemu.model.outcome import RawFinding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

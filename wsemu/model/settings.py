@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
@@ -44,7 +44,7 @@ class Settings:
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
     strict: bool = False
     """note what is right, and looks like a mistake"""
-    checkers: frozenset[str] = frozenset(CHECKERS)
+    checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
     """what is looked for; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
@@ -62,12 +62,11 @@ class Settings:
 
 
 _current: ContextVar[Settings] = ContextVar("wsemu_settings")
-_DEFAULT = Settings()
 
 
 def current() -> Settings:
     """The settings in force here."""
-    return _current.get(_DEFAULT)
+    return _current.get(None) or Settings()
 
 
 @contextmanager

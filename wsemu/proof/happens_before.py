@@ -43,8 +43,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ALL_LANES, ATOMIC
+from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import ALL_LANES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -91,8 +91,8 @@ class _Generation:
 
 @dataclass(slots=True)
 class _Lanes:
-    """What the lanes of a warp know of each other: up to interval `met` everything; `known[lane][other]` may be
-    later."""
+    """What the lanes of a warp know of each other: up to interval `met` everything; `known[lane][other]` may
+    be later."""
 
     met: int = 0
     known: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -197,8 +197,8 @@ class HappensBefore:
         return cta in self._threads or (lanes != ALL_LANES and not self.lockstep)
 
     def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
-        """Whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA does
-        now."""
+        """Whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA
+        does now."""
         if actor == later and (lane == later_lane or interval <= self._lanes[actor].met):
             return True
         threads = self._threads.get(actor[0])

@@ -43,6 +43,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wsemu.model.control_flow import successors
 from wsemu.model.isa import ATOMICS, CONVERGED, N_ATOMIC, N_MEMORY, NAMES, OPCODE
 from wsemu.model.program import Program
 from wsemu.proof.election import Election, elections
@@ -137,8 +138,8 @@ def examine(
 def steered_by(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another
-    order of the races warps may go other ways."""
+    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of
+    the races warps may go other ways."""
     sources = sorted(set(racing))
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
 
@@ -162,20 +163,12 @@ def _blocks(program: Program, executions: Sequence[int], decoder: Decoder) -> di
     """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
     names = [NAMES[fields[0]] for fields in decoder.code]
     ran = [bool(count) for count in executions]
-    following: dict[int, list[int]] = {}
+    following: dict[int, tuple[int, ...]] = {}
     for pc in reversed(range(len(names))):
-        guard, target = decoder.code[pc][1], decoder.code[pc][6]
-        match names[pc]:
-            case "bra":
-                following[pc] = [pc + 1, target] if guard else [target]
-            case "jump":
-                following[pc] = [target]
-            case "exit":
-                following[pc] = [pc + 1] if guard else []
-            case "trap":
-                following[pc] = []
-            case "join":  # not counted where all lanes that did not wait for others have exited
-                ran[pc] |= ran[pc + 1]
+        if names[pc] in ("bra", "jump", "exit", "trap"):
+            following[pc] = successors(pc, decoder.code[pc])
+        elif names[pc] == "join":  # not counted where all lanes that did not wait for others have exited
+            ran[pc] |= ran[pc + 1]
     starts = {0, *(pc + 1 for pc in following), *(target for targets in following.values() for target in targets)}
     ordered = sorted(start for start in starts if start < len(names))
     blocks = {}

@@ -5,9 +5,9 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
-whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no
-defined bits beyond being a nan.  Library functions are those of the C library, in double, by Python's
-`math` where that hands them on.
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no defined
+bits beyond being a nan.  Library functions are those of the C library, in double, by Python's `math` where that hands
+them on.
 """
 
 from __future__ import annotations
@@ -408,9 +408,9 @@ def _floats(f: str) -> None:
         arithmetic[f"div.{how}"] = lambda a, b, how=how: _directed_quotient(a, b, f, how)
         arithmetic[f"sqrt.{how}"] = lambda a, how=how: _directed_root(a, f, how)
     for name, meaning in {**arithmetic, **LIBRARY}.items():
-        semantics[f"{name}.{f}"] = lambda *x, m=meaning: _made(m(*(value(v) for v in x)), f)
-    semantics[f"neg.{f}"] = lambda a: _made(-value(a), f)
-    semantics[f"abs.{f}"] = lambda a: _made(abs(value(a)), f)
+        semantics[f"{name}.{f}"] = lambda *x, m=meaning: _to_bits(m(*(value(v) for v in x)), f)
+    semantics[f"neg.{f}"] = lambda a: _to_bits(-value(a), f)
+    semantics[f"abs.{f}"] = lambda a: _to_bits(abs(value(a)), f)
     semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
@@ -421,7 +421,7 @@ def _floats(f: str) -> None:
             _unordered(value(a), value(b)) or h(value(a), value(b))
         )
     for how in ROUND:
-        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _made(_integral(value(a), h), f)
+        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _to_bits(_integral(value(a), h), f)
         for n in (8, 16, 32, 64):
             for s in "su":
                 semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
@@ -430,7 +430,7 @@ def _floats(f: str) -> None:
         semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
 
 
-def _made(result: float, type_: str) -> Bits:
+def _to_bits(result: float, type_: str) -> Bits:
     """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff."""
     return 0x7FFFFFFF if type_ == "f32" and math.isnan(result) else from_float(result, type_)
 
@@ -482,8 +482,8 @@ def _pow_special(a: float, b: float) -> float:
 
 
 def _of_c(name: str, count: int) -> Callable[..., float]:
-    """A function of the C library on `count` doubles: Python has algorithms of its own for these, whose last bits
-    differ."""
+    """A function of the C library on `count` doubles: Python has algorithms of its own for these, whose last
+    bits differ."""
     function = getattr(ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None), name)
     function.argtypes, function.restype = [ctypes.c_double] * count, ctypes.c_double
     meaning: Callable[..., float] = function

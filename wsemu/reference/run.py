@@ -2,7 +2,7 @@
 
 It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in
 *groups* that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join,
-where they wait for each other (`reference_warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and
+where they wait for each other (`warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and
 the search for races have a file each.
 """
 
@@ -19,10 +19,10 @@ from wsemu.model.outcome import (
     MOST_FINDINGS,
     MOST_SAME_VALUES,
     BarrierState,
+    FindingKey,
     Outcome,
     RawFinding,
     Status,
-    Untold,
     WarpState,
 )
 from wsemu.reference.arithmetic import from_float, unsigned
@@ -71,10 +71,9 @@ def run(
     after which the run ends, `arch` the cost model.
 
     `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
-    a warp, `recycling` looks for barriers
-    reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
-    segment numbers `uninitialized`, `read_only` for writes to what is loaded through the read-only cache.  `trace` asks
-    for the events of the run.
+    a warp, `recycling` looks for barriers reused too early, `initialised` for reads of what nobody wrote: shared and
+    local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
+    through the read-only cache.  `trace` asks for the events of the run.
     """
     options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
@@ -88,7 +87,7 @@ def run(
             break
     outcome.findings += launch.watch.read_only.findings(program)
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
-    outcome.untold.sort()
+    outcome.overflow.sort()
     outcome.trace = launch.watch.trace
     return outcome
 
@@ -138,7 +137,7 @@ class Launch:
             if len(self.outcome.findings) < MOST_FINDINGS:
                 self.outcome.findings.append(finding)
             else:
-                self.outcome.untold.append(Untold(*key))
+                self.outcome.overflow.append(FindingKey(*key))
         else:
             known.count += finding.count
 

@@ -49,7 +49,7 @@ class Collector:
         self.launches.append(Launch(report, tuple(report.findings if shown is None else shown)))
 
     def error(self, error: Exception) -> None:
-        self.messages.append(told(error))
+        self.messages.append(message_of(error))
 
     def text(self, text: str, style: Style = "") -> None:
         self.messages.append(Message(LEVELS.get(style, "note"), cleaned(text)))
@@ -62,7 +62,7 @@ class Collector:
         self.stream.flush()
 
 
-def told(error: Exception) -> Message:
+def message_of(error: Exception) -> Message:
     """An error in a launch or in a kernel's source."""
     level = "warning" if isinstance(error, UnsupportedError) else "error"
     if not isinstance(error, KernelError):

@@ -11,7 +11,7 @@ import os
 from typing import IO, TYPE_CHECKING
 
 from wsemu.report import diagnostic
-from wsemu.report.collected import LEVELS, cleaned, told
+from wsemu.report.collected import LEVELS, cleaned, message_of
 from wsemu.report.terminal import WIDTH, plain
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Commands:
             self.text(plain(lines))
 
     def error(self, error: Exception) -> None:
-        level, text, file, line = told(error)
+        level, text, file, line = message_of(error)
         self._command(level, text, _line(file, line) if file else {})
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:

@@ -2,8 +2,8 @@
 
     {"wsemu": "0.1.0", "format": 1, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
 
-Each of `reports` is a `Report`, which `Report.model_validate` reads; its `left_out` counts the findings that
-`--limit` left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
+Each of `reports` is a `Report`, which `Report.model_validate` reads; its `left_out` counts the findings that `--limit`
+left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
 """
 
 from __future__ import annotations

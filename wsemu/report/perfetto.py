@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.labels import letter
-from wsemu.model.finding import MOST_SHOWN
+from wsemu.model.finding import MOST_SHOWN, with_role
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def _names(timeline: Timeline) -> Iterator[_Event]:
 
     yield name("process_name", 0, name=f"{timeline.report.kernel} CTA {timeline.index} ({AXIS})")
     for warp in timeline.warps:
-        role = f" ({warp.role})" if warp.role else ""
-        yield name("thread_name", warp.number, name=f"warp {warp.number}{role}")
+        yield name("thread_name", warp.number, name=with_role(f"warp {warp.number}", warp.role))
         yield name("thread_sort_index", warp.number, sort_index=warp.number)
     for barrier in sorted({generation.barrier for generation in timeline.generations}):
         yield name("thread_name", _BARRIERS + barrier, name=f"barrier {barrier}")

@@ -53,7 +53,7 @@ def document(collected: Collector, exit_code: int) -> Json:
                 "toolExecutionNotifications": messages,
             }
         ],
-        "results": results.made(),
+        "results": results.entries(),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -79,8 +79,8 @@ class _Results:
     def rules(self) -> list[Json]:
         return [_rule(code) for code in self._codes()]
 
-    def made(self) -> list[Json]:
-        """The results; a fingerprint that several share is told apart by their order."""
+    def entries(self) -> list[Json]:
+        """The results; where several share a fingerprint, their order tells them apart."""
         index = {code: number for number, code in enumerate(self._codes())}
         times: Counter[str] = Counter()
         for result in self._found.values():
@@ -95,7 +95,7 @@ class _Results:
 
 
 def _rule(code: str) -> Json:
-    severity, meaning = CODES[code]
+    severity, meaning, *_ = CODES[code]
     page = page_of(code)
     return {
         "id": code,

@@ -1,4 +1,4 @@
-"""Where a program's launches are told: a terminal, or a document in one of the other formats."""
+"""Where a program's launches are reported: a terminal, or a document in one of the other formats."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Launch(NamedTuple):
-    """The shape of a launch: `kernel[launch](x)`, or `check(kernel, launch.grid, launch.block, (x,),
-    dynamic_shared=launch.dynamic_shared)`."""
+    """The shape of a launch: `kernel[launch](x)`, or
+    `check(kernel, launch.grid, launch.block, (x,), dynamic_shared=launch.dynamic_shared)`."""
 
     grid: Dimensions
     """CTAs in x, y, z"""

@@ -182,8 +182,8 @@ def strided_transfers() -> st.SearchStrategy[TransferCase]:
 
 
 def indirect_transfers() -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of the
-    alignment."""
+    """Transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of
+    the alignment."""
     return _transfers(CudaDMAIndirect)
 
 

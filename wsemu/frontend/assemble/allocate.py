@@ -170,8 +170,8 @@ class _Pool:
 def assign(webs: Webs, groups: Groups, types: Sequence[str]) -> tuple[dict[Register, int], dict[int, int]]:
     """Places by linear scan: (web -> place in its pool, width -> number of places).
 
-    A web holds its place from its first to its last position; gaps are not reused.  A group starts with its first
-    member.
+    A web holds its place from its first to its last position; gaps are not reused.  A group starts with its
+    first member.
     """
     pools: dict[int, _Pool] = {}
     places: dict[Register, int] = {}

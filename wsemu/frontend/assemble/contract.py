@@ -1,8 +1,8 @@
 """Contraction of products and sums into fma, as the compiler behind Numba-CUDA does it.
 
 Two compilers do it, one after the other; the rules were read off the machine code they gave for sm_90 (CUDA 13.0,
-link-time optimisation as in a launch) and hold for f32 and f64 alike,
-and those of ptxas for halves, pairs of them, and numbers that are flushed (`.ftz`), which it does not mix with others.
+link-time optimisation as in a launch) and hold for f32 and f64 alike, and those of ptxas for halves, pairs of them, and
+numbers that are flushed (`.ftz`), which it does not mix with others.
 
 LLVM's NVPTX back end looks at additions only, the last of a block first.  Operands are in the order of its Reassociate
 pass, values that come from later loads last.  It takes the first operand that is a product of which all uses are

@@ -1,8 +1,7 @@
 """What a front end hands to the assembler: a control-flow graph over typed virtual registers.
 
 A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register
-that
-nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `assemble.py` adds those.
+that nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `encode.py` adds those.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ TRUE: Register = 0
 
 @dataclass(slots=True)
 class Instruction:
-    """`operation` of `bytecode.OPERATIONS`; `results` has one register, or n for a load of a vector, none for a store.
+    """`operation` of `isa.OPERATIONS`; `results` has one register, or n for a load of a vector, none for a store.
 
     Memory: operands[0] is the address register, `immediate` a byte offset; a store names its values in operands[1:].
     Shuffles and match.all: results[1], if there, is the predicate.  Barriers: operands (id,) or (id, count) or (id,
-    count, predicate).
-    `index`: operands (index, extent, stride, base).  A guarded instruction keeps its old result where the guard is
-    false.
+    count, predicate).  `index`: operands (index, extent, stride, base).  A guarded instruction keeps its old result
+    where the guard is false.
     """
 
     operation: str

@@ -27,7 +27,7 @@ _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_byte
 
 
 def choose_services(graph: Graph, blocks: Blocks) -> None:
-    """Give each atomic that has none its service (`bytecode.SERVICE`), in place."""
+    """Give each atomic that has none its service (`isa.SERVED`), in place."""
     if not any(i.operation in SERVICE for block in blocks.values() for i in block.instructions):
         return
     different, used = differing(graph, blocks), used_registers(blocks.values())

@@ -1,7 +1,7 @@
 """All of arithmetic, logic, conversion and exchange between lanes: opcode -> handler.
 
-An opcode that integers and floating-point numbers share goes by the type: `add.s32` is in `integer`, `add.f32` in
-`floating`.
+An opcode that integers and floating-point numbers share goes by the type: `add.s32` is in `integer`, `add.f32`
+in `floating`.
 """
 
 from __future__ import annotations

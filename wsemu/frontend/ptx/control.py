@@ -8,15 +8,12 @@ from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
-from wsemu.model.isa import PROXIES
+from wsemu.model.isa import ALIGNED, PROXIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.frontend.assemble.graph import Block, Register
-
-ALIGNED = 1
-"""auxiliary of the barriers that need a converged warp"""
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------

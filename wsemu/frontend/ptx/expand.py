@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
 from wsemu.frontend.ptx.floats import INFINITY, NAN, SIGN, flushed, is_nan, narrowed, number, widened
-from wsemu.frontend.ptx.forms import pairwise
+from wsemu.frontend.ptx.forms import PAIRS, pairwise
 from wsemu.frontend.ptx.steps import Steps
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.assemble.simplify import Blocks
-
-PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 
 
 def expand(graph: Graph, blocks: Blocks) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
-from wsemu.frontend.ptx.expand import PAIRS, odd_fma, signed
+from wsemu.frontend.ptx.expand import odd_fma, signed
 from wsemu.frontend.ptx.floats import (
     INFINITY,
     LEAST_NORMAL,
@@ -24,7 +24,7 @@ from wsemu.frontend.ptx.floats import (
     saturated,
     widened,
 )
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.forms import PAIRS, UnhandledForm, chosen, computed, pairwise, plain
 from wsemu.frontend.ptx.steps import RESULT
 
 if TYPE_CHECKING:

@@ -35,6 +35,8 @@ BITS = {
     "e5m2x2": 16,
 }
 """type -> bits (PTX ISA 5.2)"""
+PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
+"""type of two halves -> type of each"""
 ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.floats import flushed, is_nan, widened
-from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, computed, halves, joined, plain
-from wsemu.frontend.ptx.syntax import Both, Number
+from wsemu.frontend.ptx.forms import BITS, PAIRS, UnhandledForm, chosen, computed, halves, joined, plain
+from wsemu.frontend.ptx.syntax import Number, split_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,6 @@ INTEGER_RELATIONS = ("eq", "ne", *_ORDER, *_UNSIGNED)
 FLOAT_RELATIONS = ("eq", "ne", *_ORDER, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 _FLOATS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64"}
 """type -> type in which it is compared"""
-_PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 _COMBINING = ("and", "or", "xor")
 _READ = {"f32": "f32", "f64": "f64"}
 
@@ -72,22 +71,16 @@ def _flags(form: Form) -> Form:
     return form.only("ftz", *_COMBINING, *INTEGER_RELATIONS, *FLOAT_RELATIONS)
 
 
-def _split(destination: Operand) -> tuple[Operand, Operand | None]:
-    if isinstance(destination, Both):
-        return destination.first, destination.second
-    return destination, None
-
-
 def predicate_form(form: Form) -> Lower:
     """setp: p = (a ? b) op c and q = !(a ? b) op c; of pairs p and q are about the two halves."""
     type_, combining = _flags(form).type, _combining(form)
-    if type_ in _PAIRS:
-        return _pair_predicate(form, _PAIRS[type_], combining)
+    if type_ in PAIRS:
+        return _pair_predicate(form, PAIRS[type_], combining)
     compare, row = comparison(form, type_), _READ.get(type_, f"b{BITS[type_]}")
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, a, b, *other = operands
-        first, second = _split(destination)
+        first, second = split_results(destination)
         c = e.read(other[0], "p") if combining else None
         holds = compare(e, e.read(a, row), e.read(b, row))
         fails = e.emit("not.pred", holds) if second is not None else None
@@ -111,7 +104,7 @@ def _pair_predicate(form: Form, type_: str, combining: str) -> Lower:
         results = [compare(e, *pair) for pair in zip(x, y, strict=True)]
         if c is not None:
             results = [e.emit(f"{combining}.pred", result, c) for result in results]
-        first, second = _split(destination)
+        first, second = split_results(destination)
         e.write_register(first, results[0])
         if second is not None:
             e.write_register(second, results[1])
@@ -127,8 +120,8 @@ def set_form(form: Form) -> Lower:
     """set: the same as a number, 1.0 or all ones for true."""
     combining = _combining(_flags(form))
     to, type_ = form.types if len(form.types) == 2 else form.types * 2
-    pair = _PAIRS.get(type_)
-    element = _PAIRS.get(to, "u16" if pair and to == "u32" else to)
+    pair = PAIRS.get(type_)
+    element = PAIRS.get(to, "u16" if pair and to == "u32" else to)
     compare, yes, n = comparison(form, pair or type_), _TRUE[element], BITS[element]
     row = "b32" if pair else _READ.get(type_, f"b{BITS[type_]}")
 
@@ -255,7 +248,7 @@ def lookup_form(form: Form) -> Lower:
         if not isinstance(table, Number):
             raise e.error(table.at, "the table of `lop3` is a constant", "give a number from 0 to 255")
         result = lookup(e, table.value & 255, *(e.read(x, "b32") for x in (a, b, c)))
-        first, second = _split(destination)
+        first, second = split_results(destination)
         if second is not None and combining:
             holds = e.emit("setp.ne.b32", result, e.constant("b32", 0))
             holds = e.emit(f"{combining}.pred", holds, e.read(other[0], "p"))

@@ -17,8 +17,19 @@ from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
-from wsemu.frontend.ptx.variables import OFFSET, WINDOW, CallParameter, EntryParameter
-from wsemu.model.isa import AS_LOAD, AS_STORE, ATOMICS, LOCAL, NO_STORE, NON_COHERENT, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
+from wsemu.model.isa import (
+    AS_LOAD,
+    AS_STORE,
+    ATOMICS,
+    LOCAL,
+    NO_STORE,
+    NON_COHERENT,
+    OFFSET_MASK,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -336,7 +347,7 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     if space != "shared":
         e.write_register(destination, value)
     elif "to" in instruction.modifiers:
-        e.write(destination, "and.b64", value, e.constant("b64", OFFSET))
+        e.write(destination, "and.b64", value, e.constant("b64", OFFSET_MASK))
     else:
         e.write(destination, "or.b64", value, e.constant("b64", WINDOW))
 

@@ -1,9 +1,9 @@
 """Special registers (PTX ISA, chapter 10): name -> how to come by the value.
 
 A launch is one without clusters, for which PTX says that each CTA is a cluster of its own; where the kernel asks for
-clusters of several CTAs, their registers are not modelled.  Clocks, and the number of the multiprocessor,
-differ from run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs
-(performance counters) is not modelled.
+clusters of several CTAs, their registers are not modelled.  Clocks, and the number of the multiprocessor, differ from
+run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs (performance counters)
+is not modelled.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _not_modelled(name: str, type_: str) -> Special:
 
 
 def _of_cluster(name: str, alone: Special, type_: str = "b32") -> Special:
-    """What a register tells of a cluster of one CTA; the run ends where a larger one is asked."""
+    """What a register says of a cluster of one CTA; the run ends where a larger one is asked for."""
     larger = _not_modelled(name, type_)
     return lambda e: (larger if e.clusters in ("of several", "of some") else alone)(e)
 

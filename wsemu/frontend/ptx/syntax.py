@@ -54,6 +54,11 @@ class Both:
     at: int
 
 
+def split_results(destination: Operand) -> tuple[Operand, Operand | None]:
+    """Where an instruction's first result goes, and its second one, if there is a place for it."""
+    return (destination.first, destination.second) if isinstance(destination, Both) else (destination, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Not:
     """`!%p1`."""

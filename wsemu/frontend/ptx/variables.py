@@ -14,7 +14,7 @@ import numpy as np
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Symbol
-from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": 1 << 19, "param": 1 << 15}
 """space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
 WINDOW = SHARED << SEGMENT_SHIFT
-OFFSET = (1 << SEGMENT_SHIFT) - 1
 """the bits of an address that are an offset"""
 
 
@@ -41,7 +40,7 @@ class SharedPlace:
         """The offset in the window, computed from the base so that the analysis of atomics can tell arrays apart."""
         full = e.emit("add.b64", e.special("shared"), e.constant("b64", self.offset))
         e.origins[full] = self.variable.name
-        return e.emit("and.b64", full, e.constant("b64", OFFSET))
+        return e.emit("and.b64", full, e.constant("b64", OFFSET_MASK))
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
@@ -57,7 +56,7 @@ class DynamicPlace:
     def address(self, e: Emitter) -> Register:
         """The offset in the window."""
         e.graph.uses_dynamic_shared = True
-        offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET))
+        offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET_MASK))
         e.origins[offset] = self.variable.name
         return offset
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen
-from wsemu.frontend.ptx.syntax import Both, Number
+from wsemu.frontend.ptx.syntax import Number, split_results
 from wsemu.model.isa import CONVERGED
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ def _members(e: Emitter, form: Form, operands: list[Operand]) -> Register:
     return _active(e)
 
 
-def _two(destination: Operand) -> tuple[Operand, Operand | None]:
-    if isinstance(destination, Both):
-        return destination.first, destination.second
-    return destination, None
-
-
 def _write(e: Emitter, pairs: list[tuple[Operand | None, Register]]) -> None:
     for destination, register in pairs:
         if destination is not None:
@@ -67,7 +61,7 @@ def shuffle_form(form: Form) -> Lower:
         members = _members(e, form, sources)
         a, b, c = sources
         value, lane = e.read(a, "b32"), e.read(b, "b32")
-        first, second = _two(destination)
+        first, second = split_results(destination)
         results = ("b32",) if second is None else ("b32", "p")
         if isinstance(c, Number):
             made = e.effect(f"shfl.{mode}.b32", (value, lane, members), results, c.value & 0x1F1F)
@@ -80,8 +74,8 @@ def shuffle_form(form: Form) -> Lower:
 
 
 def _source_lane(e: Emitter, mode: str, b: Register, c: Register) -> tuple[Register, Register]:
-    """(lane to read, whether the one asked for is in range) for a clamp and segment mask in a register: PTX ISA,
-    "shfl.sync"."""
+    """(lane to read, whether the one asked for is in range) for a clamp and segment mask in a register: PTX
+    ISA, "shfl.sync"."""
 
     def number(value: int) -> Register:
         return e.constant("b32", value)
@@ -127,7 +121,7 @@ def match_form(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, a, members = operands
-        first, second = _two(destination)
+        first, second = split_results(destination)
         results = ("b32",) if second is None else ("b32", "p")
         made = e.effect(f"match.{mode}.{type_}", (e.read(a, type_), e.read(members, "b32")), results)
         _write(e, list(zip((first, second), made, strict=False)))
@@ -170,7 +164,7 @@ def elect_form(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, members = operands
-        first, second = _two(destination)
+        first, second = split_results(destination)
         (there,) = e.effect("vote.ballot", (e.constant("p", 1), e.read(members, "b32")), ("b32",))
         leader = e.emit("sub.b32", e.emit("ffs.b32", there), e.constant("b32", 1))
         chosen_here = e.emit("setp.eq.b32", leader, e.special("laneid"))

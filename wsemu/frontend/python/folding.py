@@ -1,7 +1,7 @@
 """The value of an operation whose operands are known: what the machine would compute, bit for bit.
 
-Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are
-left to the machine, so that a constant and a variable give the same bits.
+Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are left
+to the machine, so that a constant and a variable give the same bits.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class Names:
     def is_assumed(self: Walker, node: ast.expr) -> bool:
         """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
 
-        A branch on it is typed with both its arms, though only one of them can run.  What types alone decide, such
-        as `x is None`, Numba knows.
+        A branch on it is typed with both its arms, though only one of them can run.  What types alone decide, such as
+        `x is None`, Numba knows.
         """
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self.is_assumed(node.operand)

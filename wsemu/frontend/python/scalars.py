@@ -141,9 +141,9 @@ def number(x: Value, what: str) -> Number:
 def cast(b: Builder, x: Value, to: NumberType) -> Number:
     """`x` as a number of type `to`, as an assignment to an element or `np.float32(x)` converts it.
 
-    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or the
-    sign bit alone where 64 bits take part.  As in the compiled code, 8-bit integers saturate at 16 bits and then wrap,
-    and float16 rounds to the nearest integer.
+    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or the sign
+    bit alone where 64 bits take part.  As in the compiled code, 8-bit integers saturate at 16 bits and then wrap, and
+    float16 rounds to the nearest integer.
     """
     source = number(x, f"conversion to {to}")
     if isinstance(source, ComplexValue):

@@ -1,8 +1,7 @@
 """Types and values of a kernel while the front end walks through its source.
 
-A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an
-array, or
-something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
+A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an array,
+or something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Value):
-    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand, or
-    None)."""
+    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand,
+    or None)."""
 
     type: NumberType
     register: Register | None

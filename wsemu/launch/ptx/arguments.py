@@ -162,8 +162,8 @@ def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arr
 
 
 def _alignment(given: np.dtype[Any]) -> int:
-    """Where C puts such a field: at a multiple of this.  NumPy aligns records only where it was told to; one whose
-    own fields are not aligned is as `packed` in C."""
+    """Where C puts such a field: at a multiple of this.  NumPy aligns records only where it was told to; one whose own
+    fields are not aligned is as `packed` in C."""
     if given.fields:
         fields = [(_alignment(entry[0]), entry[1]) for entry in given.fields.values()]
         return 1 if any(at % own for own, at in fields) else max(own for own, _ in fields)

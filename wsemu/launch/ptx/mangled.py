@@ -1,5 +1,5 @@
-"""What names mangled by the Itanium C++ ABI are written with: its codes (section 5.1), and a text read from left to
-right."""
+"""What names mangled by the Itanium C++ ABI are written with: its codes (section 5.1), and a text read from left
+to right."""
 
 from __future__ import annotations
 

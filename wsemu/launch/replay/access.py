@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.model.isa import LANES, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
+from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import find_segment
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
     from wsemu.reference.warp import WarpRun
 
-_OFFSET = (1 << SEGMENT_SHIFT) - 1
 
-
-class Made(BaseModel):
+class AccessValue(BaseModel):
     """One access of an element."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,7 +35,7 @@ class Made(BaseModel):
 
 
 @dataclass(slots=True)
-class Seen:
+class AccessRecord:
     """An access of a warp as it was executed: lane -> address, and the bytes that it loaded or left."""
 
     warp: int
@@ -59,7 +57,7 @@ class Seen:
         return None
 
 
-def look(run: WarpRun) -> Callable[[], Seen] | None:
+def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
     """Look at an access that a warp is about to make; what is returned completes it afterwards."""
     group, launch = run.warp.ready[-1], run.launch
     fields = launch.code[group.pc]
@@ -69,7 +67,7 @@ def look(run: WarpRun) -> Callable[[], Seen] | None:
         lanes &= ~holds if fields[1] & 1 else holds
     name = NAMES[fields[0]]
     operation, size = OPERATIONS[name], access_shape(name)[1]
-    seen = Seen(run.warp.number, operation.kind, group.pc, size)
+    seen = AccessRecord(run.warp.number, operation.kind, group.pc, size)
     for lane in range(LANES):
         if lanes >> lane & 1:
             address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
@@ -78,7 +76,7 @@ def look(run: WarpRun) -> Callable[[], Seen] | None:
                 seen.addresses[lane], seen.before[lane] = address, data
     element = size // int(name.split(".")[1][1:]) if operation.kind != "atomic" and name.count(".") == 2 else size
 
-    def after() -> Seen:
+    def after() -> AccessRecord:
         for lane, address in seen.addresses.items():
             if operation.kind == "atomic":
                 seen.values[lane] = _memory(run, address, size) or b""
@@ -93,11 +91,13 @@ def look(run: WarpRun) -> Callable[[], Seen] | None:
 def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
     """The bytes at an address; None where there are none."""
     segment = find_segment(run, address >> SEGMENT_SHIFT)
-    offset = address & _OFFSET
+    offset = address & OFFSET_MASK
     return None if segment is None or offset + size > len(segment.data) else bytes(segment.data[offset : offset + size])
 
 
-def shared_elements(one: Seen, other: Seen, program: Program, apart: bool = False) -> Iterator[tuple[int, int]]:
+def shared_elements(
+    one: AccessRecord, other: AccessRecord, program: Program, apart: bool = False
+) -> Iterator[tuple[int, int]]:
     """(address, bytes) of the elements that two accesses share, lowest lane of the second first; `apart` wants two
     lanes for it."""
     size = min(element(program, seen) for seen in (one, other))
@@ -111,23 +111,25 @@ def shared_elements(one: Seen, other: Seen, program: Program, apart: bool = Fals
                 yield address, size
 
 
-def element(program: Program, seen: Seen) -> int:
+def element(program: Program, seen: AccessRecord) -> int:
     """Bytes of an element of an access's array."""
     name = program.element_of[seen.pc]
     return min(np.dtype(name).itemsize, seen.size) if name else seen.size
 
 
-def told(order: Sequence[tuple[str, Seen]], address: int, size: int, program: Program) -> tuple[list[Made], str]:
+def values_at(
+    order: Sequence[tuple[str, AccessRecord]], address: int, size: int, program: Program
+) -> tuple[list[AccessValue], str]:
     """Two accesses, with their marks, at an element, and what it holds after them."""
     made, left = [], b""
     for mark, seen in order:
         value = seen.at(address, size, seen.values) or b""
-        made.append(Made(mark=mark, warp=seen.warp, does=seen.does, value=shown(program, seen.pc, value)))
+        made.append(AccessValue(mark=mark, warp=seen.warp, does=seen.does, value=shown(program, seen.pc, value)))
         left = left if seen.does == "load" and left else value
     return made, shown(program, order[0][1].pc, left)
 
 
-def turned(first: Seen, second: Seen) -> tuple[Seen, Seen]:
+def in_other_order(first: AccessRecord, second: AccessRecord) -> tuple[AccessRecord, AccessRecord]:
     """Two accesses of one warp, made in this order, as they would be in the other one; (1) and (2) stay what they are.
 
     A load that came after a store sees what was there before it, and one that came before it what it stores."""
@@ -139,7 +141,7 @@ def turned(first: Seen, second: Seen) -> tuple[Seen, Seen]:
     return early, late
 
 
-def _reload(load: Seen, store: Seen, source: dict[int, bytes]) -> None:
+def _reload(load: AccessRecord, store: AccessRecord, source: dict[int, bytes]) -> None:
     """Let a load see other bytes where a store overlaps it."""
     for lane, start in load.addresses.items():
         data = bytearray(load.values[lane])
@@ -149,11 +151,11 @@ def _reload(load: Seen, store: Seen, source: dict[int, bytes]) -> None:
         load.values[lane] = bytes(data)
 
 
-def _copy(seen: Seen) -> Seen:
-    return Seen(seen.warp, seen.does, seen.pc, seen.size, seen.addresses, dict(seen.values), seen.before)
+def _copy(seen: AccessRecord) -> AccessRecord:
+    return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, seen.addresses, dict(seen.values), seen.before)
 
 
-def lanes_apart(seen: Seen) -> list[tuple[str, Seen]] | None:
+def lanes_apart(seen: AccessRecord) -> list[tuple[str, AccessRecord]] | None:
     """Two lanes of one store that name one address and store different values, each as an access of its own."""
     stays: dict[int, int] = {address: lane for lane, address in seen.addresses.items()}
     for lane, address in seen.addresses.items():
@@ -163,9 +165,9 @@ def lanes_apart(seen: Seen) -> list[tuple[str, Seen]] | None:
     return None
 
 
-def _lane(seen: Seen, lane: int) -> Seen:
+def _lane(seen: AccessRecord, lane: int) -> AccessRecord:
     parts = ({lane: whole[lane]} for whole in (seen.values, seen.before))
-    return Seen(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, *parts)
+    return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, *parts)
 
 
 def shown(program: Program, pc: int, value: bytes) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import Places
-from wsemu.launch.replay.access import Seen, look
+from wsemu.launch.replay.access import AccessRecord, look
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import Outcome, Trace, TraceRequest
@@ -79,7 +79,7 @@ class Machine:
         """How often a warp has executed an access."""
         return self._counts["access", cta.number, warp.number, pc]
 
-    def until(self, step: Step) -> tuple[Step, Seen | None]:
+    def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")

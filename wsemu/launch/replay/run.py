@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.evidence.schedule import Witness as Told
-from wsemu.launch.replay.access import Made, Seen, lanes_apart, look, shared_elements, told, turned
+from wsemu.evidence.schedule import Witness as ScheduleWitness
+from wsemu.launch.replay.access import (
+    AccessRecord,
+    AccessValue,
+    in_other_order,
+    lanes_apart,
+    look,
+    shared_elements,
+    values_at,
+)
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
 from wsemu.model.finding import Step
@@ -60,7 +68,7 @@ class Order(_Data):
 
     marks: tuple[str, str]
     """`(2)`, `(1)`: in which order"""
-    made: list[Made] = []
+    made: list[AccessValue] = []
     left: str = ""
     """what the element holds afterwards"""
     why_not: str = ""
@@ -104,7 +112,7 @@ class _Run:
     """One execution of a schedule."""
 
     steps: list[Step]
-    seen: list[Seen]
+    seen: list[AccessRecord]
     """what the accesses marked (1) and (2) did, in their order"""
     machine: Machine
 
@@ -175,7 +183,7 @@ def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, mo
     for number in earlier:
         machine.in_order(machine.begun(number))
     made: list[Step] = []
-    seen: list[Seen] = []
+    seen: list[AccessRecord] = []
     for number, step in enumerate(steps, 1):
         try:
             done, sees = machine.until(step)
@@ -210,7 +218,7 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
         seen, why = [], f"{_who(swapped[-2], swapped)} waits in a loop for {_who(swapped[-1], swapped)}"
     except ReplayError as error:
         seen, why = [], str(error).partition(": ")[2]
-    other = seen or turned(*run.seen)[::-1]
+    other = seen or in_other_order(*run.seen)[::-1]
     orders = [list(zip(marks, run.seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
     element, made = _compared(orders, run.machine)
     made[1] = made[1].model_copy(update={"why_not": why})
@@ -234,13 +242,13 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
     run = _follow(bound, steps[: marked[0]], budget, earlier, steps[marked[0] :])
     first, second = (steps[n] for n in marked)
     early, late = _two_lanes(run.machine, first, second)
-    other = turned(early, late)
+    other = in_other_order(early, late)
     orders = [[(first.mark, early), (second.mark, late)], [(second.mark, other[1]), (first.mark, other[0])]]
     element, made = _compared(orders, run.machine, apart=True)
     return Replay(steps=[*run.steps, *steps[marked[0] :]], orders=made, element=element)
 
 
-def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str, Seen]]]:
+def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str, AccessRecord]]]:
     """Run a warp until it has executed a store whose lanes have different values for one address."""
     while True:
         try:
@@ -252,11 +260,11 @@ def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str,
             return done, pair
 
 
-def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[Seen, Seen]:
+def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecord, AccessRecord]:
     """Run a warp until it has executed two accesses of different lanes to one element."""
     cta = machine.cta(first)
     warp = cta.warps[first.warp]
-    before: list[Seen] = []
+    before: list[AccessRecord] = []
     while warp.ready:
         pc = warp.ready[-1].pc
         sees = look(WarpRun(cta, warp)) if pc in (first.instruction, second.instruction) else None
@@ -273,7 +281,9 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[Seen, Seen]
     raise ReplayError("no two lanes of the warp touch a common element: the launch does not follow the schedule")
 
 
-def _compared(orders: list[list[tuple[str, Seen]]], machine: Machine, apart: bool = False) -> tuple[str, list[Order]]:
+def _compared(
+    orders: list[list[tuple[str, AccessRecord]]], machine: Machine, apart: bool = False
+) -> tuple[str, list[Order]]:
     """The accesses in each order, at the first element on which the orders differ, or else the first one shared."""
     program, places = machine.launch.program, machine.places
     one, other = (seen for _, seen in orders[0])
@@ -281,14 +291,14 @@ def _compared(orders: list[list[tuple[str, Seen]]], machine: Machine, apart: boo
     if not elements:
         raise ReplayError("the two accesses touch no common element: the launch does not follow the schedule")
 
-    def outcome(place: tuple[int, int], order: list[tuple[str, Seen]]) -> tuple[str, ...]:
-        made, left = told(order, *place, program)
+    def outcome(place: tuple[int, int], order: list[tuple[str, AccessRecord]]) -> tuple[str, ...]:
+        made, left = values_at(order, *place, program)
         return (*sorted(f"{access.mark} {access.value}" for access in made), left)
 
     place = next((p for p in elements if len({outcome(p, order) for order in orders}) > 1), elements[0])
     found = []
     for order in orders:
-        made, left = told(order, *place, program)
+        made, left = values_at(order, *place, program)
         found.append(Order(marks=(order[0][0], order[1][0]), made=made, left=left))
     return places.element(place[0], other.pc), found
 
@@ -354,7 +364,7 @@ def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
     codes = [f.code for f in machine.launch.outcome.findings if f.pc == machine.launch.outcome.fault_pc]
     path: list[Step] = []
     if status in ("deadlock", "fault"):
-        happened = Told(places, trace, {cta.number})
+        happened = ScheduleWitness(places, trace, {cta.number})
         barriers = [n for n, event in enumerate(happened.events) if event.kind in ("arrive", "sync")]
         path = happened.steps(barriers, lambda _: True, {})
     codes = codes if status == "fault" else []

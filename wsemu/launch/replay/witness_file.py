@@ -34,7 +34,7 @@ SUFFIX = ".wsemu.json"
 _LARGEST = 32 << 20
 """bytes of a file"""
 _MOST_CHANGES = 3
-"""that are told"""
+"""that are named"""
 _Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 
 
@@ -163,7 +163,7 @@ class Saver:
         self.program, self.arguments = program, arguments
         self.launches = 0
         self.error: OSError | None = None
-        self._told: dict[object, None] = {}
+        self._saved: dict[object, None] = {}
 
     def __enter__(self) -> Self:
         from wsemu.launch.hooks import starting
@@ -188,10 +188,10 @@ class Saver:
         files: list[Path] = []
         for finding in report.errors:
             key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.places)
-            if self.error or key in self._told or not finding.steps:
+            if self.error or key in self._saved or not finding.steps:
                 continue
-            self._told[key] = None
-            file = self.folder / f"{self.program.stem}-{len(self._told)}-{finding.code}{SUFFIX}"
+            self._saved[key] = None
+            file = self.folder / f"{self.program.stem}-{len(self._saved)}-{finding.code}{SUFFIX}"
             try:
                 Witness.of(report, finding, self._relative(), self.arguments, self.launches).save(file)
             except OSError as error:  # no matter of the program, which is running

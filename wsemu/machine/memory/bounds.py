@@ -1,6 +1,6 @@
 """Global, shared and local memory in compiled code: which accesses are good, what was never written.
 
-An access is judged as a whole (`operations.lane_pattern`); only when that fails are its lanes looked at one by one
+An access is judged as a whole (`lane_access.lane_pattern`); only when that fails are its lanes looked at one by one
 (`careful_lane`), each reported and, if it has no place in memory, left out: a load then gives 0, a store does nothing.
 """
 
@@ -73,8 +73,8 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
 
 @compiled
 def careful_lane(m, pc, warp, address, lane, size, writes):
-    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what is
-    wrong."""
+    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what
+    is wrong."""
     bit = np.int64(1) << lane
     if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS

@@ -29,8 +29,7 @@ from wsemu.model.isa import ATOMICS, LANES, OPERATIONS, ROW, SIZE, memory_shape
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
 """how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
-between all
-32 lanes; anything else"""
+between all 32 lanes; anything else"""
 
 
 def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:

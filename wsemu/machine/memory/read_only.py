@@ -4,7 +4,7 @@ For each byte of an array there is a byte of marks: whether such a load had it (
 had it (`STORED`), whoever did that and when.  A byte with both marks is one too many.  A second run, on one machine,
 tells which accesses were the first of each kind to such a byte: their *claims*.
 
-Programs without such loads run none of this: `access_noted` stands in for `vm.access` in those that have them.
+Programs without such loads run none of this: `access_noted` stands in for `scheduler.access` in those that have them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from wsemu.machine.memory.lane_access import SAME, UNIT, simple_pattern
 from wsemu.machine.records import call5, claim_at, compiled, instruction_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u8, store_u32
 from wsemu.machine.state import LOADED, STORED, UNUSED_SHIFT
-from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, NO_STORE, NON_COHERENT, OPCODE, SEGMENT_SHIFT
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_ARRAY,
+    FIRST_STORE,
+    LANES,
+    NO_STORE,
+    NON_COHERENT,
+    SEGMENT_SHIFT,
+)
 
-FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 BOTH = LOADED | STORED
 FULL = (1 << LANES) - 1
 
@@ -106,7 +113,7 @@ def note(m, w, pc, registers, i, mask, bit):
 
 
 def access_noted(address, w, pc, registers, mask):
-    """Execute the access at pc as `vm.access` does, and note it."""
+    """Execute the access at pc as `scheduler.access` does, and note it."""
     m = machine_at(address, 0)
     if m.resumes == 0:
         i = instruction_at(m.code, pc)

@@ -1,8 +1,8 @@
 """Shadow memory: who touched each byte last, and whether that happens before now.
 
 For every cell (the smallest access that a segment has seen: an array of float32 has cells of 4 bytes) there are two
-numbers: the last write, and the reads and atomics since, each in the form of `cells.py`.  An access is judged as a
-whole: cells with equal neighbours in time form a group, and a group is judged once.
+numbers: the last write, and the reads and atomics since, each in the form of `shadow_cells.py`.  An access is judged as
+a whole: cells with equal neighbours in time form a group, and a group is judged once.
 
 Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
 what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens before a new
@@ -20,8 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.memory.bounds import number_of
-from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
-from wsemu.machine.memory.shadow_cells import (
+from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
     BUT_LANES,
     HIGH_SHIFT,
@@ -30,8 +29,12 @@ from wsemu.machine.memory.shadow_cells import (
     LOW_SHIFT,
     MAX_INSTRUCTIONS,
     SET,
+    SET_NUMBERS,
     WARP_SHIFT,
     WHEN,
+)
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
+from wsemu.machine.memory.shadow_cells import (
     differ,
     fill,
     fill_unit,
@@ -61,14 +64,21 @@ from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, stor
 from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
 from wsemu.machine.sync.lane_clocks import lane_knows
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_MEMORY, OPCODE, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMIC,
+    FIRST_STORE,
+    LANES,
+    N_MEMORY,
+    READ,
+    SEGMENT_SHIFT,
+    SHARED,
+    WRITE,
+)
 from wsemu.model.outcome import MOST_SAME_VALUES
 
 RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
-READ, WRITE, ATOMIC = range(3)
-FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 FULL = (1 << LANES) - 1
-SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
 READS = 1 << 4
 """flag: the cells are those of reads"""
 CONTIGUOUS, EACH, ONE = range(3)
@@ -123,8 +133,8 @@ def known_one_by_one(m, w, v, lane, spread, floor):
 
 
 def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
-    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of.  Called by
-    address."""
+    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of.  Called
+    by address."""
     m = machine_at(address, 0)
     bad = group
     while group:

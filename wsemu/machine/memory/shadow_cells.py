@@ -23,6 +23,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from wsemu.machine.arithmetic.codegen import I32, I64, lane_loop, pointer, resize, same, splat
+from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LANE_BITS, LOW_SHIFT
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
     Value = Any
     Builder = Any
 
-SET = -(1 << 63)
-ATOMIC_BIT = 1 << 62
-INTERVAL_SHIFT, WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 32, 27, 22, 17
-INTERVALS = (1 << 30) - 1
-MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
-WHEN = (INTERVALS << INTERVAL_SHIFT) | (31 << WARP_SHIFT)
-"""interval and warp"""
-LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
-BUT_LANES = ~LANE_BITS
 VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 IOTA = ir.Constant(VECTOR, list(range(LANES)))

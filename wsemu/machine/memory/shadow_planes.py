@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.machine import state as layout
+from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import address_of
 
-SET_SHIFT = 27
-"""where a cell holds the number of its set: see `cells.py`, which needs the compiler"""
-SET_NUMBERS = (1 << (62 - SET_SHIFT)) - 1
 MARGIN = 64
 """cells before and after a plane: 32 are read at once"""
 FIRST_SETS = 1 << 13
@@ -177,7 +175,7 @@ class Planes:
             return
         inside = [np.flatnonzero(cells < 0) for cells in self.reads.values()]
         numbers = [
-            (cells[at] >> SET_SHIFT) & SET_NUMBERS for cells, at in zip(self.reads.values(), inside, strict=True)
+            (cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(self.reads.values(), inside, strict=True)
         ]
         live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
@@ -186,8 +184,8 @@ class Planes:
         self._make_sets(self.capacity * (2 if len(live) > self.capacity // 2 else 1), max(room, 2 * len(kept)))
         self._put((ends - lengths) << 16 | lengths, elements[kept])
         for cells, at, old in zip(self.reads.values(), inside, numbers, strict=True):
-            cells[at] &= ~(SET_NUMBERS << SET_SHIFT)
-            cells[at] |= np.searchsorted(live, old) << SET_SHIFT
+            cells[at] &= ~(SET_NUMBERS << WARP_SHIFT)
+            cells[at] |= np.searchsorted(live, old) << WARP_SHIFT
 
     def _put(self, sets: Cells, elements: Cells) -> None:
         self.sets[: len(sets)] = sets

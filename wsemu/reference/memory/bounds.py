@@ -9,19 +9,21 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_LOAD,
     AS_STORE,
+    ATOMIC,
     ATOMICS,
     FIRST_ARRAY,
     INDEX_BIAS,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
+    READ,
     ROW,
     SEGMENT_SHIFT,
     SERVED,
     SHARED,
     SIZE,
+    WRITE,
 )
-from wsemu.model.outcome import ATOMIC, READ, WRITE
 from wsemu.reference.arithmetic import atomics, signed, unsigned
 from wsemu.reference.memory.costs import charge
 from wsemu.reference.state import Segment, lanes_of

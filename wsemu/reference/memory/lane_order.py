@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.isa import SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import WRITE
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.reference.state import lanes_of
 
 if TYPE_CHECKING:

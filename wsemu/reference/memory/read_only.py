@@ -1,5 +1,5 @@
-"""What the reference interpreter watches of loads through the read-only cache: each byte's first such load, and first
-store.
+"""What the reference interpreter watches of loads through the read-only cache: each byte's first such load, and
+first store.
 
 PTX ISA, "ld.global.nc": the memory that such a load reads must be read-only for the duration of the kernel.  So it does
 not matter who stores to it, when, and what orders the two.

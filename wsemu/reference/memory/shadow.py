@@ -7,7 +7,7 @@ whatever comes after the access comes after both.  A read does not stand for an 
 they conflict with different accesses.
 
 Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.  What
-lanes of one warp do to each other's accesses is judged apart, in `reference_lane_order.py`.
+lanes of one warp do to each other's accesses is judged apart, in `lane_order.py`.
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.isa import LOCAL, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ALL_LANES, ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
 from wsemu.reference.memory.lane_order import Conflict as LaneConflict
@@ -74,7 +74,7 @@ UNTOUCHED = Byte()
 
 
 class Conflict(NamedTuple):
-    """One lane of an access, and an earlier access that it conflicts with; the least one is told."""
+    """One lane of an access, and an earlier access that it conflicts with; the least one is reported."""
 
     lane: int
     address: int
@@ -168,8 +168,8 @@ class Watch:
             self.report(RawFinding("barrier-recycling", now.pc, cta, now.warp, 0, earlier.pc, u, detail))
 
     def _comes_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
-        """Whether one barrier operation happens before another: some lane of the one that some lane of the other knows
-        of."""
+        """Whether one barrier operation happens before another: some lane of the one that some lane of the other
+        knows of."""
         actors = (cta, earlier.warp), (cta, now.warp)
         if not self.order.by_lanes(cta, now.lanes):
             return self.order.before((*actors[0], earlier.interval), actors[1])

@@ -34,14 +34,13 @@ from wsemu.language.numbers import (
     uint64,
 )
 from wsemu.language.promotion import Signature, same
+from wsemu.model.isa import ALIGNED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.language.markers import KernelFunction
 
-ALIGNED = 1
-"""auxiliary of the barriers that need a converged warp"""
 _ALL_INTEGERS = (int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 
 

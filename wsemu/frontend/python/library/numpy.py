@@ -33,13 +33,12 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
-from wsemu.language.promotion import number_type
+from wsemu.language.promotion import REAL, number_type
 
 _LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
 """in NumPy's order"""
 _INTEGERS = _LOOPS[1:9]
 _LOGIC = _LOOPS[:9]
-_REAL = (float32, float64)
 
 
 def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Scalar]) -> NumberType:
@@ -78,7 +77,7 @@ def _enter_unary(ufunc: np.ufunc, operation: str) -> None:
 
     @handles(ufunc)
     def unary(call: Any) -> Value:
-        (x,) = _operands(call, name, 1, _REAL)
+        (x,) = _operands(call, name, 1, REAL)
         return library_math.apply(call.b, operation, x)
 
 
@@ -91,7 +90,7 @@ def _enter_scaling(ufunc: np.ufunc, factor: float) -> None:
 
     @handles(ufunc)
     def scaling(call: Any) -> Value:
-        (x,) = _operands(call, name, 1, _REAL)
+        (x,) = _operands(call, name, 1, REAL)
         return library_math.scale(call.b, x, factor)
 
 
@@ -106,7 +105,7 @@ def _enter_binary(ufunc: np.ufunc, operation: str) -> None:
 
     @handles(ufunc)
     def binary(call: Any) -> Value:
-        x, y = _operands(call, name, 2, _REAL)
+        x, y = _operands(call, name, 2, REAL)
         return compute(call.b, f"{operation}.{x.type.register}", x.type, x, y)
 
 
@@ -125,7 +124,7 @@ def is_nan(call: Any) -> Value:
 def conjugate(call: Any) -> Value:
     if len(call.args) == 1 and isinstance(call.args[0], ComplexValue):
         return complex_arithmetic.conjugate(call.b, call.args[0])
-    (x,) = _operands(call, "np.conjugate", 1, (*_INTEGERS, *_REAL))
+    (x,) = _operands(call, "np.conjugate", 1, (*_INTEGERS, *REAL))
     return x
 
 

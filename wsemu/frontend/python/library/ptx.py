@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.arithmetic import binary
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result, scalar
-from wsemu.frontend.python.library.cuda import ALIGNED, reduced
+from wsemu.frontend.python.library.cuda import reduced
 from wsemu.frontend.python.library.memory import check_global, enter_load, enter_store
 from wsemu.frontend.python.scalars import describe, register, scalar_cast, truth
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import ptx_names as ptx
 from wsemu.language.numbers import NumberType, int32, int64, uint32
 from wsemu.language.promotion import number_type
-from wsemu.model.isa import NON_COHERENT
+from wsemu.model.isa import ALIGNED, NON_COHERENT
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
@@ -148,8 +148,8 @@ def _place(
     call: Any, function: KernelFunction, ary: Value, offset: Value, width: int, qualifier: Value | None,
     known: dict[str, str],
 ) -> tuple[ArrayValue, int, int]:  # fmt: skip
-    """The array, and address register and constant part of the address of `width` bytes, `offset` bytes after its first
-    element."""
+    """The array, and address register and constant part of the address of `width` bytes, `offset` bytes after its
+    first element."""
     name = "" if qualifier is None else getattr(qualifier, "object", None)
     if not isinstance(name, str) or name not in known:
         said = repr(name) if qualifier is None or isinstance(name, str) else describe(qualifier)

@@ -1,0 +1,127 @@
+"""What a checker's module is: found by the name that `model.codes` gives it, and imported when it is first needed.
+
+    CODES                           the codes that it reports
+    DETAIL                          code -> `Detail`: the fields of what the engines note of it
+    explain(raw, places[, trace])   the `Finding` of what the engines noted (source "engines")
+    TRACED                          True: `explain` takes a trace, or None, in which (1) and (2) are
+    traced(raw, places)             further instructions whose executions that trace should hold
+    rank(raw, places, trace)        the order of findings of one code, lowest first; below 0: before those of all codes
+    fold(findings, places, trace)   raw findings, of all codes, without those that others report already
+    severity(raw, places)           where it is another than that of the code
+    examine(places, settings)       the findings of a launch (source "outcome", or as the launch ended)
+    costliest(places, settings)     what costs most without being worth a finding
+
+All but CODES and the function that its source wants are optional.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.codes import CHECKER_OF, CHECKERS, SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding, Severity
+    from wsemu.model.outcome import Outcome, RawFinding, Trace
+    from wsemu.model.settings import Settings
+
+
+def module_name(checker: str) -> str:
+    """Where a checker is imported from."""
+    return f"{__package__}.{checker.replace('-', '_')}"
+
+
+@functools.cache
+def module_of(checker: str) -> Any:
+    """A checker's module."""
+    return import_module(module_name(checker))
+
+
+def page_text(code: str) -> str:
+    """The page of a code: it lies beside its checker's module, which is not imported for it."""
+    spec = find_spec(module_name(CHECKER_OF[code]))
+    assert spec is not None
+    assert spec.origin is not None
+    loader: Any = spec.loader
+    text: bytes = loader.get_data(str(Path(spec.origin).parent / "pages" / f"{code}.md"))
+    return text.decode("utf-8").replace("\r\n", "\n")
+
+
+# -- what the engines noted -------------------------------------------------------------------------------------------
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None) -> Finding:
+    """The finding of a raw one; without a trace it has the same sites, and less to say."""
+    module = module_of(CHECKER_OF[raw.code])
+    finding: Finding = module.explain(raw, places, trace) if _is_traced(raw) else module.explain(raw, places)
+    return finding
+
+
+def severity(raw: RawFinding, places: Places) -> Severity | None:
+    """Of the finding that a raw one becomes; None: that of its code."""
+    decide = getattr(module_of(CHECKER_OF[raw.code]), "severity", None)
+    decided: Severity | None = decide(raw, places) if decide else None
+    return decided
+
+
+def _is_traced(raw: RawFinding) -> bool:
+    return getattr(module_of(CHECKER_OF[raw.code]), "TRACED", False)
+
+
+def traced(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
+    """The instructions whose executions a trace should hold; None where no finding asks for a trace."""
+    asking = [raw for raw in findings if _is_traced(raw)]
+    asked = {pc for raw in asking for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    for raw in asking:
+        more = getattr(module_of(CHECKER_OF[raw.code]), "traced", None)
+        asked |= set(more(raw, places)) if more else set()
+    return frozenset(asked) if asking else None
+
+
+def folded(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """Without those that others report already: one cause is one finding."""
+    for checker in dict.fromkeys(CHECKER_OF[raw.code] for raw in findings):
+        fold = getattr(module_of(checker), "fold", None)
+        findings = fold(findings, places, trace) if fold else findings
+    return findings
+
+
+def in_order(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """As they are shown: each code keeps its places, and has its findings there by rank."""
+    ranks = {id(raw): _rank(raw, places, trace) for raw in findings}
+    findings = sorted(findings, key=lambda raw: min(ranks[id(raw)], 0))
+    queues: dict[str, Iterator[RawFinding]] = {}
+    for code in {raw.code for raw in findings}:
+        own = (raw for raw in findings if raw.code == code)
+        queues[code] = iter(sorted(own, key=lambda raw: ranks[id(raw)]))
+    return [next(queues[raw.code]) for raw in findings]
+
+
+def _rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
+    rank = getattr(module_of(CHECKER_OF[raw.code]), "rank", None)
+    return rank(raw, places, trace) if rank else 0
+
+
+# -- what is read off an outcome --------------------------------------------------------------------------------------
+
+
+def examine(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
+    """The findings of the chosen checkers that look at a launch as a whole; and what costs most without being one."""
+    findings: list[Finding] = []
+    costliest: list[Finding] = []
+    for checker in _looking(places.outcome, settings):
+        module = module_of(checker)
+        findings += module.examine(places, settings)
+        costliest += module.costliest(places, settings) if hasattr(module, "costliest") else []
+    return findings, costliest
+
+
+def _looking(outcome: Outcome, settings: Settings) -> list[str]:
+    return [name for name in CHECKERS if name in settings.checkers and SOURCES[name] in ("outcome", outcome.status)]
