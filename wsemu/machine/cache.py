@@ -83,7 +83,7 @@ def key_of(modules: dict[str, bytes]) -> str:
     """Hash of the modules, the compiler and the CPU."""
     digest = hashlib.sha256(MAGIC)
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    compiler = (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "")
+    compiler = (version("llvmlite"), sys.implementation.cache_tag or "")
     fields = [text.encode() for text in (*compiler, *machine)]
     for field in (*fields, *(part for name, text in modules.items() for part in (name.encode(), text))):
         digest.update(struct.pack("<Q", len(field)) + field)

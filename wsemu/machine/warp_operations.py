@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.records import call7, compiled, instruction_at, record_finding
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import call, instruction_at, record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.model.codes import CODE_NUMBERS
@@ -219,7 +220,7 @@ def exchange(m, warp, w, pc, mask, members):
     if there and m.clocks:
         met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
-            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
+            call(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)

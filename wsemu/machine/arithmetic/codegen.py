@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from wsemu.model.isa import LANES, OPCODE
 
@@ -66,11 +65,16 @@ def _mangled(t: Any) -> str:
     return f"v{t.count}{name}" if isinstance(t, ir.VectorType) else name
 
 
+def declared(module: Any, signature: Any, name: str) -> Any:
+    """The function of this name, from elsewhere."""
+    return module.globals.get(name) or ir.Function(module, signature, name)
+
+
 def llvm(b: Builder, name: str, result: Any, *args: Value, over: Iterable[Any] | None = None) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on `over` (default: the first argument's type)."""
     full = ".".join([name, *(_mangled(t) for t in (over or [args[0].type]))])
     signature = ir.FunctionType(result, [a.type for a in args])
-    return b.call(cgutils.get_or_insert_function(b.module, signature, full), args)
+    return b.call(declared(b.module, signature, full), args)
 
 
 def choose_bit(b: Builder, x: Value, y: Value) -> Value:

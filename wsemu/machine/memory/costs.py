@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
-from wsemu.machine.records import compiled, pattern_at
+from wsemu.machine.records import pattern_at
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import PATTERN
 from wsemu.model.isa import LANES, LOOP, SERIAL

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow import ATOMIC, FIRST_STORE, INTRA_WARP, RACE, READ, WRITE, record_conflict
 from wsemu.machine.memory.shadow_cells import (
     HIGH_SHIFT,
@@ -24,7 +25,7 @@ from wsemu.machine.memory.shadow_cells import (
     MAX_INSTRUCTIONS,
     WARP_SHIFT,
 )
-from wsemu.machine.records import compiled, instruction_at, lane_access_at, machine_at, segment_at, warp_at
+from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import lanes_unknown
 from wsemu.model.isa import N_MEMORY, SEGMENT_SHIFT
