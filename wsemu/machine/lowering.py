@@ -100,12 +100,14 @@ def _results(function: Callable[..., Any]) -> int:
 class Module:
     """One LLVM module: a function that is called from outside, with all that it calls."""
 
-    def __init__(self, function: Callable[..., int], symbol: str) -> None:
+    def __init__(self, function: Callable[..., int] | Emitted, symbol: str) -> None:
         self.ir = ir.Module(name=symbol)
         self._made: dict[tuple[Compiled, tuple[Kind, ...]], Any] = {}
-        count = function.__code__.co_argcount
-        outer = self._lowered(function, (None,) * count, symbol)
-        outer.linkage = ""
+        if isinstance(function, Emitted):
+            self._emitted(function, symbol)
+        else:
+            outer = self._lowered(function, (None,) * function.__code__.co_argcount, symbol)
+            outer.linkage = ""
 
     def function(self, called: Compiled, kinds: tuple[Kind, ...]) -> Any:
         """The LLVM function of a Compiled for arguments of these kinds."""
@@ -114,6 +116,14 @@ class Module:
             name = f"{called.function.__name__}.{len(self._made)}"
             self._made[key] = self._lowered(called.function, kinds, name)
         return self._made[key]
+
+    def _emitted(self, function: Emitted, name: str) -> None:
+        count = function.body.__code__.co_argcount - 1
+        made = ir.Function(self.ir, ir.FunctionType(I64, [I64] * count), name)
+        made.attributes.add("nounwind")
+        b = ir.IRBuilder(made.append_basic_block())
+        result = function.body(b, *made.args)
+        b.ret(I64(0) if result is None else result)
 
     def _lowered(self, function: Callable[..., Any], kinds: tuple[Kind, ...], name: str) -> Any:
         n = _results(function)
@@ -463,14 +473,16 @@ def _needed(module: llvm.ModuleRef) -> Iterator[str]:
     return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
 
 
-def compile_function(function: Callable[..., int], symbol: str, level: int = 3) -> Part:
-    """A function of int64 numbers and all that it calls, as object code optimised to this `level`."""
+def compile_function(function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False) -> Part:
+    """A function of int64 numbers and all that it calls, as object code; one that runs rarely is optimised less."""
     target = _target()
     made = Module(function, symbol).ir
     made.triple, made.data_layout = target.triple, str(target.target_data)
     module = llvm.parse_assembly(str(made))
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=2 if rare else 3)
     options.loop_vectorization, options.slp_vectorization = True, False
+    if rare:
+        options.inlining_threshold = 0
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     return symbol, " ".join(sorted(_needed(module))), target.emit_object(module)

@@ -18,22 +18,18 @@ import numpy as np
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.lowering import compile_function, compiled
-from wsemu.machine.memory.bounds import careful_lane, enter_finding, track_initialised
-from wsemu.machine.memory.costs import APART, BUCKETS, atomic_cost, keep_worst, sector_cost, shared_cost
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import careful_lane, track_initialised
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
 from wsemu.machine.memory.lane_access import (
     BAD,
     SAME,
     SCATTERED,
     UNIT,
-    atomic,
     lane_pattern,
     load_store,
     simple_pattern,
 )
-from wsemu.machine.memory.lane_order import judge_lanes
-from wsemu.machine.memory.read_only import access_noted
-from wsemu.machine.memory.shadow import conflict, not_known_one_by_one, track
 from wsemu.machine.records import (
     access_at,
     call,
@@ -61,7 +57,7 @@ from wsemu.machine.state import (
     UNTRACKED,
     UNUSED_SHIFT,
 )
-from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
+from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, start_clocks
 from wsemu.machine.sync.named_barrier import (
     ARRIVE,
     WAITS,
@@ -73,7 +69,7 @@ from wsemu.machine.sync.named_barrier import (
     warp_left,
 )
 from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
-from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent, warp_operation
+from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.control_flow import CTA_COST, TURN
 from wsemu.model.isa import (
@@ -94,9 +90,7 @@ from wsemu.model.isa import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wsemu.machine.lowering import Part
+    pass
 
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
@@ -170,7 +164,8 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
     if number == SHARED:
         store = service == AS_STORE if op >= N_MEMORY else op >= FIRST_STORE
         if op >= N_MEMORY and service < AS_LOAD:
-            cost, ideal = atomic_cost(m, place, bias, mask, size, service)
+            both = call(m.atomic_cost_entry, m.address, place, bias, mask, size, service)
+            cost, ideal = both >> 32, both & 0xFFFFFFFF
         else:
             cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
         row.shared += cost
@@ -318,7 +313,7 @@ def access(address, w, pc, registers, mask):
         if op < N_MEMORY:
             load_store(op, how, registers, i.d, a, segment.host + bias, group)
         else:
-            atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
         rest &= ~group
     if pattern == BAD:
         charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
@@ -440,7 +435,7 @@ def gathered(m, warp, w):
         if entry.mask & done == 0:
             mask = standing_at(m, warp, e)
             done |= mask
-            warp_operation(m, warp, w, entry.resume - 1, mask)
+            call(m.exchange_entry, m.address, w, entry.resume - 1, mask)
     unpark(m, warp, done)
     return DONE
 
@@ -527,6 +522,7 @@ def run_warp(address, w):
     local.unwritten = np.int64(1) << 62  # tracked throughout
     registers = warp.registers
     code = m.code
+    families = m.families
     pc = warp.pc
     mask = warp.mask
     while True:
@@ -536,7 +532,7 @@ def run_warp(address, w):
         if i.guard:
             x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
         if op < N_ALU:
-            alu(op, registers, i.d, i.a, i.b, i.c, i.imm, x)
+            alu(families, op, registers, i.d, i.a, i.b, i.c, i.imm, x)
             pc += 1
             continue
         if op < N_ATOMIC:
@@ -616,7 +612,7 @@ def collective(address, w, pc, mask):
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_absent(warp.registers, i.c, mask, warp.alive):
             return np.int64(stand(m, warp, w, pc, mask))
-        warp_operation(m, warp, w, pc, mask)
+        call(m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)
     if op <= LAST_BARRIER:
         return np.int64(at_barrier(m, warp, w, pc, mask))
@@ -714,24 +710,3 @@ def run(address):
             end_clocks(m)
         m.running = 0
         m.cta += m.cta_step
-
-
-PARTS: dict[str, Callable[..., int]] = {
-    "run": run,
-    "warp_entry": run_warp,
-    "collective_entry": collective,
-    "access_entry": access,
-    "noted_entry": access_noted,
-    "report_entry": enter_finding,
-    "shadow_entry": track,
-    "conflict_entry": conflict,
-    "lanes_entry": judge_lanes,
-    "known_entry": not_known_one_by_one,
-    "trace_entry": log_event,
-}
-"""The parts are compiled apart and call each other by address: all but `run` are fields of the machine."""
-
-
-def compile_part(name: str) -> Part:
-    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
-    return compile_function(PARTS[name], name)

@@ -126,14 +126,24 @@ def store_row(b: Builder, registers: Value, offset: Value, t: str, value: Value,
             b.store(b.select(b.bitcast(mask, MASK), value, b.load(place, align=64)), place, align=64)
 
 
-def switch(b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None]) -> None:
-    """One case per operation name; other opcodes fall through."""
+def switch(
+    b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None], others: Callable[[], None]
+) -> None:
+    """One case per operation name, and one for all other opcodes."""
     end = b.function.append_basic_block("operation_end")
-    choice = b.switch(selector, end)
+    other = b.function.append_basic_block("operation_other")
+    choice = b.switch(selector, other)
     for name in names:
         block = b.function.append_basic_block(name)
         choice.add_case(ir.Constant(selector.type, OPCODE[name]), block)
         b.position_at_end(block)
         body(name)
         b.branch(end)
+    b.position_at_end(other)
+    others()
+    b.branch(end)
     b.position_at_end(end)
+
+
+def nothing() -> None:
+    """What a switch does for an opcode that it never gets."""

@@ -2,10 +2,12 @@
 
 `BODIES` gives every ALU operation of `bytecode.OPERATIONS` a function `(builder, *operands) -> value` that works on a
 vector of 32 lanes or, for operations that have no vector form (division, library functions), on one lane.  `alu` is
-the switch over all of them; `load_store` and `atomic` the same for memory.  Nothing here knows of warps or programs.
+the switch over those of the core, `family` that over those of another family.  Nothing here knows of warps or programs.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from llvmlite import ir
 
@@ -22,6 +24,7 @@ from wsemu.machine.arithmetic.codegen import (
     like,
     llvm,
     load_row,
+    nothing,
     pointer,
     resize,
     same,
@@ -30,6 +33,7 @@ from wsemu.machine.arithmetic.codegen import (
 )
 from wsemu.machine.arithmetic.conversion import FLOAT_CONVERSIONS, INTRINSIC_ROUNDING, float_to_int
 from wsemu.machine.arithmetic.directed_rounding import directed
+from wsemu.machine.arithmetic.families import CORE, MEMBERS
 from wsemu.machine.arithmetic.floating import (
     _python_divmod,
     canonical,
@@ -54,7 +58,8 @@ from wsemu.machine.arithmetic.integer import (
     shift_right,
     wide_product,
 )
-from wsemu.machine.lowering import emitted
+from wsemu.machine.lowering import Emitted, emitted
+from wsemu.machine.records import call
 from wsemu.model import isa
 from wsemu.model.isa import BINARY_FUNCTIONS, DIRECTIONS, OPERATIONS, SIZE, UNARY_FUNCTIONS
 
@@ -174,12 +179,8 @@ BODIES.update(
 ALU_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind == "alu")
 
 
-@emitted
-def alu(
-    b: Builder, opcode: Value, registers: Value, d: Value, a: Value, b_: Value, c: Value, imm: Value, mask: Value
-) -> None:
-    """Run one ALU operation on the lanes of `mask`; operands are byte offsets into `registers`."""
-    operands = (a, b_, c, imm)
+def _cases(b: Builder, registers: Value, d: Value, operands: tuple[Value, ...], mask: Value) -> Callable[[str], None]:
+    """What emits one operation on the lanes of `mask`; operands are byte offsets into `registers`."""
     mask = resize(b, mask, I32, False)
 
     def case(name: str) -> None:
@@ -216,7 +217,49 @@ def alu(
             with flagged:
                 store_row(b, registers, d, op.result, BODIES[name](b, *(load(k) for k in range(4))), mask)
 
-    switch(b, opcode, ALU_NAMES, lambda name: index_case(name) if name.startswith("index.") else case(name))
+    return lambda name: index_case(name) if name.startswith("index.") else case(name)
+
+
+@emitted
+def alu(
+    b: Builder,
+    families: Value,
+    opcode: Value,
+    registers: Value,
+    d: Value,
+    a: Value,
+    b_: Value,
+    c: Value,
+    imm: Value,
+    mask: Value,
+) -> None:
+    """Run one ALU operation on the lanes of `mask`: one of the core itself, another by the address of its family, which
+    `families` has for each opcode."""
+
+    def other() -> None:
+        entry = b.load(pointer(b, b.add(families, b.shl(opcode, I64(3))), I64))
+        call.body(b, entry, opcode, registers, d, a, b_, c, imm, mask)
+
+    switch(b, opcode, MEMBERS[CORE], _cases(b, registers, d, (a, b_, c, imm), mask), other)
+
+
+def family(name: str) -> Emitted:
+    """The entry of a family, for its operations alone."""
+
+    def entry(
+        b: Builder,
+        opcode: Value,
+        registers: Value,
+        d: Value,
+        a: Value,
+        b_: Value,
+        c: Value,
+        imm: Value,
+        mask: Value,
+    ) -> None:
+        switch(b, opcode, MEMBERS[name], _cases(b, registers, d, (a, b_, c, imm), mask), nothing)
+
+    return Emitted(entry)
 
 
 assert set(BODIES) == set(ALU_NAMES), sorted(set(BODIES) ^ set(ALU_NAMES))

@@ -16,6 +16,7 @@ from wsemu.machine.arithmetic.codegen import (
     lane_loop,
     llvm,
     load_row,
+    nothing,
     pointer,
     resize,
     same,
@@ -143,7 +144,7 @@ def load_store(
         b.branch(done)
         b.position_at_end(done)
 
-    switch(b, opcode, MEMORY_NAMES, case)
+    switch(b, opcode, MEMORY_NAMES, case, nothing)
 
 
 def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
@@ -214,4 +215,4 @@ def atomic(
 
         lane_loop(b, mask, one_lane)
 
-    switch(b, opcode, tuple(ATOMICS), case)
+    switch(b, opcode, tuple(ATOMICS), case, nothing)
