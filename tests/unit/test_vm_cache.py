@@ -163,7 +163,12 @@ def test_a_launch_loads_what_it_needs_and_compiles_only_what_is_missing(folder, 
     monkeypatch.setattr(native, "_loaded", {})
     monkeypatch.setattr(native, "_load", lambda name, part: native._loaded.__setitem__(name, len(part[2])))
     made: list[str] = []
-    monkeypatch.setattr(native, "_compile", lambda names, done: made.extend(names) or dict.fromkeys(names, PART))
+
+    def make(names, done):
+        made.extend(names)
+        return dict.fromkeys(names, PART)
+
+    monkeypatch.setattr(native, "_compile", make)
     native.compiled(("run", "report_entry"))
     native.compiled(("run", "report_entry", "bits"))
     assert made == ["report_entry", "run", "bits"]
@@ -182,7 +187,7 @@ def test_a_second_process_compiles_what_it_is_asked_for():
 
 
 def test_what_the_second_process_fails_at_is_compiled_here(monkeypatch):
-    monkeypatch.setattr(native.sys, "executable", shutil.which("false") or sys.executable)
+    monkeypatch.setattr(sys, "executable", shutil.which("false") or sys.executable)
     assert set(native._compile(["trace_entry", "known_entry"], lambda: None)) == {"trace_entry", "known_entry"}
 
 
