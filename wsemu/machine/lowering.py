@@ -479,8 +479,9 @@ def compile_function(function: Callable[..., int] | Emitted, symbol: str, *, rar
     made = Module(function, symbol).ir
     made.triple, made.data_layout = target.triple, str(target.target_data)
     module = llvm.parse_assembly(str(made))
-    options = llvm.create_pipeline_tuning_options(speed_level=2 if rare else 3)
-    options.loop_vectorization, options.slp_vectorization = True, False
+    options = llvm.create_pipeline_tuning_options(speed_level=1 if rare else 3)
+    options.slp_vectorization = False
+    options.loop_vectorization = options.loop_unrolling = not rare
     if rare:
         options.inlining_threshold = 0
     passes = llvm.create_pass_builder(target, options)
