@@ -14,9 +14,11 @@ import pytest
 import wsemu
 from wsemu.machine import build as native
 from wsemu.machine import cache
+from wsemu.machine.parts import ALWAYS, PARTS, RACES, needed
+from wsemu.model.isa import OPCODE
 
 PACKAGE = Path(wsemu.__file__).parent
-PARTS = {"run": ("symbol", "needed", b"\x7fELF" + bytes(300)), "other": ("", "", b"")}
+PART = ("symbol", "needed", b"\x7fELF" + bytes(300))
 
 
 @pytest.fixture
@@ -27,47 +29,68 @@ def folder(tmp_path, monkeypatch):
     return place
 
 
-def kept_in() -> Path:
-    """The file that the compiled VM of the current key is kept in."""
-    file = cache.path()
+def kept_in(part: str = "run") -> Path:
+    """The file that a part of the compiled VM is kept in."""
+    file = cache.path(part)
     assert file is not None
     return file
 
 
 # -- the key ----------------------------------------------------------------------------------------------------------
 
+COMPILED_ALONE = ("trace_entry", "run", "library")
+"""the parts that a process of its own compiles, to see what it loads"""
+
 
 @pytest.fixture(scope="module")
-def compiled_from() -> set[str]:
-    """The package's modules that a process loads which compiles a part of the VM, and has loaded nothing else."""
+def compiled_from() -> dict[str, set[str]]:
+    """Part -> the package's modules that a process loads which compiles it, and has loaded nothing else."""
     code = (
-        "import sys; from wsemu.machine import build, scheduler; scheduler.compile_part('trace_entry');"
+        "import sys; from wsemu.machine import parts; parts.compile_part(sys.argv[1]);"
         "print(*(name for name in sys.modules if name.split('.')[0] == 'wsemu'))"
     )
-    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+    processes = {
+        part: subprocess.Popen([sys.executable, "-c", code, part], stdout=subprocess.PIPE, text=True)
+        for part in COMPILED_ALONE
+    }
+    return {part: set(process.communicate()[0].split()) for part, process in processes.items()}
 
 
-def test_an_edit_of_any_module_that_the_vm_is_compiled_from_changes_the_key(compiled_from, tmp_path):
+def test_an_edit_of_any_module_that_a_part_is_compiled_from_changes_its_key(compiled_from, tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "wsemu", ignore=shutil.ignore_patterns("__pycache__"))
-    before = cache.key_of(cache.sources(tmp_path))
-    assert len(compiled_from) > 15
-    for name in sorted(compiled_from):
-        file = cache._file(tmp_path, name)
-        text = file.read_bytes()
-        file.write_bytes(text + b"\n")
-        assert cache.key_of(cache.sources(tmp_path)) != before, name
-        file.write_bytes(text)
-    assert cache.key_of(cache.sources(tmp_path)) == before == cache.key()
+
+    def key(part: str) -> str:
+        return cache.key_of(part, cache.sources(part, tmp_path))
+
+    before = {part: key(part) for part in COMPILED_ALONE}
+    for part, modules in compiled_from.items():
+        assert len(modules) > 10
+        for name in sorted(modules):
+            file = cache._file(tmp_path, name)
+            text = file.read_bytes()
+            file.write_bytes(text + b"\n")
+            assert key(part) != before[part], name
+            file.write_bytes(text)
+    assert {part: key(part) for part in COMPILED_ALONE} == before
+    assert before == {part: cache.keys()[part] for part in COMPILED_ALONE}
 
 
 def test_an_edit_of_any_other_module_does_not(compiled_from):
-    assert set(cache.sources()) == compiled_from
+    assert {part: set(cache.sources(part)) for part in COMPILED_ALONE} == compiled_from
+
+
+def test_every_part_has_a_key_of_its_own():
+    assert len(set(cache.keys().values())) == len(PARTS)
+    assert "wsemu.machine.arithmetic.operations" not in cache.sources("shadow_entry")
+    assert "wsemu.machine.scheduler" not in cache.sources("narrow")
 
 
 def test_imports_are_followed_in_every_form_and_into_folders(tmp_path):
     files = {
         "__init__": "if TYPE_CHECKING:\n    from wsemu import cli\n",
-        "machine/build": "import os\nfrom wsemu import isa  # the first\n",
+        "machine/parts": "import os\nfrom wsemu import isa  # the first\n",
+        "machine/lowering": "",
+        "machine/build": "",
         "machine/scheduler": "from wsemu.machine import (\n    clocks,  # (all) of them\n    cells as c,\n)\n"
         "def f():\n    from wsemu import cli\n",
         "isa": "import wsemu.codes as codes, wsemu.limits\n",
@@ -85,52 +108,141 @@ def test_imports_are_followed_in_every_form_and_into_folders(tmp_path):
         path = tmp_path / "wsemu" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    found = {name.removeprefix("wsemu").removeprefix(".") for name in cache.sources(tmp_path)}
+    found = {name.removeprefix("wsemu").removeprefix(".") for name in cache.sources("run", tmp_path)}
     wanted = {name.replace("/", ".").removesuffix("__init__").rstrip(".") for name in files}
-    assert found == wanted - {"cli", "machine.sync.fence"}
+    assert found == wanted - {"cli", "machine.build", "machine.sync.fence"}
 
 
 def test_a_module_that_moves_changes_the_key():
-    assert cache.key_of({"wsemu.a": b"", "wsemu.b": b"x"}) != cache.key_of({"wsemu.a": b"x", "wsemu.b": b""})
+    modules = {"wsemu.a": b"", "wsemu.b": b"x"}
+    assert cache.key_of("run", modules) != cache.key_of("run", {"wsemu.a": b"x", "wsemu.b": b""})
+
+
+# -- what is compiled -------------------------------------------------------------------------------------------------
+
+
+def parts_of(*operations: str, races: bool = True, exact: bool = False, noted: bool = False) -> set[str]:
+    """The parts that a launch with these operations needs beside those that every launch does."""
+    found = needed((OPCODE[name] for name in operations), races=races, exact=exact, noted=noted)
+    assert found >= set(ALWAYS)
+    return set(found) - set(ALWAYS) - (set(RACES) if races else set())
+
+
+def test_integers_and_single_precision_need_no_family():
+    assert parts_of("add.b32", "mov.b64", "fma.f32", "setp.lt.s32", "bar.sync", "exit") == set()
+
+
+@pytest.mark.parametrize(
+    ("operation", "part"),
+    [
+        ("sin.f32", {"library"}), ("add.f64", {"double"}), ("div.s32", {"division"}), ("fma.rz.f32", {"directed"}),
+        ("add.b8", {"narrow"}), ("popc.b32", {"bits"}), ("shfl.idx.b32", {"exchange_entry"}),
+    ],
+)  # fmt: skip
+def test_an_operation_brings_its_family_and_no_other(operation, part):
+    assert parts_of("add.b32", operation) == part
+
+
+def test_atomics_bring_what_they_do_and_cost():
+    atomic = next(name for name in OPCODE if name.startswith("atom."))
+    assert parts_of(atomic) == {"atomic_entry", "atomic_cost_entry"}
+
+
+def test_what_is_looked_for_brings_its_parts():
+    assert parts_of(races=False) == set()
+    assert parts_of(exact=True) == {"lanes_entry"}
+    assert parts_of(noted=True) == {"noted_entry"}
+
+
+def test_some_launch_needs_each_part():
+    everything = needed(OPCODE.values(), races=True, exact=True, noted=True)
+    assert everything == set(PARTS)
+
+
+def test_a_launch_loads_what_it_needs_and_compiles_only_what_is_missing(folder, monkeypatch, capsys):
+    monkeypatch.setattr(native, "_loaded", {})
+    monkeypatch.setattr(native, "_load", lambda name, part: native._loaded.__setitem__(name, len(part[2])))
+    made: list[str] = []
+
+    def make(names, done):
+        made.extend(names)
+        return dict.fromkeys(names, PART)
+
+    monkeypatch.setattr(native, "_compile", make)
+    native.compiled(("run", "report_entry"))
+    native.compiled(("run", "report_entry", "bits"))
+    assert made == ["report_entry", "run", "bits"]
+    assert {file.name.split("-")[1] for file in folder.iterdir()} == {"run", "report_entry", "bits"}
+    assert native.compiled(()) == {"report_entry": len(PART[2])}
+    monkeypatch.setattr(native, "_loaded", {})
+    native.compiled(("run", "bits"))
+    assert len(made) == 3
+    assert capsys.readouterr().err == f"{native.COMPILING}\n" * 2
+
+
+def test_a_second_process_compiles_what_it_is_asked_for():
+    parts = native._compile(["trace_entry", "known_entry", "report_entry"], lambda: None)
+    assert set(parts) == {"trace_entry", "known_entry", "report_entry"}
+    assert all(code.startswith(parts["trace_entry"][2][:4]) for _, _, code in parts.values())
+
+
+def test_what_the_second_process_fails_at_is_compiled_here(monkeypatch):
+    monkeypatch.setattr(sys, "executable", shutil.which("false") or sys.executable)
+    assert set(native._compile(["trace_entry", "known_entry"], lambda: None)) == {"trace_entry", "known_entry"}
+
+
+def test_a_terminal_is_told_how_far_it_is_and_how_long_it_took(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with native._Progress(2) as progress:
+        progress.step()
+        progress.step()
+    last = capsys.readouterr().err.rpartition("\r")[2]
+    assert last.startswith(f"{native.COMPILING}: 2 of 2 parts, 0.")
+    assert last.endswith(" s\n")
 
 
 # -- what is taken ----------------------------------------------------------------------------------------------------
 
 
 def test_what_was_written_is_read(folder):
-    assert cache.read() is None
-    assert cache.write(PARTS)
-    assert cache.read() == PARTS
-    assert os.listdir(folder) == [f"vm-{cache.key()}.bin"]
+    assert cache.read("run") is None
+    assert cache.write("run", PART)
+    assert cache.read("run") == PART
+    assert cache.read("bits") is None
+    assert list(cache.kept()) == ["run"]
+    assert os.listdir(folder) == [f"vm-run-{cache.keys()['run']}.bin"]
 
 
 def test_a_torn_file_is_not_used(folder):
-    cache.write(PARTS)
+    cache.write("run", PART)
     file = kept_in()
     whole = file.read_bytes()
     for length in (0, 1, len(cache.MAGIC), 100, len(whole) - 33, len(whole) - 1):
         file.write_bytes(whole[:length])
-        assert cache.read() is None, length
+        assert cache.read("run") is None, length
     for at in (0, 30, 60, 200, len(whole) - 1):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert cache.read() is None, at
-    cache.write(PARTS)
-    assert cache.read() == PARTS
+        assert cache.read("run") is None, at
+    cache.write("run", PART)
+    assert cache.read("run") == PART
 
 
-def test_a_file_of_another_key_is_not_used_under_this_name(folder, monkeypatch):
-    cache.write(PARTS)
+def test_a_file_of_another_part_or_key_is_not_used_under_this_name(folder, monkeypatch):
+    cache.write("run", PART)
     old = kept_in().read_bytes()
-    monkeypatch.setattr(cache, "key", lambda: "0" * 32)
+    kept_in("bits").write_bytes(old)
+    assert cache.read("bits") is None
+    monkeypatch.setattr(cache, "keys", lambda: {"run": "0" * 32})
     kept_in().write_bytes(old)
-    assert cache.read() is None
+    assert cache.read("run") is None
 
 
 def test_what_was_compiled_while_a_source_was_edited_is_not_kept(folder, monkeypatch, capsys):
-    monkeypatch.setattr(native, "_compile", lambda: PARTS)
-    monkeypatch.setattr(cache, "sources", lambda: {"wsemu.machine.scheduler": b"edited"})
-    assert native._object_code() == PARTS
-    assert not folder.exists()
+    monkeypatch.setattr(native, "_compile", lambda names, done: dict.fromkeys(names, PART))
+    edited = cache.keys() | {"run": "edited"}
+    monkeypatch.setattr(cache, "current_keys", lambda: edited)
+    assert native._object_code(("run", "bits")) == {"run": PART, "bits": PART}
+    assert list(cache.kept()) == ["bits"]
     assert capsys.readouterr().err == f"{native.COMPILING}\n"
 
 
@@ -140,16 +252,17 @@ def test_what_was_compiled_while_a_source_was_edited_is_not_kept(folder, monkeyp
 def test_the_newest_files_stay_and_older_ones_go(folder, monkeypatch):
     keys = [f"{number:032x}" for number in range(cache.KEPT + 3)]
     for number, name in enumerate(keys):
-        monkeypatch.setattr(cache, "key", lambda name=name: name)
-        cache.write(PARTS)
+        monkeypatch.setattr(cache, "keys", lambda name=name: {"run": name})
+        cache.write("run", PART)
         os.utime(kept_in(), (number, number))
-    monkeypatch.setattr(cache, "key", lambda: keys[4])
-    assert cache.read() == PARTS  # which makes it the newest
-    monkeypatch.setattr(cache, "key", lambda: "f" * 32)
+    monkeypatch.setattr(cache, "keys", lambda: {"run": keys[4]})
+    assert cache.read("run") == PART  # which makes it the newest
+    monkeypatch.setattr(cache, "keys", lambda: {"run": "f" * 32, "bits": "e" * 32})
+    cache.write("bits", PART)  # does not count
     (folder / "notes.txt").write_text("not ours", encoding="utf-8")
-    cache.write(PARTS)
-    kept = sorted(file.name for file in folder.glob("vm-*"))
-    assert kept == sorted(f"vm-{name}.bin" for name in [keys[4], *keys[-cache.KEPT + 2 :], "f" * 32])
+    cache.write("run", PART)
+    kept = sorted(file.name for file in folder.glob("vm-run-*"))
+    assert kept == sorted(f"vm-run-{name}.bin" for name in [keys[4], *keys[-cache.KEPT + 2 :], "f" * 32])
     assert (folder / "notes.txt").exists()
 
 
@@ -159,7 +272,7 @@ def test_a_half_written_file_goes_once_its_writer_must_be_dead(folder):
     for file in (young, old):
         file.write_bytes(b"half")
     os.utime(old, (time.time() - 2 * cache.ABANDONED,) * 2)
-    cache.write(PARTS)
+    cache.write("run", PART)
     assert young.exists()
     assert not old.exists()
 
@@ -179,8 +292,8 @@ def test_it_lies_in_the_cache_folder_of_the_user_and_not_beside_the_package(tmp_
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "file" / "folder"))
-    monkeypatch.setattr(native, "_compile", lambda: PARTS)
-    assert native._object_code() == PARTS
+    monkeypatch.setattr(native, "_compile", lambda names, done: dict.fromkeys(names, PART))
+    assert native._object_code(("run", "bits")) == {"run": PART, "bits": PART}
     said = capsys.readouterr().err
     assert said.splitlines() == [native.COMPILING, f"{native.CANNOT_KEEP} ({tmp_path / 'file' / 'folder'})"]
 
@@ -189,8 +302,8 @@ def test_two_writers_leave_one_whole_file(folder):
     code = (
         "from wsemu.machine import cache\n"
         "for _ in range(50):\n"
-        "    assert cache.write({'run': ('s', 'n', bytes(100_000))})\n"
-        "    assert cache.read() is not None\n"
+        "    assert cache.write('run', ('s', 'n', bytes(100_000)))\n"
+        "    assert cache.read('run') is not None\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     assert [writer.wait() for writer in writers] == [0, 0]

@@ -71,7 +71,7 @@ def _vm() -> Item:
     from wsemu import check, cuda
     from wsemu.machine import cache
 
-    held = cache.read() is not None
+    held = set(cache.kept())
 
     @cuda.jit
     def probe(x):  # type: ignore[no-untyped-def]
@@ -81,21 +81,21 @@ def _vm() -> Item:
     check(probe, 1, 32, (data,))
     if data.tolist() != list(range(32)):
         return Item("bad", "VM", f"a kernel that numbers 32 words gives {data.tolist()[:4]}...")
-    return Item("good", "VM", "runs a kernel; " + ("compiled before" if held else "compiled now"))
+    return Item("good", "VM", "runs a kernel; " + ("compiled before" if held == set(cache.kept()) else "compiled now"))
 
 
 def _cache() -> Item:
-    """Where the compiled VM is kept."""
+    """Where the compiled VM is kept, and how much of it: parts are compiled when a launch first needs them."""
     from wsemu.machine import cache
+    from wsemu.machine.parts import PARTS
 
-    path = cache.path()
-    if path is not None and cache.read() is not None:
-        return Item("good", "cache", f"{path} ({path.stat().st_size:,} bytes)")
-    if path is not None and _can_be_made(path.parent):
-        return Item(
-            "note", "cache", f"nothing for this version in {path.parent}: it was cleared, or the source was edited"
-        )
-    place = f"{path.parent} cannot be written" if path else "this user has no cache folder"
+    folder, files = cache.folder(), cache.kept().values()
+    if folder is not None and files:
+        size = sum(file.stat().st_size for file in files)
+        return Item("good", "cache", f"{len(files)} of {len(PARTS)} parts in {folder} ({size:,} bytes)")
+    if folder is not None and _can_be_made(folder):
+        return Item("note", "cache", f"nothing for this version in {folder}: it was cleared, or the source was edited")
+    place = f"{folder} cannot be written" if folder else "this user has no cache folder"
     return Item("bad", "cache", f"{place}: set WSEMU_CACHE_DIR to a folder that can be written")
 
 

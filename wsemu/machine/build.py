@@ -1,7 +1,7 @@
 """The compiled VM, from its cache or from the compiler.
 
-The cache (`vm_cache`) holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would
-keep beside it: a tenth of a second and some 40 MB.
+Each part (`parts`) is there once a launch needs it.  The cache (`cache`) holds object code by itself, so that a start
+needs no compiler.
 """
 
 from __future__ import annotations
@@ -12,88 +12,222 @@ import functools
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+import time
+from collections import deque
+from typing import IO, TYPE_CHECKING
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from wsemu.machine import cache
+from wsemu.machine.arithmetic.families import MEMBERS
+from wsemu.machine.parts import ENTRIES, PARTS, compile_part, ordered
+from wsemu.model.isa import N_ALU, OPCODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
-    from wsemu.machine.cache import Part
+    from wsemu.machine.lowering import Part
 
-COMPILING = "wsemu: compiling the VM, once per installation (about 8 s)"
-SECOND = ("access_entry", "shadow_entry", "run")
-"""the parts that a second process compiles"""
+COMPILING = "wsemu: compiling the VM, once per installation"
 CANNOT_KEEP = "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written"
+TICK = 0.1
+"""seconds between two looks of the progress line at the clock"""
 
 
-def _object_code() -> dict[str, Part]:
-    """The compiled parts, from the cache, else made and put there."""
-    parts = cache.read()
-    if parts is not None:
-        return parts
-    print(COMPILING, file=sys.stderr, flush=True)
-    parts = _compile()
-    edited = cache.key_of(cache.sources()) != cache.key()  # meanwhile: who knows what was compiled
-    if not edited and not cache.write(parts):
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def _object_code(names: Collection[str]) -> dict[str, Part]:
+    """These parts, from the cache, else made and put there."""
+    found = {name: cache.read(name) for name in names}
+    made = _compiled_now([name for name in ordered(names) if not found[name]])
+    return {name: part for name, part in (found | made).items() if part}
+
+
+def _compiled_now(names: list[str]) -> dict[str, Part]:
+    """Parts that the cache does not have, from the compiler into the cache."""
+    if not names:
+        return {}
+    with _Progress(len(names)) as progress:
+        made = _compile(names, progress.step)
+    now = cache.current_keys()
+    unedited = {name: part for name, part in made.items() if now[name] == cache.keys()[name]}
+    if not all(cache.write(name, part) for name, part in unedited.items()):
         place = cache.folder() or "this user has no cache folder"
         print(f"{CANNOT_KEEP} ({place})", file=sys.stderr, flush=True)
-    return parts
+    return made
 
 
-def _compile() -> dict[str, Part]:
-    """All parts; where there are two cores, some of them in a second process meanwhile."""
-    helper = None
-    if (os.cpu_count() or 1) > 1 and sys.executable:
-        paths = [str(cache.HOME), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        with contextlib.suppress(OSError):
-            helper = subprocess.Popen(
-                [sys.executable, "-P", "-m", __spec__.name, cache.key()],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-    from wsemu.machine import scheduler  # imports Numba
+def _compile(names: list[str], done: Callable[[], None]) -> dict[str, Part]:
+    """Parts from the compiler; where there are two cores, a second process takes its share, one after the other."""
+    left = deque(names)
+    made: dict[str, Part] = {}
+    with contextlib.ExitStack() as stack:
+        if len(names) > 1 and (os.cpu_count() or 1) > 1 and sys.executable:
+            stack.enter_context(_second_process(left, made, done))
+        with contextlib.suppress(IndexError):  # none is left
+            while True:
+                _make(left.popleft(), made, done)
+    for name in names:
+        if name not in made:  # the second process failed at it
+            _make(name, made, done)
+    return made
 
-    parts = {name: scheduler.compile_part(name) for name in scheduler.PARTS if name not in SECOND}
-    made = cache.unpacked(helper.communicate()[0]) if helper else {}
-    return parts | {name: made.get(name) or scheduler.compile_part(name) for name in SECOND}
 
+def _make(name: str, made: dict[str, Part], done: Callable[[], None]) -> None:
+    made[name] = compile_part(name)
+    done()
+
+
+@contextlib.contextmanager
+def _second_process(left: deque[str], made: dict[str, Part], done: Callable[[], None]) -> Iterator[None]:
+    """A process that takes parts from `left` while there are any; at the end what it has made is there."""
+    paths = [str(cache.HOME), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-P", "-m", __spec__.name]
+    try:
+        helper = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        yield
+        return
+    with helper:
+        assert helper.stdin is not None
+        assert helper.stdout is not None
+        arguments = (helper.stdin, helper.stdout, left, made, done)
+        feeder = threading.Thread(target=_feed, args=arguments, daemon=True)
+        feeder.start()
+        try:
+            yield
+            feeder.join()
+        except BaseException:  # interrupted, or no compiler: nobody waits for it any more
+            helper.kill()
+            raise
+        finally:
+            feeder.join()
+
+
+def _feed(to: IO[bytes], from_: IO[bytes], left: deque[str], made: dict[str, Part], done: Callable[[], None]) -> None:
+    """Hand parts to the second process until none is left or it fails."""
+    with contextlib.suppress(OSError, ValueError, IndexError), to:
+        while from_.readline() == READY:
+            name = left.popleft()
+            to.write(f"{name} {cache.keys()[name]}\n".encode())
+            to.flush()
+            part = cache.unpacked(name, from_.read(int(from_.readline() or b"0")))
+            if part is None:
+                return
+            made[name] = part
+            done()
+
+
+READY = b"ready\n"
+
+
+def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
+    """The second process: compile each part that is asked for, if it has the same sources and compiler."""
+    while True:
+        to.write(READY)
+        to.flush()
+        name, _, key = from_.readline().decode().strip().partition(" ")
+        if not name or cache.keys().get(name) != key:
+            return
+        data = cache.packed(name, compile_part(name))
+        to.write(b"%d\n" % len(data) + data)
+
+
+class _Progress:
+    """Tells on standard error that parts are compiled: how many are done and for how long, where that is a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._start = time.perf_counter()
+        self._stop = threading.Event()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            self._show()
+            self._clock.start()
+        else:
+            print(COMPILING, file=sys.stderr, flush=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _spent[0] += time.perf_counter() - self._start
+        if self._clock.is_alive():
+            self._stop.set()
+            self._clock.join()
+            self._show()
+            print(file=sys.stderr, flush=True)
+
+    def step(self) -> None:
+        self._done += 1
+
+    def _tick(self) -> None:
+        while not self._stop.wait(TICK):
+            self._show()
+
+    def _show(self) -> None:
+        seconds = time.perf_counter() - self._start
+        text = f"{COMPILING}: {self._done} of {self._total} parts, {seconds:.1f} s"
+        print(f"\r{text}", end="", file=sys.stderr, flush=True)
+
+
+_spent = [0.0]
+
+
+def seconds_spent() -> float:
+    """How long this process has compiled so far."""
+    return _spent[0]
+
+
+# -- their addresses ---------------------------------------------------------------------------------------------------
 
 _engines: list[llvm.ExecutionEngine] = []
 """kept: the code lives as long as they do"""
+_loaded: dict[str, int] = {}
+_loading = threading.RLock()
+FAMILIES = np.zeros(N_ALU, np.int64)
+"""for each arithmetic operation outside the core, the address of its family"""
+
+
+def compiled(names: Collection[str] = tuple(PARTS)) -> dict[str, int]:
+    """Address of each part of the VM that is a field of a machine; with these parts and those asked for before."""
+    with _loading:
+        missing = [name for name in names if name not in _loaded]
+        for name, part in _object_code(missing).items():
+            _load(name, part)
+        return {name: address for name, address in _loaded.items() if name in ENTRIES and name != "run"}
 
 
 @functools.cache
-def compiled() -> tuple[Callable[[int], int], dict[str, int]]:
-    """The VM: an entry that takes the host address of a machine and returns why it stopped (the GIL is released while
-    it
-    runs), and the addresses of the other parts, which are fields of that machine."""
-    parts = _object_code()
+def entry() -> Callable[[int], int]:
+    """What runs a machine at a host address and returns why it stopped; the GIL is released meanwhile."""
+    compiled(("run",))
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded["run"])
+
+
+def _load(name: str, part: Part) -> None:
+    """Give a part a place in this process."""
+    symbol, needed, code = part
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    addresses = {}
-    for name, (symbol, needed, code) in parts.items():
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-        _resolve(needed.split())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        _engines.append(engine)
-        addresses[name] = engine.get_function_address(symbol)
-    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses.pop("run"))
-    return entry, addresses
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+    _resolve(needed.split())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    _loaded[name] = engine.get_function_address(symbol)
+    for operation in MEMBERS.get(name, ()):
+        FAMILIES[OPCODE[operation]] = _loaded[name]
 
 
 def _resolve(names: list[str]) -> None:
-    """Give every function that the code names an address.
-
-    One missing would leave all of them unset.  Those that only Numba has belong to paths that raise exceptions, which
-    this code
-    never takes: they end the process.
-    """
+    """Give every function that the code names an address: one missing would leave all of them unset."""
     stop = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
     for name in names:
         if llvm.address_of_symbol(name) is None:
@@ -105,7 +239,4 @@ def _target() -> llvm.TargetMachine:
 
 
 if __name__ == "__main__":
-    from wsemu.machine import scheduler
-
-    if sys.argv[1:] == [cache.key()]:  # the same sources and compiler as the process that asks
-        sys.stdout.buffer.write(cache.packed({name: scheduler.compile_part(name) for name in SECOND}))
+    _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,8 +1,8 @@
-"""Where the compiled VM is kept: one file of object code in the user's cache folder.
+"""Where the compiled VM is kept: a file of object code for each of its parts, in the user's cache folder.
 
-A file's name is a hash of everything that its code depends on: the text of every module that the VM is compiled from,
-the compiler's version, the CPU.  Which modules those are is read off their own imports.  No file lies beside the
-package: it would outlive it there, and a folder without modules hides those of the next installation.
+A file is named after its part and a hash of everything that its code depends on: the text of every module that the part
+is compiled from, the compiler's version, the CPU.  Which modules those are is read off their own imports.  No file lies
+beside the package: it would outlive it there, and a folder without modules hides those of the next installation.
 """
 
 from __future__ import annotations
@@ -22,37 +22,57 @@ from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
+from wsemu.machine.parts import PARTS, roots
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from wsemu.machine.lowering import Part
 
 PACKAGE = __name__.partition(".")[0]
 HOME = Path(__file__).parents[__name__.count(".")]
 """the folder that the whole package lies in"""
-ROOTS = (f"{PACKAGE}.machine.build", f"{PACKAGE}.machine.scheduler")
-"""modules that the VM is compiled from, with all that they import"""
 KEPT = 8
-"""files of other versions and CPUs stay, those used last, up to so many in all"""
+"""files of other versions and CPUs stay, those used last, up to so many of each part"""
 ABANDONED = 3600.0
 """seconds after which a half-written file has lost its writer"""
-MAGIC = b"wsemu object code 2\n"
-Part = tuple[str, str, bytes]
-"""symbol, functions it needs from elsewhere, object code"""
+MAGIC = b"wsemu object code 3\n"
+Sources = dict[str, bytes]
+"""module -> its text"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)
 
 
 # -- what the VM is compiled from -------------------------------------------------------------------------------------
 
 
-def sources(home: Path = HOME) -> dict[str, bytes]:
-    """Module -> text, of the modules of the package in `home` that the compiled VM depends on."""
-    found: dict[str, bytes] = {}
-    pending = list(ROOTS)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found[name] = _file(home, name).read_bytes()
-            pending += _imported(found[name].decode(), home)
-    return dict(sorted(found.items()))
+def sources(part: str, home: Path = HOME) -> Sources:
+    """The modules of the package in `home` that a part of the compiled VM depends on."""
+    return _Package(home).closure(roots(part))
+
+
+class _Package:
+    """The modules of the package, each read once."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._modules: dict[str, tuple[bytes, list[str]]] = {}
+
+    def closure(self, names: Iterable[str]) -> Sources:
+        """These modules and all that they import."""
+        found: Sources = {}
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found[name], imported = self._module(name)
+                pending += imported
+        return dict(sorted(found.items()))
+
+    def _module(self, name: str) -> tuple[bytes, list[str]]:
+        if name not in self._modules:
+            text = _file(self._home, name).read_bytes()
+            self._modules[name] = text, list(_imported(text.decode(), self._home))
+        return self._modules[name]
 
 
 def _file(home: Path, module: str) -> Path:
@@ -79,21 +99,37 @@ def _ours(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE
 
 
-def key_of(modules: dict[str, bytes]) -> str:
-    """Hash of the modules, the compiler and the CPU."""
+def key_of(part: str, modules: Sources) -> str:
+    """Hash of a part's name, its modules, the compiler and the CPU."""
     digest = hashlib.sha256(MAGIC)
-    machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    compiler = (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "")
-    fields = [text.encode() for text in (*compiler, *machine)]
-    for field in (*fields, *(part for name, text in modules.items() for part in (name.encode(), text))):
+    fields = [part.encode(), *_surroundings()]
+    for field in (*fields, *(text for name, module in modules.items() for text in (name.encode(), _digest(module)))):
         digest.update(struct.pack("<Q", len(field)) + field)
     return digest.hexdigest()[:32]
 
 
+@functools.lru_cache(maxsize=64)
+def _digest(module: bytes) -> bytes:
+    return hashlib.sha256(module).digest()
+
+
 @functools.cache
-def key() -> str:
-    """The key of the modules as they were when this process first asked."""
-    return key_of(sources())
+def _surroundings() -> tuple[bytes, ...]:
+    machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    compiler = (version("llvmlite"), sys.implementation.cache_tag or "")
+    return tuple(text.encode() for text in (*compiler, *machine))
+
+
+def current_keys() -> dict[str, str]:
+    """Part -> the key of its modules as they are now."""
+    package = _Package(HOME)
+    return {part: key_of(part, package.closure(roots(part))) for part in PARTS}
+
+
+@functools.cache
+def keys() -> dict[str, str]:
+    """The same as they were when this process first asked."""
+    return current_keys()
 
 
 # -- where it lies ----------------------------------------------------------------------------------------------------
@@ -110,30 +146,35 @@ def folder() -> Path | None:
     return found if found.is_absolute() else None
 
 
-def path() -> Path | None:
-    """The file that the compiled VM of this version is kept in."""
+def path(part: str) -> Path | None:
+    """The file that a part of this version is kept in."""
     place = folder()
-    return place / f"vm-{key()}.bin" if place else None
+    return place / f"vm-{part}-{keys()[part]}.bin" if place else None
 
 
-def read() -> dict[str, Part] | None:
-    """The compiled parts; None if no file has them, or one that is torn or made of something else."""
-    file = path()
+def kept() -> dict[str, Path]:
+    """Part -> its file, of those that the cache has."""
+    return {part: file for part in PARTS if (file := path(part)) and read(part)}
+
+
+def read(part: str) -> Part | None:
+    """A compiled part; None if no file has it, or one that is torn or made of something else."""
+    file = path(part)
     if file is None:
         return None
     try:
-        parts = unpacked(file.read_bytes())
+        found = unpacked(part, file.read_bytes())
     except OSError:
         return None
-    if parts:
+    if found:
         with contextlib.suppress(OSError):
             os.utime(file)  # was used
-    return parts or None
+    return found
 
 
-def write(parts: dict[str, Part]) -> bool:
-    """Put the file in place as a whole, and remove the oldest beyond KEPT; False where that is not allowed."""
-    file = path()
+def write(part: str, made: Part) -> bool:
+    """Put a part's file in place as a whole, and remove the oldest beyond KEPT; False where that is not allowed."""
+    file = path(part)
     if file is None:
         return False
     temporary = ""
@@ -141,22 +182,23 @@ def write(parts: dict[str, Part]) -> bool:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="vm-", suffix=".tmp")
         with os.fdopen(handle, "wb") as stream:
-            stream.write(packed(parts))
+            stream.write(packed(part, made))
         os.replace(temporary, file)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         return False
-    _tidy(file.parent)
+    _tidy(file.parent, part)
     return True
 
 
-def _tidy(place: Path) -> None:
-    """Remove what no process will ask for: files beyond KEPT, and what a process that died left half-written."""
-    for pattern, kept, age in (("vm-*.bin", KEPT, 0.0), ("vm-*.tmp", 0, ABANDONED)):
+def _tidy(place: Path, part: str) -> None:
+    """Remove what no process will ask for: files of a part beyond KEPT, and what a process that died left
+    half-written."""
+    for pattern, most, age in ((f"vm-{part}-*.bin", KEPT, 0.0), ("vm-*.tmp", 0, ABANDONED)):
         with contextlib.suppress(OSError):
             dated = sorted(((file.stat().st_mtime, file) for file in place.glob(pattern)), reverse=True)
-            for modified, file in dated[kept:]:
+            for modified, file in dated[most:]:
                 if time.time() - modified >= age:
                     file.unlink()
 
@@ -164,26 +206,23 @@ def _tidy(place: Path) -> None:
 # -- its bytes --------------------------------------------------------------------------------------------------------
 
 
-def packed(parts: dict[str, Part]) -> bytes:
-    """The bytes of a file: the key, the parts, and a hash of both."""
-    fields = [key().encode()]
-    for name, (symbol, needed, code) in parts.items():
-        fields += [name.encode(), symbol.encode(), needed.encode(), code]
+def packed(part: str, made: Part) -> bytes:
+    """The bytes of a file: the key, what was made, and a hash of both."""
+    symbol, needed, code = made
+    fields = (keys()[part].encode(), symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
     return body + hashlib.sha256(body).digest()
 
 
-def unpacked(data: bytes) -> dict[str, Part]:
-    """The parts that `packed` made bytes of; none if it did not, or with another key."""
+def unpacked(part: str, data: bytes) -> Part | None:
+    """What `packed` made bytes of; None if it did not, or with another key."""
     body, digest = data[:-32], data[-32:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        return {}
+        return None
     fields, at = [], len(MAGIC)
     while at < len(body):
         (size,) = struct.unpack_from("<Q", body, at)
         fields.append(body[at + 8 : at + 8 + size])
         at += 8 + size
-    if fields[0] != key().encode():
-        return {}
-    quads = zip(*(iter(fields[1:]),) * 4, strict=True)
-    return {name.decode(): (symbol.decode(), needed.decode(), code) for name, symbol, needed, code in quads}
+    key, symbol, needed, code = fields
+    return (symbol.decode(), needed.decode(), code) if key == keys()[part].encode() else None

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.records import compiled, entry_at, flow_at
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import entry_at, flow_at
 from wsemu.machine.scalars import lowest_bit
 from wsemu.machine.state import MIDWAY
 

@@ -17,6 +17,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
+from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
@@ -110,6 +111,7 @@ class Image:
     registers: Bytes
     has_atomics: bool
     has_read_only_loads: bool
+    opcodes: frozenset[int]
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -144,7 +146,7 @@ def _image_of(key: ProgramKey) -> Image:
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
     has_atomics = bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any())
-    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program))
+    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), frozenset(code[:, 0].tolist()))
 
 
 class ProgramKey:
@@ -336,7 +338,7 @@ class Machine:
 
     def _fill_state(self, grid: tuple[int, ...], threads: int, shared_room: int, local_room: int) -> None:
         state = self.state[0]
-        self.entry, parts = native.compiled()
+        parts, self.entry = native.compiled(self._parts()), native.entry()
         specials = self.program.specials
         fields = {
             **parts,
@@ -351,6 +353,7 @@ class Machine:
             "register_bytes": self.program.register_bytes,
             "grid": grid,
             "cta_rows": [specials.get(f"ctaid.{axis}", -1) for axis in "xyz"],
+            "families": address_of(native.FAMILIES),
             "flow": address_of(self.flow),
             "accesses": address_of(self.accesses),
             "shared_host": address_of(self.shared),
@@ -371,6 +374,11 @@ class Machine:
             state[name] = value
         if self.marks:
             state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
+
+    def _parts(self) -> frozenset[str]:
+        """The parts of the VM that this launch needs."""
+        watch = self.watch
+        return needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""

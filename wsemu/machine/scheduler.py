@@ -12,38 +12,27 @@ with those that fall through.  A `join` that is on top of the stack hands over t
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import cfunc, types
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.memory.bounds import careful_lane, enter_finding, track_initialised
-from wsemu.machine.memory.costs import APART, BUCKETS, atomic_cost, keep_worst, sector_cost, shared_cost
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import careful_lane, track_initialised
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
 from wsemu.machine.memory.lane_access import (
     BAD,
     SAME,
     SCATTERED,
     UNIT,
-    atomic,
     lane_pattern,
     load_store,
     simple_pattern,
 )
-from wsemu.machine.memory.lane_order import judge_lanes
-from wsemu.machine.memory.read_only import access_noted
-from wsemu.machine.memory.shadow import conflict, not_known_one_by_one, track
 from wsemu.machine.records import (
     access_at,
-    call2,
-    call4,
-    call5,
-    call7,
-    call8,
-    compiled,
+    call,
     entry_at,
     event_at,
     flow_at,
@@ -69,7 +58,7 @@ from wsemu.machine.state import (
     UNTRACKED,
     UNUSED_SHIFT,
 )
-from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
+from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, start_clocks
 from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.machine.sync.named_barrier import (
     WAITS,
@@ -80,7 +69,7 @@ from wsemu.machine.sync.named_barrier import (
     reset,
     warp_left,
 )
-from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_any, warp_operation
+from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_any
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.control_flow import CTA_COST, TURN
 from wsemu.model.isa import (
@@ -101,7 +90,7 @@ from wsemu.model.isa import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    pass
 
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
@@ -175,7 +164,8 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
     if number == SHARED:
         store = service == AS_STORE if op >= N_MEMORY else op >= FIRST_STORE
         if op >= N_MEMORY and service < AS_LOAD:
-            cost, ideal = atomic_cost(m, place, bias, mask, size, service)
+            both = call(m.atomic_cost_entry, m.address, place, bias, mask, size, service)
+            cost, ideal = both >> 32, both & 0xFFFFFFFF
         else:
             cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
         row.shared += cost
@@ -237,9 +227,9 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
     place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
     if op >= N_MEMORY:
-        call7(m.trace_entry, m.address, TOUCHED_ATOMIC, w, interval, pc, place, -1)
+        call(m.trace_entry, m.address, TOUCHED_ATOMIC, w, interval, pc, place, -1)
     if load_u8(m.trace_pcs + pc):
-        call7(m.trace_entry, m.address, TOUCHED, w, interval, pc, place, -1)
+        call(m.trace_entry, m.address, TOUCHED, w, interval, pc, place, -1)
         if m.trace_count <= m.trace_room:
             log_lanes(m, registers, a, imm, mask)
 
@@ -285,7 +275,7 @@ def access(address, w, pc, registers, mask):
             bias = imm + delta - segment_at(m.segments, number).host
         segment = segment_at(m.segments, number)
         if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
-            status = call8(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
+            status = call(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
             if status:
                 m.lanes_done = mask & ~rest
                 m.resumes = 1
@@ -323,7 +313,7 @@ def access(address, w, pc, registers, mask):
         if op < N_MEMORY:
             load_store(op, how, registers, i.d, a, segment.host + bias, group)
         else:
-            atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
         rest &= ~group
     if pattern == BAD:
         charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
@@ -474,7 +464,7 @@ def exchange_apart(m, warp, w, lanes):
         if entry.mask & lanes & ~done:
             mask = standing_at(m, warp, e) & lanes
             done |= mask
-            warp_operation(m, warp, w, entry.resume - 1, mask)
+            call(m.exchange_entry, m.address, w, entry.resume - 1, mask)
     unpark(m, warp, done)
 
 
@@ -560,6 +550,7 @@ def run_warp(address, w):
     local.unwritten = np.int64(1) << 62  # tracked throughout
     registers = warp.registers
     code = m.code
+    families = m.families
     pc = warp.pc
     mask = warp.mask
     while True:
@@ -569,12 +560,12 @@ def run_warp(address, w):
         if i.guard:
             x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
         if op < N_ALU:
-            alu(op, registers, i.d, i.a, i.b, i.c, i.imm, x)
+            alu(families, op, registers, i.d, i.a, i.b, i.c, i.imm, x)
             pc += 1
             continue
         if op < N_ATOMIC:
             if x:
-                status = call5(m.access_entry, address, w, pc, registers, x)
+                status = call(m.access_entry, address, w, pc, registers, x)
                 if status:
                     warp.pc = pc
                     warp.mask = mask
@@ -606,7 +597,7 @@ def run_warp(address, w):
                 pc += 1
             else:
                 if not pop(warp):
-                    status = call4(m.collective_entry, address, w, pc, x)
+                    status = call(m.collective_entry, address, w, pc, x)
                     if status != DONE:
                         return np.int64(status)
                 pc = warp.pc
@@ -619,7 +610,7 @@ def run_warp(address, w):
                 continue
             warp.pc = pc + 1
             warp.mask = mask
-            status = call4(m.collective_entry, address, w, pc, x)
+            status = call(m.collective_entry, address, w, pc, x)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -631,7 +622,7 @@ def run_warp(address, w):
             return np.int64(TRAP)
         else:  # fences order memory for the checkers; here they do nothing
             if x and m.clocks and op <= LAST_FENCE:
-                call4(m.collective_entry, address, w, pc, x)
+                call(m.collective_entry, address, w, pc, x)
             pc += 1
             continue
         if not account(m, pc, popcount(mask)):
@@ -649,14 +640,14 @@ def collective(address, w, pc, mask):
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             return np.int64(stand(m, warp, w, pc, mask))
-        warp_operation(m, warp, w, pc, mask)
+        call(m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)
     if op <= LAST_BARRIER:
         return np.int64(at_barrier(m, warp, w, pc, mask))
     if op <= LAST_FENCE:
         if m.trace:
             kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
-            call7(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
+            call(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
         begin_interval(warp, w)
         return np.int64(DONE)
     if warp.alive:  # all others stand somewhere
@@ -737,7 +728,7 @@ def run(address):
             warp = warp_at(m.warps, w)
             if warp.alive and warp.waits < 0:
                 m.progress = 1
-                status = call2(m.warp_entry, address, w)
+                status = call(m.warp_entry, address, w)
                 if status != YIELDED:
                     return np.int64(status)
                 m.turn = -1
@@ -747,62 +738,3 @@ def run(address):
             end_clocks(m)
         m.running = 0
         m.cta += m.cta_step
-
-
-PARTS: dict[str, tuple[Callable[..., int], int]] = {
-    "run": (run, 1),
-    "warp_entry": (run_warp, 2),
-    "collective_entry": (collective, 4),
-    "access_entry": (access, 5),
-    "noted_entry": (access_noted, 5),
-    "report_entry": (enter_finding, 12),
-    "shadow_entry": (track, 8),
-    "conflict_entry": (conflict, 9),
-    "lanes_entry": (judge_lanes, 9),
-    "known_entry": (not_known_one_by_one, 8),
-    "trace_entry": (log_event, 7),
-}
-"""name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but
-`run` are
-fields of the machine): a Numba function that calls another is optimised with it anew."""
-
-
-@contextlib.contextmanager
-def _linked_only() -> Iterator[None]:
-    """Numba optimises each function and makes machine code of it, and again in each that calls it: here functions are
-    only linked, and the part as a whole is optimised once."""
-
-    def finalize(library: Any, _: str) -> int:
-        library._ensure_finalized()
-        return 0
-
-    replaced = {
-        (JITCodeLibrary, "_optimize_functions"): lambda *_: None,
-        (JITCodeLibrary, "_optimize_final_module"): lambda _: None,
-        (JITCodeLibrary, "_finalize_specific"): lambda _: None,
-        (JITCodeLibrary, "get_pointer_to_function"): finalize,
-        (JITCPUCodegen, "_add_module"): lambda *_: None,
-        (JITCPUCodegen, "set_env"): lambda *_: None,
-    }
-    saved = {(owner, name): getattr(owner, name) for owner, name in replaced}
-    for (owner, name), function in replaced.items():
-        setattr(owner, name, function)
-    try:
-        yield
-    finally:
-        for (owner, name), function in saved.items():
-            setattr(owner, name, function)
-
-
-def compile_part(name: str) -> tuple[str, str, bytes]:
-    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
-    function, n = PARTS[name]
-    with _linked_only():
-        made: Any = cfunc(types.int64(*[types.int64] * n), error_model="numpy")(function)
-    library = made._library
-    passes, builder = library._codegen._module_pass_manager()
-    passes.run(library._final_module, builder)
-    needed = sorted(
-        f.name for f in library._final_module.functions if f.is_declaration and not f.name.startswith("llvm.")
-    )
-    return made._wrapper_name, " ".join(needed), library._codegen._tm.emit_object(library._final_module)

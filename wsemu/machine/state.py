@@ -130,6 +130,10 @@ LANE_ACCESS = record(access=1, lanes=1, next=1)
 MACHINE = record(
     access_entry=1,  # addresses of compiled functions, see scheduler.py
     collective_entry=1,
+    exchange_entry=1,
+    atomic_entry=1,
+    atomic_cost_entry=1,
+    families=1,  # host address of int64[N_ALU]: for each operation outside the core, the address of its family
     warp_entry=1,
     report_entry=1,
     address=1,  # of this record

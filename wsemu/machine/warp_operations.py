@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.records import call7, compiled, instruction_at, record_finding
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import call, instruction_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.model.codes import CODE_NUMBERS
@@ -166,9 +167,10 @@ def reduce(registers, i, mask):
         rest &= rest - 1
 
 
-@compiled
-def warp_operation(m, warp, w, pc, mask):
-    """Execute the warp operation at pc for the lanes of `mask`."""
+def warp_operation(address, w, pc, mask):
+    """Execute the warp operation at pc for the lanes of `mask`.  Called by address."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     registers = warp.registers
     if i.op == ACTIVEMASK:
@@ -176,13 +178,14 @@ def warp_operation(m, warp, w, pc, mask):
         while rest:
             store_u32(registers + i.d + 4 * lowest_bit(rest), mask)
             rest &= rest - 1
-        return
+        return 0
     rest = mask
     while rest:
         members = load_u32(registers + i.c + 4 * lowest_bit(rest))
         group = same_members(registers, i.c, members, rest)
         rest &= ~group
         exchange(m, warp, w, pc, group, members)
+    return 0
 
 
 @compiled
@@ -219,7 +222,7 @@ def exchange(m, warp, w, pc, mask, members):
     if there and m.clocks:
         met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
-            call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
+            call(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from wsemu.model.isa import LANES, OPCODE
 
@@ -66,11 +65,16 @@ def _mangled(t: Any) -> str:
     return f"v{t.count}{name}" if isinstance(t, ir.VectorType) else name
 
 
+def declared(module: Any, signature: Any, name: str) -> Any:
+    """The function of this name, from elsewhere."""
+    return module.globals.get(name) or ir.Function(module, signature, name)
+
+
 def llvm(b: Builder, name: str, result: Any, *args: Value, over: Iterable[Any] | None = None) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on `over` (default: the first argument's type)."""
     full = ".".join([name, *(_mangled(t) for t in (over or [args[0].type]))])
     signature = ir.FunctionType(result, [a.type for a in args])
-    return b.call(cgutils.get_or_insert_function(b.module, signature, full), args)
+    return b.call(declared(b.module, signature, full), args)
 
 
 def choose_bit(b: Builder, x: Value, y: Value) -> Value:
@@ -122,14 +126,24 @@ def store_row(b: Builder, registers: Value, offset: Value, t: str, value: Value,
             b.store(b.select(b.bitcast(mask, MASK), value, b.load(place, align=64)), place, align=64)
 
 
-def switch(b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None]) -> None:
-    """One case per operation name; other opcodes fall through."""
+def switch(
+    b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None], others: Callable[[], None]
+) -> None:
+    """One case per operation name, and one for all other opcodes."""
     end = b.function.append_basic_block("operation_end")
-    choice = b.switch(selector, end)
+    other = b.function.append_basic_block("operation_other")
+    choice = b.switch(selector, other)
     for name in names:
         block = b.function.append_basic_block(name)
         choice.add_case(ir.Constant(selector.type, OPCODE[name]), block)
         b.position_at_end(block)
         body(name)
         b.branch(end)
+    b.position_at_end(other)
+    others()
+    b.branch(end)
     b.position_at_end(end)
+
+
+def nothing() -> None:
+    """What a switch does for an opcode that it never gets."""

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
+
+from wsemu.machine.arithmetic.codegen import declared
 
 Value = Any
 
@@ -50,12 +51,12 @@ def _define(module: Any, name: str, what: str, mode: int, t: Any) -> Any:
     function.linkage = "internal"
     function.attributes.add("noinline")
     b = ir.IRBuilder(function.append_basic_block())
-    set_mode = cgutils.get_or_insert_function(module, ir.FunctionType(_INT, [_INT]), "fesetround")
-    get_mode = cgutils.get_or_insert_function(module, ir.FunctionType(_INT, []), "fegetround")
+    set_mode = declared(module, ir.FunctionType(_INT, [_INT]), "fesetround")
+    get_mode = declared(module, ir.FunctionType(_INT, []), "fegetround")
     text = ir.MetaDataType()
     signature = ir.FunctionType(t, [*(a.type for a in function.args), text, text])
     intrinsic = f"llvm.experimental.constrained.{what}.{_mangled(t)}"
-    compute = cgutils.get_or_insert_function(module, signature, intrinsic)
+    compute = declared(module, signature, intrinsic)
     how = [ir.MetaDataString(module, s) for s in ("round.dynamic", "fpexcept.strict")]
     before = b.call(get_mode, [])
     b.call(set_mode, [_INT(mode)])

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import cgutils
 
-from wsemu.machine.arithmetic.codegen import F32, F64, I32, I64, Body, Builder, Value, element, like, llvm, same
+from wsemu.machine.arithmetic.codegen import (
+    F32,
+    F64,
+    I32,
+    I64,
+    Body,
+    Builder,
+    Value,
+    declared,
+    element,
+    like,
+    llvm,
+    same,
+)
 
 
 def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
@@ -97,7 +109,7 @@ def library(name: str) -> Body:
             r = b.fdiv(ir.Constant(F64, 1.0), llvm(b, "llvm.sqrt", F64, *wide))
         else:
             signature = ir.FunctionType(F64, [F64] * len(args))
-            r = b.call(cgutils.get_or_insert_function(b.module, signature, name), wide)
+            r = b.call(declared(b.module, signature, name), wide)
         return r if t == F64 else b.fptrunc(r, t)
 
     return body

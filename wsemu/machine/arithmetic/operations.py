@@ -2,16 +2,14 @@
 
 `BODIES` gives every ALU operation of `bytecode.OPERATIONS` a function `(builder, *operands) -> value` that works on a
 vector of 32 lanes or, for operations that have no vector form (division, library functions), on one lane.  `alu` is
-the switch over all of them; `load_store` and `atomic` the same for memory.  Nothing here knows of warps or programs.
+the switch over those of the core, `family` that over those of another family.  Nothing here knows of warps or programs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from wsemu.machine.arithmetic.codegen import (
     ELEMENT,
@@ -26,6 +24,7 @@ from wsemu.machine.arithmetic.codegen import (
     like,
     llvm,
     load_row,
+    nothing,
     pointer,
     resize,
     same,
@@ -34,6 +33,7 @@ from wsemu.machine.arithmetic.codegen import (
 )
 from wsemu.machine.arithmetic.conversion import FLOAT_CONVERSIONS, INTRINSIC_ROUNDING, float_to_int
 from wsemu.machine.arithmetic.directed_rounding import directed
+from wsemu.machine.arithmetic.families import CORE, MEMBERS
 from wsemu.machine.arithmetic.floating import (
     _python_divmod,
     canonical,
@@ -58,6 +58,8 @@ from wsemu.machine.arithmetic.integer import (
     shift_right,
     wide_product,
 )
+from wsemu.machine.lowering import Emitted, emitted
+from wsemu.machine.records import call
 from wsemu.model import isa
 from wsemu.model.isa import BINARY_FUNCTIONS, DIRECTIONS, OPERATIONS, SIZE, UNARY_FUNCTIONS
 
@@ -177,52 +179,87 @@ BODIES.update(
 ALU_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind == "alu")
 
 
-@intrinsic
-def alu(typing, opcode, registers, d, a, b_, c, imm, mask):
-    """Run one ALU operation on the lanes of `mask`; operands are byte offsets into `registers`."""
+def _cases(b: Builder, registers: Value, d: Value, operands: tuple[Value, ...], mask: Value) -> Callable[[str], None]:
+    """What emits one operation on the lanes of `mask`; operands are byte offsets into `registers`."""
+    mask = resize(b, mask, I32, False)
 
-    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        opcode, registers, d, *operands, mask = args
-        mask = resize(b, mask, I32, False)
+    def case(name: str) -> None:
+        op, body = OPERATIONS[name], BODIES[name]
+        if name not in PER_LANE:
+            values = [load_row(b, registers, operands[i], t) for i, t in enumerate(op.operands)]
+            store_row(b, registers, d, op.result, body(b, *values), mask)
+            return
 
-        def case(name: str) -> None:
-            op, body = OPERATIONS[name], BODIES[name]
-            if name not in PER_LANE:
-                values = [load_row(b, registers, operands[i], t) for i, t in enumerate(op.operands)]
-                store_row(b, registers, d, op.result, body(b, *values), mask)
-                return
+        def lane_place(offset: Value, t: str, lane: Value) -> Value:
+            return pointer(b, b.add(b.add(registers, offset), b.mul(lane, I64(SIZE[t]))), ELEMENT[t])
 
-            def lane_place(offset: Value, t: str, lane: Value) -> Value:
-                return pointer(b, b.add(b.add(registers, offset), b.mul(lane, I64(SIZE[t]))), ELEMENT[t])
+        def one_lane(lane: Value) -> None:
+            values = [b.load(lane_place(operands[i], t, lane)) for i, t in enumerate(op.operands)]
+            b.store(body(b, *values), lane_place(d, op.result, lane))
 
-            def one_lane(lane: Value) -> None:
-                values = [b.load(lane_place(operands[i], t, lane)) for i, t in enumerate(op.operands)]
-                b.store(body(b, *values), lane_place(d, op.result, lane))
+        lane_loop(b, mask, one_lane)
 
-            lane_loop(b, mask, one_lane)
+    def index_case(name: str) -> None:
+        """With all indices inside, an address is a product and a sum; each side of the branch loads its own
+        operands,
+        so that no vector lives across it."""
+        op = OPERATIONS[name]
+        signed = name[6] == "s"
 
-        def index_case(name: str) -> None:
-            """With all indices inside, an address is a product and a sum; each side of the branch loads its own
-            operands,
-            so that no vector lives across it."""
-            op = OPERATIONS[name]
-            signed = name[6] == "s"
+        def load(k: int) -> Value:
+            return load_row(b, registers, operands[k], op.operands[k])
 
-            def load(k: int) -> Value:
-                return load_row(b, registers, operands[k], op.operands[k])
+        outside = b.icmp_unsigned(">=", resize(b, load(0), I64, signed), load(1))  # negative ones too
+        with b.if_else(b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0)), likely=True) as (inside, flagged):
+            with inside:
+                address = b.add(load(3), b.mul(resize(b, load(0), I64, signed), load(2)))
+                store_row(b, registers, d, op.result, address, mask)
+            with flagged:
+                store_row(b, registers, d, op.result, BODIES[name](b, *(load(k) for k in range(4))), mask)
 
-            outside = b.icmp_unsigned(">=", resize(b, load(0), I64, signed), load(1))  # negative ones too
-            with b.if_else(b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0)), likely=True) as (inside, flagged):
-                with inside:
-                    address = b.add(load(3), b.mul(resize(b, load(0), I64, signed), load(2)))
-                    store_row(b, registers, d, op.result, address, mask)
-                with flagged:
-                    store_row(b, registers, d, op.result, BODIES[name](b, *(load(k) for k in range(4))), mask)
+    return lambda name: index_case(name) if name.startswith("index.") else case(name)
 
-        switch(b, opcode, ALU_NAMES, lambda name: index_case(name) if name.startswith("index.") else case(name))
-        return context.get_dummy_value()
 
-    return types.void(opcode, registers, d, a, b_, c, imm, mask), generate
+@emitted
+def alu(
+    b: Builder,
+    families: Value,
+    opcode: Value,
+    registers: Value,
+    d: Value,
+    a: Value,
+    b_: Value,
+    c: Value,
+    imm: Value,
+    mask: Value,
+) -> None:
+    """Run one ALU operation on the lanes of `mask`: one of the core itself, another by the address of its family, which
+    `families` has for each opcode."""
+
+    def other() -> None:
+        entry = b.load(pointer(b, b.add(families, b.shl(opcode, I64(3))), I64))
+        call.body(b, entry, opcode, registers, d, a, b_, c, imm, mask)
+
+    switch(b, opcode, MEMBERS[CORE], _cases(b, registers, d, (a, b_, c, imm), mask), other)
+
+
+def family(name: str) -> Emitted:
+    """The entry of a family, for its operations alone."""
+
+    def entry(
+        b: Builder,
+        opcode: Value,
+        registers: Value,
+        d: Value,
+        a: Value,
+        b_: Value,
+        c: Value,
+        imm: Value,
+        mask: Value,
+    ) -> None:
+        switch(b, opcode, MEMBERS[name], _cases(b, registers, d, (a, b_, c, imm), mask), nothing)
+
+    return Emitted(entry)
 
 
 assert set(BODIES) == set(ALU_NAMES), sorted(set(BODIES) ^ set(ALU_NAMES))

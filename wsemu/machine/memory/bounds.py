@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import UNIT
-from wsemu.machine.records import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
+from wsemu.machine.records import instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
 from wsemu.machine.state import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
-from wsemu.machine.records import compiled, pattern_at
+from wsemu.machine.records import machine_at, pattern_at
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import PATTERN
 from wsemu.model.isa import LANES, LOOP, SERIAL
@@ -230,6 +231,12 @@ def sector_cost(m, place, bias, mask, pattern, size):
         n = distinct(m, place, bias, mask, m.line, np.int64(BUCKETS))[0]
     least = (popcount(mask) * size + (1 << m.line) - 1) >> m.line
     return n << (m.line - 5), (least if least < n else n) << (m.line - 5)
+
+
+def packed_atomic_cost(address, place, bias, mask, size, service):
+    """`atomic_cost` in one number: wavefronts << 32 | what they were without a conflict.  Called by address."""
+    cost, ideal = atomic_cost(machine_at(address, 0), place, bias, mask, size, service)
+    return cost << 32 | ideal
 
 
 @compiled

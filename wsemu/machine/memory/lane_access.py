@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from wsemu.machine.arithmetic.codegen import (
     ELEMENT,
@@ -18,6 +16,7 @@ from wsemu.machine.arithmetic.codegen import (
     lane_loop,
     llvm,
     load_row,
+    nothing,
     pointer,
     resize,
     same,
@@ -25,6 +24,7 @@ from wsemu.machine.arithmetic.codegen import (
     store_row,
     switch,
 )
+from wsemu.machine.lowering import emitted
 from wsemu.model.isa import ATOMICS, LANES, OPERATIONS, ROW, SIZE, memory_shape
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
@@ -38,53 +38,43 @@ def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
     return b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64))
 
 
-@intrinsic
-def simple_pattern(typing, registers, a, mask, log_size):
+@emitted
+def simple_pattern(b: Builder, registers: Value, a: Value, mask: Value, log_size: Value) -> Value:
     """UNIT, SAME or SCATTERED (not decided here) for the addresses in row `a`; bounds are not looked at."""
-
-    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        registers, a, mask, log_size = args
-        mask = resize(b, mask, I32, False)
-        v = load_row(b, registers, a, "b64")
-        distance = b.sub(v, splat(b, _first_lane(b, registers, a, mask)))
-        iota = ir.Constant(v.type, list(range(LANES)))
-        steps = b.shl(iota, splat(b, log_size))
-        unit = b.and_(b.bitcast(b.icmp_unsigned("==", distance, steps), I32), mask)
-        before = b.block
-        with b.if_then(b.icmp_signed("!=", unit, I32(-1))):
-            equal = b.bitcast(b.icmp_unsigned("==", distance, same(distance, 0)), I32)
-            one = b.icmp_signed("==", b.or_(equal, b.not_(mask)), I32(-1))
-            other = b.select(one, I64(SAME), I64(SCATTERED))
-            last = b.block
-        result = b.phi(I64)
-        result.add_incoming(I64(UNIT), before)
-        result.add_incoming(other, last)
-        return result
-
-    return types.int64(registers, a, mask, log_size), generate
+    mask = resize(b, mask, I32, False)
+    v = load_row(b, registers, a, "b64")
+    distance = b.sub(v, splat(b, _first_lane(b, registers, a, mask)))
+    iota = ir.Constant(v.type, list(range(LANES)))
+    steps = b.shl(iota, splat(b, log_size))
+    unit = b.and_(b.bitcast(b.icmp_unsigned("==", distance, steps), I32), mask)
+    before = b.block
+    with b.if_then(b.icmp_signed("!=", unit, I32(-1))):
+        equal = b.bitcast(b.icmp_unsigned("==", distance, same(distance, 0)), I32)
+        one = b.icmp_signed("==", b.or_(equal, b.not_(mask)), I32(-1))
+        other = b.select(one, I64(SAME), I64(SCATTERED))
+        last = b.block
+    result = b.phi(I64)
+    result.add_incoming(I64(UNIT), before)
+    result.add_incoming(other, last)
+    return result
 
 
-@intrinsic
-def lane_pattern(typing, registers, a, mask, bias, limit, size):
+@emitted
+def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Value, limit: Value, size: Value) -> Value:
     """BAD, AFFINE or SCATTERED for the addresses in row `a`; `bias` takes an address to its segment's offset."""
-
-    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        registers, a, mask, bias, limit, size = args
-        mask = resize(b, mask, I32, False)
-        v = load_row(b, registers, a, "b64")
-        offset = b.add(v, splat(b, bias))
-        low = b.and_(offset, splat(b, b.sub(size, I64(1))))
-        wrong = b.or_(b.icmp_unsigned(">", offset, splat(b, limit)), b.icmp_unsigned("!=", low, same(low, 0)))
-        bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
-        stride = b.sub(b.extract_element(v, I32(1)), b.extract_element(v, I32(0)))
-        # one stride between all neighbours: v[lane + 1] - v[lane], the last lane compared with itself
-        onward = b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), [*range(1, LANES), LANES - 1]))
-        even = b.bitcast(b.icmp_unsigned("==", b.sub(onward, v), splat(b, stride)), I32)
-        all_on = b.icmp_signed("==", mask, I32(-1))
-        affine = b.and_(all_on, b.icmp_signed("==", b.or_(even, I32(-(1 << (LANES - 1)))), I32(-1)))
-        return b.select(bad, I64(BAD), b.select(affine, I64(AFFINE), I64(SCATTERED)))
-
-    return types.int64(registers, a, mask, bias, limit, size), generate
+    mask = resize(b, mask, I32, False)
+    v = load_row(b, registers, a, "b64")
+    offset = b.add(v, splat(b, bias))
+    low = b.and_(offset, splat(b, b.sub(size, I64(1))))
+    wrong = b.or_(b.icmp_unsigned(">", offset, splat(b, limit)), b.icmp_unsigned("!=", low, same(low, 0)))
+    bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
+    stride = b.sub(b.extract_element(v, I32(1)), b.extract_element(v, I32(0)))
+    # one stride between all neighbours: v[lane + 1] - v[lane], the last lane compared with itself
+    onward = b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), [*range(1, LANES), LANES - 1]))
+    even = b.bitcast(b.icmp_unsigned("==", b.sub(onward, v), splat(b, stride)), I32)
+    all_on = b.icmp_signed("==", mask, I32(-1))
+    affine = b.and_(all_on, b.icmp_signed("==", b.or_(even, I32(-(1 << (LANES - 1)))), I32(-1)))
+    return b.select(bad, I64(BAD), b.select(affine, I64(AFFINE), I64(SCATTERED)))
 
 
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
@@ -107,57 +97,53 @@ def _unit_store(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -
     b.store(parts[0], pointer(b, address, parts[0].type), align=1)
 
 
-@intrinsic
-def load_store(typing, opcode, pattern, registers, d, a, delta, mask):
+@emitted
+def load_store(
+    b: Builder, opcode: Value, pattern: Value, registers: Value, d: Value, a: Value, delta: Value, mask: Value
+) -> None:
     """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta."""
+    mask = resize(b, mask, I32, False)
+    function = b.function
 
-    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        opcode, pattern, registers, d, a, delta, mask = args
-        mask = resize(b, mask, I32, False)
-        function = b.function
+    def lane_address(lane: Value) -> Value:
+        return b.add(b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64)), delta)
 
-        def lane_address(lane: Value) -> Value:
-            return b.add(b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64)), delta)
+    def case(name: str) -> None:
+        store, size, n = memory_shape(name)
+        t = f"b{8 * size}"
+        e = ELEMENT[t]
+        rows = [b.add(registers, b.add(d, I64(j * ROW))) for j in range(n)]
+        unit, one, rest, done = (function.append_basic_block(s) for s in ("unit", "one", "scattered", "moved"))
+        choice = b.switch(pattern, rest)
+        choice.add_case(I64(UNIT), unit)
+        if not store:
+            choice.add_case(I64(SAME), one)
+        b.position_at_end(unit)
+        (_unit_store if store else _unit_load)(b, lane_address(I64(0)), rows, n, e)
+        b.branch(done)
+        b.position_at_end(one)
+        base = lane_address(b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64))
+        for j in range(0 if store else n):
+            value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
+            store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
+        b.branch(done)
+        b.position_at_end(rest)
 
-        def case(name: str) -> None:
-            store, size, n = memory_shape(name)
-            t = f"b{8 * size}"
-            e = ELEMENT[t]
-            rows = [b.add(registers, b.add(d, I64(j * ROW))) for j in range(n)]
-            unit, one, rest, done = (function.append_basic_block(s) for s in ("unit", "one", "scattered", "moved"))
-            choice = b.switch(pattern, rest)
-            choice.add_case(I64(UNIT), unit)
-            if not store:
-                choice.add_case(I64(SAME), one)
-            b.position_at_end(unit)
-            (_unit_store if store else _unit_load)(b, lane_address(I64(0)), rows, n, e)
-            b.branch(done)
-            b.position_at_end(one)
-            base = lane_address(b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64))
-            for j in range(0 if store else n):
-                value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
-                store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
-            b.branch(done)
-            b.position_at_end(rest)
+        def move(lane: Value) -> None:
+            address = lane_address(lane)
+            for j, row in enumerate(rows):
+                register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
+                memory = pointer(b, b.add(address, I64(j * size)), e)
+                if store:
+                    b.store(b.load(register), memory, align=1)
+                else:
+                    b.store(b.load(memory, align=1), register)
 
-            def move(lane: Value) -> None:
-                address = lane_address(lane)
-                for j, row in enumerate(rows):
-                    register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
-                    memory = pointer(b, b.add(address, I64(j * size)), e)
-                    if store:
-                        b.store(b.load(register), memory, align=1)
-                    else:
-                        b.store(b.load(memory, align=1), register)
+        lane_loop(b, mask, move)
+        b.branch(done)
+        b.position_at_end(done)
 
-            lane_loop(b, mask, move)
-            b.branch(done)
-            b.position_at_end(done)
-
-        switch(b, opcode, MEMORY_NAMES, case)
-        return context.get_dummy_value()
-
-    return types.void(opcode, pattern, registers, d, a, delta, mask), generate
+    switch(b, opcode, MEMORY_NAMES, case, nothing)
 
 
 def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
@@ -201,35 +187,31 @@ def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand:
     return value
 
 
-@intrinsic
-def atomic(typing, opcode, registers, d, a, b_, c, delta, mask):
+@emitted
+def atomic(
+    b: Builder, opcode: Value, registers: Value, d: Value, a: Value, x: Value, y: Value, delta: Value, mask: Value
+) -> None:
     """Atomic on good addresses, lane by lane; host address of a lane = row a + delta."""
+    mask = resize(b, mask, I32, False)
 
-    def generate(context: Any, b: Builder, signature: Any, args: Any) -> Value:
-        opcode, registers, d, a, x, y, delta, mask = args
-        mask = resize(b, mask, I32, False)
+    def case(name: str) -> None:
+        what, t = ATOMICS[name]
+        e, size = ELEMENT[t], SIZE[t]
 
-        def case(name: str) -> None:
-            what, t = ATOMICS[name]
-            e, size = ELEMENT[t], SIZE[t]
+        def one_lane(lane: Value) -> None:
+            def place(offset: Value, kind: Any, bytes_: int) -> Value:
+                return pointer(b, b.add(b.add(registers, offset), b.mul(lane, I64(bytes_))), kind)
 
-            def one_lane(lane: Value) -> None:
-                def place(offset: Value, kind: Any, bytes_: int) -> Value:
-                    return pointer(b, b.add(b.add(registers, offset), b.mul(lane, I64(bytes_))), kind)
+            target = pointer(b, b.add(b.load(place(a, I64, 8)), delta), e)
+            operand = b.load(place(x, e, size))
+            if what == "cas":
+                old = b.extract_value(b.cmpxchg(target, operand, b.load(place(y, e, size)), "seq_cst"), 0)
+            elif what in ATOMIC_RMW:
+                old = b.atomic_rmw(ATOMIC_RMW[what], target, operand, "seq_cst")
+            else:
+                old = _compare_exchange_loop(b, what, target, t, operand)
+            b.store(old, place(d, e, size))
 
-                target = pointer(b, b.add(b.load(place(a, I64, 8)), delta), e)
-                operand = b.load(place(x, e, size))
-                if what == "cas":
-                    old = b.extract_value(b.cmpxchg(target, operand, b.load(place(y, e, size)), "seq_cst"), 0)
-                elif what in ATOMIC_RMW:
-                    old = b.atomic_rmw(ATOMIC_RMW[what], target, operand, "seq_cst")
-                else:
-                    old = _compare_exchange_loop(b, what, target, t, operand)
-                b.store(old, place(d, e, size))
+        lane_loop(b, mask, one_lane)
 
-            lane_loop(b, mask, one_lane)
-
-        switch(b, opcode, tuple(ATOMICS), case)
-        return context.get_dummy_value()
-
-    return types.void(opcode, registers, d, a, b_, c, delta, mask), generate
+    switch(b, opcode, tuple(ATOMICS), case, nothing)

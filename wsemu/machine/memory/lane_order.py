@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
     HIGH_SHIFT,
     INTERVAL_SHIFT,
@@ -24,7 +25,7 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
 )
 from wsemu.machine.memory.shadow import INTRA_WARP, RACE, record_conflict
-from wsemu.machine.records import compiled, instruction_at, lane_access_at, machine_at, segment_at, warp_at
+from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import lanes_unknown
 from wsemu.model.isa import ATOMIC, FIRST_STORE, N_MEMORY, READ, SEGMENT_SHIFT, WRITE

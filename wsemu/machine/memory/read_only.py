@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT, simple_pattern
-from wsemu.machine.records import call5, claim_at, compiled, instruction_at, machine_at, segment_at, warp_at
+from wsemu.machine.records import call, claim_at, instruction_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u8, store_u32
 from wsemu.machine.state import LOADED, STORED, UNUSED_SHIFT
 from wsemu.model.isa import (
@@ -123,4 +124,4 @@ def access_noted(address, w, pc, registers, mask):
                 note(m, w, pc, registers, i, mask, np.int64(LOADED))
         elif flags & NO_STORE == 0:
             note(m, w, pc, registers, i, mask, np.int64(STORED))
-    return call5(m.noted_entry, address, w, pc, registers, mask)
+    return call(m.noted_entry, address, w, pc, registers, mask)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import number_of
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
@@ -48,18 +49,7 @@ from wsemu.machine.memory.shadow_cells import (
     unit,
     widen,
 )
-from wsemu.machine.records import (
-    call8,
-    call9,
-    compiled,
-    instruction_at,
-    machine_at,
-    memo_at,
-    raw_at,
-    record_finding,
-    segment_at,
-    warp_at,
-)
+from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
 from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
 from wsemu.machine.sync.lane_clocks import lane_knows
@@ -151,7 +141,7 @@ def disordered(m, w, cells, v, group, floor, log, first, spread):
     if not happened(m, w, v, floor):
         if m.by_lanes == 0:
             return group
-        return call8(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
+        return call(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
     if (v >> WARP_SHIFT) & 31 != w:
         return np.int64(0)
     warp = warp_at(m.warps, w)
@@ -276,7 +266,7 @@ def meet_writes(m, w, pc, cells, mask, kind, floor, shape, log, first, spread, q
         if v:
             bad = disordered(m, w, cells, v, group, floor, log, first, spread)
             if bad:
-                call9(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2, log, first, q)
+                call(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2, log, first, q)
 
 
 @compiled
@@ -315,7 +305,7 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
         elif clash(m, kind, pc, v):
             bad = disordered(m, w, cells, v, group, floor, log, first, spread)
         if bad:
-            call9(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2 | READS, log, first, q)
+            call(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2 | READS, log, first, q)
         if kind == WRITE:
             continue
         if v > 0 and not keeps(m, w, v, base, floor):
@@ -411,7 +401,7 @@ def same_bytes(m, w, pc, registers, i, lanes, winner, size):
         lane = lowest_bit(rest)
         rest &= rest - 1
         if values_differ(registers, i, lane, winner, size):
-            call9(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+            call(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
         else:
             agree |= np.int64(1) << lane
     if agree and m.strict and m.raw_count < MOST_SAME_VALUES:  # a note: it leaves the room to findings
@@ -593,7 +583,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
             note_range(segment, cell, np.int64(1) << log)
             rest &= rest - 1
     if segment.watched and not m.lockstep:
-        call9(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
+        call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 
 

@@ -19,44 +19,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from wsemu.machine.arithmetic.codegen import I32, I64, lane_loop, pointer, resize, same, splat
+from wsemu.machine.arithmetic.codegen import I32, I64, lane_loop, pointer, same, splat
+from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LANE_BITS, LOW_SHIFT
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Value = Any
     Builder = Any
 
 VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 IOTA = ir.Constant(VECTOR, list(range(LANES)))
-
-
-def _cells(n: int, body: Callable[..., Value | None], result: Any = types.int64) -> Any:
-    """An intrinsic of n int64 arguments."""
-
-    def typed(*args: Any) -> Any:
-        def generate(context: Any, b: Builder, signature: Any, values: Any) -> Value:
-            wide = [resize(b, v, I64, True) if isinstance(v.type, ir.IntType) else v for v in values]
-            out = body(b, *wide)
-            return context.get_dummy_value() if out is None else out
-
-        return result(*args), generate
-
-    return intrinsic(
-        {
-            2: lambda t, a, b: typed(a, b),
-            3: lambda t, a, b, c: typed(a, b, c),
-            4: lambda t, a, b, c, d: typed(a, b, c, d),
-            6: lambda t, a, b, c, d, e, f: typed(a, b, c, d, e, f),
-            8: lambda t, a, b, c, d, e, f, g, h: typed(a, b, c, d, e, f, g, h),
-        }[n]
-    )
 
 
 def _load(b: Builder, address: Value) -> Value:
@@ -191,30 +166,30 @@ def _behind(b: Builder, clock: Value, needed: Value) -> Value:
     return _bits(b, b.icmp_signed("<", _load(b, clock), _load(b, needed)))
 
 
-same_key = _cells(3, _same_key)
+same_key = emitted(_same_key)
 """same_key(cells, bits, key): the cells that equal key in these bits"""
-fill = _cells(6, _fill, types.void)
+fill = emitted(_fill)
 """fill(cells, mask, base, log, first, spread): an access by the lanes (log, first, spread) into the cells of mask"""
-widen = _cells(6, _widen, types.void)
+widen = emitted(_widen)
 """the same, keeping the lanes that stand there"""
-strays = _cells(3, _strays)
+strays = emitted(_strays)
 """strays(cells, log, first): the cells that not exactly the lane of (log, first) has touched"""
-put = _cells(3, _put, types.void)
+put = emitted(_put)
 """put(cells, mask, value)"""
-unit = _cells(4, _unit)
-gather = _cells(6, _gather, types.void)
+unit = emitted(_unit)
+gather = emitted(_gather)
 """gather(addresses, mask, bias, grain, cells, to): the cells of scattered lanes, into 32 places"""
-scatter = _cells(6, _scatter, types.void)
+scatter = emitted(_scatter)
 """scatter(addresses, mask, bias, grain, cells, from): and back; of lanes that share a cell the last one's stays"""
-differ = _cells(2, _differ)
+differ = emitted(_differ)
 """differ(places, others): where 32 numbers differ from 32 others"""
-uniform = _cells(3, _uniform)
+uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
-owned = _cells(3, _owned)
+owned = emitted(_owned)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
-fill_unit = _cells(2, _fill_unit, types.void)
+fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): an access by all lanes, each in its own cell"""
-join = _cells(2, _join, types.void)
+join = emitted(_join)
 """join(clock, other): the later interval of each warp"""
-behind = _cells(2, _behind)
+behind = emitted(_behind)
 """behind(clock, needed): the warps of which less is known than needed"""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import behind, join, put
-from wsemu.machine.records import barrier_at, call7, compiled, event_at, machine_at, record_finding, warp_at
+from wsemu.machine.records import barrier_at, call, event_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, EVENT_KINDS
 from wsemu.machine.sync.lane_clocks import (
@@ -137,7 +138,7 @@ def give(m, w, pc, number, waits, lanes, everyone):
     interval = load_i64(warp.clock + 8 * w)
     if m.trace:
         place = number | (FULL if whole else lanes) << LANES_SHIFT
-        call7(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, place, b.generation)
+        call(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, place, b.generation)
     if m.by_lanes:
         give_lanes(m, w, pc, number, lanes)
     join(b.clock, warp.clock)

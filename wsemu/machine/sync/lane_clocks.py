@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import join, put
-from wsemu.machine.records import barrier_at, compiled, record_finding, warp_at
+from wsemu.machine.records import barrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS
 from wsemu.model.codes import CODE_NUMBERS

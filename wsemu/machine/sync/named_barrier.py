@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.records import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_u32
 from wsemu.machine.state import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
@@ -157,7 +158,7 @@ def complete_if_met(m, number, pc, warp):
         if b.forms & WITHOUT_COUNT:
             take_exits(m, number)
         if m.trace:
-            call7(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
+            call(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
     release(m, number, b)
     if m.clocks:
         end_generation(m, number)
@@ -176,7 +177,7 @@ def warp_left(m, warp, pc):
         clock = warp_at(m.warps, warp).clock
         give_exit(m, warp)
         if m.trace:
-            call7(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
+            call(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
         if b.arrived and m.live_warps:

@@ -1,0 +1,98 @@
+"""The parts that the VM is compiled in: what each is made of, and which ones a launch needs.
+
+Parts are compiled apart, each when a launch first needs it, and call each other by address: the entries are fields of
+the machine, the families of arithmetic operations a table.  So a start does not get slower with every new instruction.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
+from wsemu.model.isa import N_ALU, N_ATOMIC, N_MEMORY, N_WARP, NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from wsemu.machine.lowering import Part
+
+_HERE = __name__.rpartition(".")[0]
+
+
+class Made(NamedTuple):
+    """What a part is compiled from."""
+
+    module: str
+    function: str
+    family: str = ""
+    """of operations, that the function makes an entry for"""
+    rare: bool = False
+    """it runs seldom: functions stay apart in it, which takes half the time to compile"""
+
+
+ENTRIES = {
+    "run": Made("scheduler", "run", rare=True),
+    "warp_entry": Made("scheduler", "run_warp"),
+    "collective_entry": Made("scheduler", "collective", rare=True),
+    "exchange_entry": Made("warp_operations", "warp_operation", rare=True),
+    "access_entry": Made("scheduler", "access"),
+    "atomic_entry": Made("memory.lane_access", "atomic"),
+    "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost", rare=True),
+    "noted_entry": Made("memory.read_only", "access_noted"),
+    "report_entry": Made("memory.bounds", "enter_finding"),
+    "shadow_entry": Made("memory.shadow", "track"),
+    "conflict_entry": Made("memory.shadow", "conflict"),
+    "lanes_entry": Made("memory.lane_order", "judge_lanes"),
+    "known_entry": Made("memory.shadow", "not_known_one_by_one"),
+    "trace_entry": Made("sync.clocks", "log_event"),
+}
+"""name -> what it is made of; all but `run` are fields of the machine"""
+PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
+SLOWEST = (
+    "access_entry", "collective_entry", "warp_entry", "narrow", "shadow_entry", "exchange_entry", "atomic_entry",
+    "lanes_entry", "library",
+)  # fmt: skip
+"""parts in the order in which they are compiled, so that two processes end together; any others come after these"""
+ALWAYS = ("run", "warp_entry", "collective_entry", "access_entry", "report_entry", "trace_entry")
+RACES = ("shadow_entry", "conflict_entry", "known_entry")
+
+
+def roots(name: str) -> tuple[str, ...]:
+    """The modules that a part is compiled from and with; what they import belongs to it too."""
+    return __name__, f"{_HERE}.lowering", f"{_HERE}.{PARTS[name].module}"
+
+
+@lru_cache(maxsize=1 << 12)
+def _part_of(opcode: int) -> tuple[str, ...]:
+    """The parts that one operation needs beside ALWAYS."""
+    if opcode < N_ALU:
+        family = family_of(NAMES[opcode])
+        return () if family == CORE else (family,)
+    if N_MEMORY <= opcode < N_ATOMIC:
+        return "atomic_entry", "atomic_cost_entry"
+    return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
+
+
+def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool) -> frozenset[str]:
+    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
+    notes what is read through the read-only cache."""
+    found = {part for opcode in opcodes for part in _part_of(opcode)}
+    found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
+    return frozenset(found)
+
+
+def ordered(names: Collection[str]) -> list[str]:
+    """Parts in the order in which they are compiled."""
+    place = {name: at for at, name in enumerate(SLOWEST)}
+    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
+
+
+def compile_part(name: str) -> Part:
+    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
+    from wsemu.machine.lowering import compile_function
+
+    made = PARTS[name]
+    function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
+    return compile_function(function(made.family) if made.family else function, name, rare=made.rare)
