@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what tests share is `tests.NAME`
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As shells start what runs in the background: a program that a test starts and interrupts would ignore it as well.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import NAMES
 from wsemu.model.launch_shape import configure
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.commands import wsemu as typed
 from tests.properties.programs import check_interpreted, free, skeleton
 from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 
@@ -260,9 +259,7 @@ same[1, 64](np.zeros(64, np.int32))
 
 
 def cli(*words: object, cwd: Path = ROOT) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "wsemu.cli", *map(str, words)], check=False, capture_output=True, text=True, cwd=cwd
-    )
+    done = typed(*words, cwd=cwd)
     assert "Traceback" not in done.stdout + done.stderr
     return done.returncode, done.stdout
 
