@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import python
 from wsemu import cuda
 from wsemu.patterns import CudaDMAStrided
 
@@ -67,7 +66,7 @@ def test_the_versions_are_the_paper_s() -> None:
     ],
 )
 def test_the_program_says_what_it_takes(given, message):
-    done = subprocess.run([sys.executable, PATH, *given], check=False, capture_output=True, text=True)
+    done = python(PATH, *given)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(message)
 
@@ -75,7 +74,7 @@ def test_the_program_says_what_it_takes(given, message):
 def test_the_program_runs_one_version_or_all() -> None:
     said = {}
     for version in ("vec-manual", "all"):
-        done = subprocess.run([sys.executable, PATH, "128", version], check=True, capture_output=True, text=True)
+        done = python(PATH, "128", version)
         said[version] = [line.partition(":")[0] for line in done.stdout.splitlines()]
     assert said["vec-manual"] == ["vec_manual"]
     assert said["all"] == [kernel.py_func.__name__ for kernel, _ in VERSIONS.values()]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,8 @@ from wsemu import CheckFailed, cuda
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
 
     Run = Callable[..., pytest.RunResult]
 
@@ -61,18 +61,28 @@ def numbers():
 class _Modules:
     """A plugin that keeps what a run in this process has imported: NumPy cannot be imported twice."""
 
-    def pytest_unconfigure(self) -> None:
-        self.found = dict(sys.modules)
+    def __init__(self) -> None:
+        self.found: dict[str, ModuleType] = {}
 
-    def keep(self, folder: Path) -> None:
+    def pytest_unconfigure(self) -> None:
+        self.found.update(sys.modules)
+        self.found.pop("test_it", None)
+
+    def keep(self) -> None:
         for name, module in self.found.items():
-            file = getattr(module, "__file__", None)
-            if file and not Path(file).is_relative_to(folder):
-                sys.modules.setdefault(name, module)
+            sys.modules.setdefault(name, module)
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+def modules() -> Iterator[_Modules]:
+    """To be set up before `pytester`, which forgets modules at its end."""
+    made = _Modules()
+    yield made
+    made.keep()
+
+
+@pytest.fixture
+def run(modules: _Modules, pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     """run(tests, *options): pytest on a file of tests that begins with KERNELS, in this process or in one of its
     own."""
     installed = any(entry.value == "wsemu.pytest_plugin" for entry in entry_points(group="pytest11"))
@@ -83,9 +93,8 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
         given = (*plugin, "-p", "no:cacheprovider", *options)
         if process:
             return pytester.runpytest_subprocess(*given)
-        modules = _Modules()
         done = pytester.runpytest_inprocess(*given, plugins=[modules])
-        modules.keep(pytester.path)
+        modules.keep()
         return done
 
     return make
