@@ -29,7 +29,7 @@ from wsemu.frontend.python.source import _of_code
 from wsemu.launch import hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 Done = CompletedProcess[str]
 _HOOKS = [hook for hook in vars(hooks).values() if isinstance(hook, list)]
@@ -146,7 +146,7 @@ def _forget_sources() -> None:
     _of_code.cache_clear()
 
 
-def _forget_modules(before: dict[str, object]) -> None:
+def _forget_modules(before: Mapping[str, object]) -> None:
     """Modules that a program brought along: those that Python would not find without it."""
     for name, module in [*sys.modules.items()]:
         file = getattr(module, "__file__", None)

@@ -7,7 +7,7 @@
                         that import
 
 Commands of the README run in the checkout, those of a page in a copy of docs/programs.  Times are not compared.
-`pytest --bless` writes the outputs of today (in one process, without `-n`): of an output with `[...]`, the paragraphs
+`pytest --bless` writes the outputs of today: of an output with `[...]`, the paragraphs
 that begin as before.
 """
 
@@ -162,7 +162,9 @@ def program_of(page: Path) -> str:
     return "\n".join(PYTHON.findall(text)) or "\n".join(textwrap.dedent(block) for block in IMPORTING.findall(text))
 
 
-@pytest.mark.parametrize("page", [page for page in (ROOT / "README.md", *PAGES) if program_of(page)], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [page for page in (ROOT / "README.md", *PAGES) if program_of(page)], ids=lambda p: p.name
+)
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / f"{page.stem}.py"
     program.write_text(program_of(page), encoding="utf-8")

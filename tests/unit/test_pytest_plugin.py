@@ -116,14 +116,17 @@ def test_a_conflict_fails_with_its_diagnostic(run: Run) -> None:
 
 
 def test_what_is_clean_passes(run: Run) -> None:
-    done = run("""
+    done = run(
+        """
 def test_double(wsemu):
     x = numbers()
     report = wsemu.launch(double, 2, 32, (x,))
     assert report.verdict == "verified"
     assert (x == 2 * numbers()).all()
     wsemu.check(double, 2, 32, (x,)).assert_clean(bank_ways=1, coalescing=1.0)
-""", process=True)
+""",
+        process=True,
+    )
     done.assert_outcomes(passed=1)
 
 

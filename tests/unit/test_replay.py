@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import wsemu as typed
+from tests.properties.programs import check_interpreted, free, skeleton
+from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 from wsemu import cuda, ptx
 from wsemu.cli import main
 from wsemu.evidence.schedule import numbered
@@ -28,10 +31,6 @@ from wsemu.model.errors import UsageError
 from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import NAMES
 from wsemu.model.launch_shape import configure
-
-from tests.commands import wsemu as typed
-from tests.properties.programs import check_interpreted, free, skeleton
-from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
