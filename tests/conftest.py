@@ -28,6 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """The whole suite takes the processors of a small machine; tests that are named run in one process, as do those
     that write a file."""
+    if hasattr(config, "workerinput"):  # one of these processes, which starts no others
+        return
     option = config.option
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (option.bless or option.usepdb)
     if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is there, and `-n` not given

@@ -109,6 +109,7 @@ class WarpRun:
                     group.region.waiting |= lanes
                 else:
                     self.warp.ready.append(Group(pc, lanes, group.region))
+            self._close(group.region)  # both sides may be empty
 
     def _jump(self, fields: list[int], lanes: int) -> None:
         self.group.pc = fields[6]
