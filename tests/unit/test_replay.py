@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import shutil
@@ -41,8 +42,9 @@ OUTSIDE = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 """of addresses, not of an order: no schedule"""
 
 
+@functools.cache
 def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, Finding, Replay]]:
-    """Every error of a program, replayed before its launch."""
+    """Every error of a program, replayed before its launch; the tests share what they find."""
     bound: list[Bound] = []
     found: list[tuple[Report, Finding, Replay]] = []
 
