@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what tests share is `tests.NAME`
+
+MOST_PROCESSES = 8
+"""of a run: each takes seconds to start"""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As shells start what runs in the background: a program that a test starts and interrupts would ignore it as well.
@@ -14,6 +22,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", metavar="FOLDER", help="keep the pictures that headless Chromium takes of pages")
     parser.addoption("--bless", action="store_true", help="write the diagnostics of today as the expected ones")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite takes the processors of a small machine; tests that are named run in one process, as do those
+    that write a file."""
+    if hasattr(config, "workerinput"):  # one of these processes, which starts no others
+        return
+    option = config.option
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (option.bless or option.usepdb)
+    if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is there, and `-n` not given
+        option.numprocesses = min(os.cpu_count() or 1, MOST_PROCESSES)
+        option.dist = "worksteal"  # tests of a file stay together, and so what they share
 
 
 @pytest.fixture

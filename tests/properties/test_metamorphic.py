@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 ROLES = 3
 PERMUTATIONS = list(itertools.permutations(range(ROLES)))
 FEW = hypothesis_settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=False
+    max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=False
 )
 _numbers = itertools.count()
 

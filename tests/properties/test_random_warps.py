@@ -209,6 +209,6 @@ def agree(seed: int) -> str:
 
 @pytest.mark.parametrize("part", range(4))
 def test_all_ways_of_running_agree(part: int) -> None:
-    verdicts = [agree(seed) for seed in range(75 * part, 75 * part + 75)]
-    assert verdicts.count("verified") >= 10
-    assert verdicts.count("failed") >= 30
+    verdicts = [agree(seed) for seed in range(25 * part, 25 * part + 25)]
+    assert verdicts.count("verified") >= 3
+    assert verdicts.count("failed") >= 10

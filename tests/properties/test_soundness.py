@@ -52,7 +52,7 @@ def test_the_verdict_of_examples(name: str) -> None:
 
 
 @settings(
-    max_examples=500,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,
@@ -70,7 +70,7 @@ def test_the_verdict_is_what_enumeration_shows(program: Program) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_reference_interpreter_agrees_with_enumeration(family: str) -> None:
     source = random.Random(3)
-    found = [judged(FAMILIES[family](source), ("reference",)) for _ in range(100)]
+    found = [judged(FAMILIES[family](source), ("reference",)) for _ in range(30)]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
 
 
@@ -78,12 +78,12 @@ def test_the_reference_interpreter_agrees_with_enumeration(family: str) -> None:
 def test_the_algorithm_agrees_with_enumeration(family: str) -> None:
     """And the programs are a fair mix: many correct ones, and many of each fault."""
     source = random.Random(1)
-    found = [judged(FAMILIES[family](source), ()) for _ in range(3000)]
+    found = [judged(FAMILIES[family](source), ()) for _ in range(1000)]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
     correct = sum(not one.outlook.faults for one in found)
-    assert correct > 400
+    assert correct > 130
     for fault in ("deadlock", "count-mismatch", "all-arrive", "generations", "race"):
-        assert sum(fault in one.outlook.faults for one in found) > 100, fault
+        assert sum(fault in one.outlook.faults for one in found) > 30, fault
 
 
 LANE_EXAMPLES = {
@@ -125,10 +125,10 @@ def test_the_verdict_of_examples_with_lanes(name: str) -> None:
 def test_the_verdict_is_what_enumeration_of_lanes_shows(family: str) -> None:
     """With the branches of conditions in either order; and a warp that comes apart is written as it is read."""
     source = random.Random(5)
-    made = [LANE_FAMILIES[family](source) for _ in range(10)]
+    made = [LANE_FAMILIES[family](source) for _ in range(6)]
     assert [parse_lanes(lanes_notation(program)) for program in made] == made
     found = [judged_lanes(program, ("vm, lanes", "vm, mirrored")) for program in made]
-    found += [judged_lanes(program, ("reference, mirrored",)) for program in made[:3]]
+    found += [judged_lanes(program, ("reference, mirrored",)) for program in made[:2]]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
 
 
@@ -137,7 +137,7 @@ def test_both_enumerations_agree_on_warps_that_stay_together(family: str) -> Non
     """One by the accesses that can be adjacent, the other by what happens before what in one execution, which need not
     show all where executions differ."""
     source = random.Random(4)
-    for _ in range(120):
+    for _ in range(40):
         program = FAMILIES[family](source)
         one, other = outlook(program), lane_outlook(parse_lanes(notation(program)))
         differ = one.faults & {"generations", "count-mismatch"}

@@ -49,25 +49,25 @@ def examples(count: int) -> settings:
 
 
 # -- each pattern ----------------------------------------------------------------------------------------------------
-@examples(200)
+@examples(60)
 @given(transfer=sequential_transfers())
 def test_sequential_transfers(transfer: TransferCase) -> None:
     check_transfer(transfer).assert_clean()
 
 
-@examples(200)
+@examples(60)
 @given(transfer=strided_transfers())
 def test_strided_transfers(transfer: TransferCase) -> None:
     check_transfer(transfer).assert_clean()
 
 
-@examples(200)
+@examples(60)
 @given(transfer=indirect_transfers())
 def test_indirect_transfers(transfer: TransferCase) -> None:
     check_transfer(transfer).assert_clean()
 
 
-@examples(200)
+@examples(60)
 @given(transfer=halo_transfers())
 def test_halo_transfers(transfer: TransferCase) -> None:
     check_transfer(transfer).assert_clean()
@@ -151,25 +151,25 @@ def refused(wrong: Invalid) -> None:
         wrong.make()
 
 
-@examples(200)
+@examples(60)
 @given(wrong=invalid_sequential_transfers())
 def test_invalid_sequential_transfers(wrong: Invalid) -> None:
     refused(wrong)
 
 
-@examples(200)
+@examples(60)
 @given(wrong=invalid_strided_transfers())
 def test_invalid_strided_transfers(wrong: Invalid) -> None:
     refused(wrong)
 
 
-@examples(200)
+@examples(60)
 @given(wrong=invalid_indirect_transfers())
 def test_invalid_indirect_transfers(wrong: Invalid) -> None:
     refused(wrong)
 
 
-@examples(200)
+@examples(60)
 @given(wrong=invalid_halo_transfers())
 def test_invalid_halo_transfers(wrong: Invalid) -> None:
     refused(wrong)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import python, wsemu
 from wsemu.app import commands
 from wsemu.app.program import run
 from wsemu.cli import app
@@ -39,13 +40,6 @@ x = np.zeros(64, np.float32)
 """
 
 
-def wsemu(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "wsemu.cli", *map(str, arguments)],
-        check=False, capture_output=True, text=True, cwd=cwd, env={**os.environ, "NO_COLOR": "1", **environment},
-    )  # fmt: skip
-
-
 @pytest.fixture
 def program(tmp_path):
     """Write a program that starts with HEADER and check it; returns what came of it."""
@@ -58,6 +52,20 @@ def program(tmp_path):
         return done
 
     return check
+
+
+def untimed(text: str) -> str:
+    return re.sub(r"\d+\.\d\d s", "0.00 s", text)
+
+
+def test_it_is_a_program_and_a_module(tmp_path):
+    (tmp_path / "program.py").write_text(f"{HEADER}stuck[1, 64](x)\ngood[2, 32](x)\n")
+    commands_ = ([Path(sys.executable).with_name("wsemu")], [sys.executable, "-m", "wsemu.cli"])
+    said = [subprocess.run([*command, "run", "program.py"], cwd=tmp_path, capture_output=True, text=True)
+            for command in commands_ if Path(command[0]).exists()]  # fmt: skip
+    here = wsemu("run", "program.py", cwd=tmp_path)
+    assert here.returncode == 1
+    assert {(done.returncode, untimed(done.stdout)) for done in said} == {(1, untimed(here.stdout))}
 
 
 def test_help_and_version():
@@ -257,8 +265,10 @@ def test_of_a_deep_recursion_a_few_calls_are_shown(tmp_path, capsys):
 
 @pytest.mark.parametrize("taken", ["sys.stdout.close()", "sys.stdout = None"])
 @pytest.mark.parametrize("format_", ["text", "json"])
-def test_a_program_that_takes_its_output_away(program, taken, format_):
-    done = program(f"{taken}\ngood[2, 32](x)\n", options=("--format", format_))
+def test_a_program_that_takes_its_output_away(tmp_path, taken, format_):
+    (tmp_path / "program.py").write_text(f"{HEADER}{taken}\ngood[2, 32](x)\n")
+    command = [sys.executable, "-m", "wsemu.cli", "check", "--format", format_, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0
     assert "verified" in done.stdout + done.stderr
 
@@ -310,9 +320,9 @@ def test_a_wrong_name_is_no_error_of_wsemu(program, wrong):
     assert "internal error" not in done.stdout
 
 
-def test_an_error_of_wsemu_itself_asks_for_a_report(program):
-    done = program("import wsemu.launch.check\nsys.modules['wsemu.launch.check']._examine = lambda *_: 1 // 0\n"
-                   "import wsemu.launch.kernel\nwsemu.launch.kernel.configure = None\ngood[2, 32](x)\n")  # fmt: skip
+def test_an_error_of_wsemu_itself_asks_for_a_report(program, monkeypatch):
+    monkeypatch.setattr("wsemu.launch.kernel.configure", None)
+    done = program("good[2, 32](x)\n")
     assert done.returncode == 4
     assert "internal error: TypeError: " in done.stdout
     assert "please report it" in done.stdout
@@ -335,14 +345,28 @@ def test_an_interrupted_run_says_what_is_known(tmp_path):
     assert process.returncode == 130
 
 
-@pytest.mark.parametrize("name", ["sgemv", "saxpy"])
-@pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_examples_are_verified(name, engine):
-    size = {"sgemv": 128, "saxpy": 2048}[name]
-    done = wsemu("check", "--engine", engine, EXAMPLES / f"{name}.py", size)
+@pytest.mark.parametrize(("name", "size"), [("sgemv", 128), ("saxpy", 2048)])
+def test_examples_are_verified(name, size):
+    done = wsemu("check", EXAMPLES / f"{name}.py", size)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verified" in done.stdout
     assert "bit for bit" in done.stdout
+
+
+def test_an_example_is_verified_on_the_reference_engine(monkeypatch):
+    from wsemu.reference import run
+
+    ran, before = [], run.run
+
+    def noted(*given, **options):
+        ran.append(given)
+        return before(*given, **options)
+
+    monkeypatch.setattr(run, "run", noted)
+    done = wsemu("check", "--engine", "reference", EXAMPLES / "producer_consumer.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verified" in done.stdout
+    assert ran
 
 
 @pytest.mark.parametrize("name", ["both_wait_first", "early_exit", "no_start"])
@@ -367,6 +391,6 @@ def test_an_example_runs_as_a_plain_program():
 
 def test_a_broken_example_raises_as_a_plain_program():
     file = EXAMPLES / "broken" / "both_wait_first.py"
-    done = subprocess.run([sys.executable, file], check=False, capture_output=True, text=True)
+    done = python(file)
     assert done.returncode == 1
     assert "wsemu.CheckFailed: error[deadlock]: " in done.stderr

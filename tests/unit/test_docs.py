@@ -7,7 +7,7 @@
                         that import
 
 Commands of the README run in the checkout, those of a page in a copy of docs/programs.  Times are not compared.
-`pytest --bless` writes the outputs of today (in one process, without `-n`): of an output with `[...]`, the paragraphs
+`pytest --bless` writes the outputs of today: of an output with `[...]`, the paragraphs
 that begin as before.
 """
 
@@ -23,13 +23,18 @@ import sys
 import textwrap
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import settings
 
+from tests.commands import Done, python
+from tests.commands import wsemu as typed
 from wsemu.machine.build import COMPILING
 from wsemu.model.codes import CHECKERS, CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -42,11 +47,6 @@ IMPORTING = re.compile(r"(?m)^    (?:import|from) .*\n(?:(?:    .*)?\n)*")
 LEFT_OUT = "[...]"
 PLUGIN = () if entry_points(group="pytest11", name="wsemu") else ("-p", "wsemu.pytest_plugin")
 """for a checkout that is not installed"""
-RUN = {
-    "wsemu": [sys.executable, "-m", "wsemu.cli"],
-    "python": [sys.executable],
-    "pytest": [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider"],
-}
 TIME = re.compile(r"\b\d+\.\d\d ?s\b")
 
 
@@ -82,15 +82,25 @@ def transcripts(page: Path) -> list[Transcript]:
 SHOWN = [transcript for page in (ROOT / "README.md", *PAGES) for transcript in transcripts(page)]
 
 
-def output(command: str, folder: Path) -> str:
-    """What a command prints, without what depends on the machine."""
-    name, *arguments = shlex.split(command)
+def _pytest(*arguments: str, cwd: Path) -> Done:
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     for variable in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
         environment.pop(variable, None)
-    done = subprocess.run(
-        [*RUN[name], *arguments], check=False, capture_output=True, text=True, cwd=folder, env=environment
-    )
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+def _python(file: str, *arguments: str, cwd: Path) -> Done:
+    return python(cwd / file, *arguments, cwd=cwd)
+
+
+RUN: dict[str, Callable[..., Done]] = {"wsemu": typed, "python": _python, "pytest": _pytest}
+
+
+def output(command: str, folder: Path) -> str:
+    """What a command prints, without what depends on the machine."""
+    name, *arguments = shlex.split(command)
+    done = RUN[name](*arguments, cwd=folder)
     assert done.stderr.replace(f"{COMPILING}\n", "") == ""
     assert done.returncode in (0, 1, 3), done.stdout
     return done.stdout
@@ -146,16 +156,18 @@ def test_a_command_prints_what_is_shown(transcript: Transcript, tmp_path: Path, 
         transcript.page.write_text(page, encoding="utf-8")
 
 
-def python(page: Path) -> str:
+def program_of(page: Path) -> str:
     """The program that the blocks of a page make."""
     text = page.read_text(encoding="utf-8")
     return "\n".join(PYTHON.findall(text)) or "\n".join(textwrap.dedent(block) for block in IMPORTING.findall(text))
 
 
-@pytest.mark.parametrize("page", [page for page in (ROOT / "README.md", *PAGES) if python(page)], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [page for page in (ROOT / "README.md", *PAGES) if program_of(page)], ids=lambda p: p.name
+)
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / f"{page.stem}.py"
-    program.write_text(python(page), encoding="utf-8")
+    program.write_text(program_of(page), encoding="utf-8")
     monkeypatch.chdir(DOCS / "programs")
     settings.register_profile("page", deadline=None)  # a busy machine is no fault of the page
     settings.load_profile("page")

@@ -7,8 +7,6 @@ What the paper reads off its assembler code (13 integer instructions, Table 3) o
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import python
 from wsemu.launch.binding import bind
 from wsemu.launch.check import compiled
 from wsemu.machine import run as execution
@@ -123,7 +122,7 @@ def test_all_algorithms_add_in_the_same_order() -> None:
     ],
 )
 def test_the_program_says_which_sizes_it_takes(given, message):
-    done = subprocess.run([sys.executable, PATH, *given], check=False, capture_output=True, text=True)
+    done = python(PATH, *given)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 

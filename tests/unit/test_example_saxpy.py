@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import python
 from wsemu import cuda
 
 PATH = Path(__file__).parents[2] / "examples" / "saxpy.py"
@@ -66,12 +65,12 @@ def test_ctas_may_have_different_numbers_of_tiles_or_none(name, grid):
     ],
 )
 def test_the_program_says_what_it_takes(given, message):
-    done = subprocess.run([sys.executable, PATH, *given], check=False, capture_output=True, text=True)
+    done = python(PATH, *given)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 def test_the_program_takes_an_intensity() -> None:
-    done = subprocess.run([sys.executable, PATH, "2048", "3"], check=False, capture_output=True, text=True)
+    done = python(PATH, "2048", "3")
     assert done.stdout == "saxpy: 2048 elements, all 5 kernels equal to NumPy's float32, bit for bit\n"
 
 

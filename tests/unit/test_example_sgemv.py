@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import python
 from wsemu import cuda
 from wsemu.patterns import CudaDMAStrided
 
@@ -43,8 +42,9 @@ def test_every_version_is_verified_and_equal_to_numpy(version, n):
     assert (report.verdict, report.findings) == ("verified", [])
 
 
-@versions
+@pytest.mark.parametrize("version", ["reference", "vec-double", "both-manual"])
 def test_both_engines_agree(version):
+    """Each way of buffering: `both-single` runs on both engines as an example does, in tests/test_programs.py."""
     report = check(version, 128, engine="reference")
     assert report.counters == check(version, 128).counters
     assert report.verdict == "verified"
@@ -67,7 +67,7 @@ def test_the_versions_are_the_paper_s() -> None:
     ],
 )
 def test_the_program_says_what_it_takes(given, message):
-    done = subprocess.run([sys.executable, PATH, *given], check=False, capture_output=True, text=True)
+    done = python(PATH, *given)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(message)
 
@@ -75,7 +75,7 @@ def test_the_program_says_what_it_takes(given, message):
 def test_the_program_runs_one_version_or_all() -> None:
     said = {}
     for version in ("vec-manual", "all"):
-        done = subprocess.run([sys.executable, PATH, "128", version], check=True, capture_output=True, text=True)
+        done = python(PATH, "128", version)
         said[version] = [line.partition(":")[0] for line in done.stdout.splitlines()]
     assert said["vec-manual"] == ["vec_manual"]
     assert said["all"] == [kernel.py_func.__name__ for kernel, _ in VERSIONS.values()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.commands import Done, wsemu
 from wsemu.app import doctor
 from wsemu.app.config import FORMATS
 from wsemu.launch.result import Report
@@ -64,14 +64,9 @@ print("sum", int(x.sum()), sys.argv[1:])
 def check(tmp_path):
     """Run `wsemu check`, or another command, on PROGRAM with more lines, or on another program."""
 
-    def run(
-        *options: str, program: str = PROGRAM, more: str = "", command: str = "check", arguments: Any = ()
-    ) -> subprocess.CompletedProcess[str]:
+    def run(*options: str, program: str = PROGRAM, more: str = "", command: str = "check", arguments: Any = ()) -> Done:
         (tmp_path / "program.py").write_text(program + more, encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-m", "wsemu.cli", command, *options, "program.py", *arguments],
-            check=False, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"},
-        )  # fmt: skip
+        return wsemu(command, *options, "program.py", *arguments, cwd=tmp_path)
 
     return run
 
@@ -167,9 +162,11 @@ def test_a_document_is_whole_whatever_happens(check, format_):
     assert "no checker 'rase'" in done.stdout
 
 
-def test_what_a_program_starts_does_not_write_into_the_document(check):
+def test_what_a_program_starts_does_not_write_into_the_document(tmp_path):
     more = "import subprocess\nsubprocess.run([sys.executable, '-c', 'print(1)'])\n"
-    done = check("--format", "json", more=more)
+    (tmp_path / "program.py").write_text(PROGRAM + more)
+    command = [sys.executable, "-m", "wsemu.cli", "check", "--format", "json", "program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert json.loads(done.stdout)["exit_code"] == 1
     assert "\n1\n" in done.stderr
 

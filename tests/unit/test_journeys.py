@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import wsemu
+
 ROOT = Path(__file__).parents[2]
 
 COPY = """\
@@ -67,20 +69,15 @@ assert (x.copy_to_host() == 15).all()
 """
 
 
-def wsemu(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wsemu.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 def test_a_broken_program_is_shown_with_both_sites_and_a_remedy(tmp_path: Path) -> None:
-    done = wsemu("check", ROOT / "examples" / "broken" / "no_empty_wait.py", folder=tmp_path)
+    done = wsemu("check", ROOT / "examples" / "broken" / "no_empty_wait.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "error[race]: write-after-read hazard on shared `tile[lane]`" in done.stdout
     assert "= help: warp 0: arrive on an empty-buffer barrier after line 16; warp 1: sync" in done.stdout
 
 
 def test_a_right_program_is_proven_in_a_line(tmp_path: Path) -> None:
-    done = wsemu("check", ROOT / "examples" / "sgemv.py", folder=tmp_path)
+    done = wsemu("check", ROOT / "examples" / "sgemv.py", cwd=tmp_path)
     assert done.returncode == 0
     said = " ".join(done.stdout.split())
     assert "sgemv[grid 8, block 288] verified: deadlock-free and race-free in every schedule" in said
@@ -105,14 +102,14 @@ def _installed() -> bool:
 def test_a_numba_program_runs_unmodified_and_without_a_gpu(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     (tmp_path / "my_script.py").write_text(NUMBA)
-    done = wsemu("run", "my_script.py", folder=tmp_path)
+    done = wsemu("run", "my_script.py", cwd=tmp_path)
     assert done.returncode == 3
     assert "3 kernels, 7 launches: 6 verified, 1 incomplete (atomics)" in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU: tests/device compares with it")
 def test_without_a_gpu_a_crosscheck_says_what_is_missing(tmp_path: Path) -> None:
-    done = wsemu("crosscheck", ROOT / "examples" / "sgemv.py", folder=tmp_path)
+    done = wsemu("crosscheck", ROOT / "examples" / "sgemv.py", cwd=tmp_path)
     assert done.returncode == 2
     assert "sgemv[grid 8, block 288]  verified" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.commands import wsemu
 from wsemu import cuda
 from wsemu.app import program
 from wsemu.host import takeover
@@ -140,8 +140,7 @@ def test_vectorize_is_refused(run, decorator):
 
 @pytest.mark.parametrize(("command", "exit_code", "lines"), [("run", 3, 9), ("check", 3, 13)])
 def test_the_commands(command, exit_code, lines):
-    arguments = [sys.executable, "-m", "wsemu.cli", command, str(ROOT / "tests" / "numba" / "cooperative.py")]
-    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    done = wsemu(command, ROOT / "tests" / "numba" / "cooperative.py")
     said = done.stdout.splitlines()
     assert (done.returncode, len(said)) == (exit_code, lines)
     assert said[-1] == "2 kernels, 3 launches: 2 verified, 1 incomplete (cuda.cg.this_grid)"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests import commands
 from wsemu.app.ptx_launch import Options, argument
 from wsemu.machine.build import COMPILING
 from wsemu.model.errors import UsageError
@@ -20,11 +18,8 @@ SAXPY = ("--entry", "saxpy", "--grid", "4", "--block", "32")
 ARGUMENTS = ("--arg", "f32[128]:random", "--arg", "f32[128]:arange", "--arg", "f32:2", "--arg", "i32:128")
 
 
-def wsemu(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "wsemu.cli", *map(str, arguments)],
-        check=False, capture_output=True, text=True, cwd=cwd, env={**os.environ, "NO_COLOR": "1", **environment},
-    )  # fmt: skip
+def wsemu(*arguments: object, cwd: Path | None = None, **environment: str) -> commands.Done:
+    done = commands.wsemu(*arguments, cwd=cwd, **environment)
     assert "Traceback" not in done.stdout + done.stderr
     return done
 

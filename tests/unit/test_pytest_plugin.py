@@ -17,7 +17,8 @@ from wsemu import CheckFailed, cuda
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
 
     Run = Callable[..., pytest.RunResult]
 
@@ -57,15 +58,44 @@ def numbers():
 """
 
 
+class _Modules:
+    """A plugin that keeps what a run in this process has imported: NumPy cannot be imported twice."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, ModuleType] = {}
+
+    def pytest_unconfigure(self) -> None:
+        self.found.update(sys.modules)
+        self.found.pop("test_it", None)
+
+    def keep(self) -> None:
+        for name, module in self.found.items():
+            sys.modules.setdefault(name, module)
+
+
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """run(tests, *options): pytest in a new process on a file of tests that begins with KERNELS."""
+def modules() -> Iterator[_Modules]:
+    """To be set up before `pytester`, which forgets modules at its end."""
+    made = _Modules()
+    yield made
+    made.keep()
+
+
+@pytest.fixture
+def run(modules: _Modules, pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+    """run(tests, *options): pytest on a file of tests that begins with KERNELS, in this process or in one of its
+    own."""
     installed = any(entry.value == "wsemu.pytest_plugin" for entry in entry_points(group="pytest11"))
 
-    def make(tests: str, *options: str, kernels: str = KERNELS) -> pytest.RunResult:
+    def make(tests: str, *options: str, kernels: str = KERNELS, process: bool = False) -> pytest.RunResult:
         pytester.makepyfile(test_it=kernels + tests)
         plugin = () if installed else ("-p", "wsemu.pytest_plugin")
-        return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *options)
+        given = (*plugin, "-p", "no:cacheprovider", *options)
+        if process:
+            return pytester.runpytest_subprocess(*given)
+        done = pytester.runpytest_inprocess(*given, plugins=[modules])
+        modules.keep()
+        return done
 
     return make
 
@@ -86,14 +116,17 @@ def test_a_conflict_fails_with_its_diagnostic(run: Run) -> None:
 
 
 def test_what_is_clean_passes(run: Run) -> None:
-    done = run("""
+    done = run(
+        """
 def test_double(wsemu):
     x = numbers()
     report = wsemu.launch(double, 2, 32, (x,))
     assert report.verdict == "verified"
     assert (x == 2 * numbers()).all()
     wsemu.check(double, 2, 32, (x,)).assert_clean(bank_ways=1, coalescing=1.0)
-""")
+""",
+        process=True,
+    )
     done.assert_outcomes(passed=1)
 
 
@@ -229,7 +262,7 @@ def test_a_project_without_kernels_loads_the_plugin_alone(run: Run, pytester: py
     pytester.makepyprojecttoml('[project]\nname = "other"\nversion = "1"\ndependencies = ["wsemu>=0.1"]\n')
     own = "n for n in sorted(sys.modules) if n.split('.')[0] == 'wsemu'"
     tests = f"import sys\ndef test_it():\n    print('loaded', *({own}))\n"
-    done = run(f"{tests}    assert 0\n", "-p", "no:hypothesispytest", kernels="")
+    done = run(f"{tests}    assert 0\n", "-p", "no:hypothesispytest", kernels="", process=True)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["loaded wsemu wsemu.pytest_plugin"])
 

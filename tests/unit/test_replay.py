@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import wsemu as typed
+from tests.properties.programs import check_interpreted, free, skeleton
+from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 from wsemu import cuda, ptx
 from wsemu.cli import main
 from wsemu.evidence.schedule import numbered
@@ -30,10 +33,6 @@ from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import NAMES
 from wsemu.model.launch_shape import configure
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.properties.programs import check_interpreted, free, skeleton
-from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -43,8 +42,9 @@ OUTSIDE = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 """of addresses, not of an order: no schedule"""
 
 
+@functools.cache
 def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, Finding, Replay]]:
-    """Every error of a program, replayed before its launch."""
+    """Every error of a program, replayed before its launch; the tests share what they find."""
     bound: list[Bound] = []
     found: list[tuple[Report, Finding, Replay]] = []
 
@@ -260,9 +260,7 @@ same[1, 64](np.zeros(64, np.int32))
 
 
 def cli(*words: object, cwd: Path = ROOT) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "wsemu.cli", *map(str, words)], check=False, capture_output=True, text=True, cwd=cwd
-    )
+    done = typed(*words, cwd=cwd)
     assert "Traceback" not in done.stdout + done.stderr
     return done.returncode, done.stdout
 

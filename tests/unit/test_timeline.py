@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -18,6 +17,8 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import Done
+from tests.commands import wsemu as typed
 from wsemu import cuda, ptx
 from wsemu.launch import tracing
 from wsemu.launch.hooks import observers, traceable
@@ -487,11 +488,8 @@ def test_a_report_imports_its_page_only_when_it_is_shown():
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
-def command(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "wsemu.cli", "trace", *map(str, arguments)],
-        check=False, capture_output=True, text=True, cwd=cwd, env={**os.environ, "NO_COLOR": "1"},
-    )  # fmt: skip
+def command(*arguments: object, cwd: Path = ROOT) -> Done:
+    return typed("trace", *arguments, cwd=cwd)
 
 
 def test_trace_draws_in_the_terminal():

@@ -548,3 +548,23 @@ def test_lanes_that_their_mask_leaves_out_give_nothing(run):
     assert (o[2] == np.where(lane % 2, 0xAAAA0000, 0x55550000)).all()
     assert (o[3] == 0).all()
     assert (o[4] == 0).all()
+
+
+@cuda.jit
+def goes_on_twice(x, n):
+    t = cuda.threadIdx.x
+    total = 0
+    for k in range(n):
+        total += k
+        if t == 31:
+            continue
+        if t < 2:
+            continue
+    x[t] = total
+
+
+def test_lanes_meet_where_both_sides_of_a_branch_are_empty(run):
+    """The last `continue` of a loop goes where the lanes without it go anyway."""
+    x = np.zeros(32, np.int32)
+    assert run(goes_on_twice, 32, x, 3).verdict == "verified"
+    assert (x == 3).all()

@@ -87,15 +87,22 @@ def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     f = FORMATS[type_]
     if value == 0:
         return -0.0 if negative_zero else 0.0
-    size = abs(value)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    if Fraction(2) ** exponent > size:
+    above, below = abs(value.numerator), value.denominator
+    exponent = above.bit_length() - below.bit_length()
+    if _scaled(below, exponent) > _scaled(above, -exponent):
         exponent -= 1
     unit = max(exponent, f.least) - f.precision + 1
-    steps = round(size / Fraction(2) ** unit)  # of a fraction, Python rounds half to even
+    below = _scaled(below, unit)
+    steps, rest = divmod(_scaled(above, -unit), below)
+    steps += 2 * rest > below or (2 * rest == below and steps % 2)  # half to even
     overflows = steps.bit_length() + unit > f.greatest + 1
     result = math.inf if overflows else math.ldexp(steps, unit)
     return -result if value < 0 else result
+
+
+def _scaled(value: int, exponent: int) -> int:
+    """value * 2^exponent; the value where the exponent is negative, for then the other side of a fraction is scaled."""
+    return value << exponent if exponent > 0 else value
 
 
 def directed(value: Fraction, type_: str, how: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def lanes_of(mask: int) -> Iterator[int]:
+@functools.lru_cache(maxsize=4096)
+def lanes_of(mask: int) -> tuple[int, ...]:
     """The lanes of a mask, lowest first."""
-    return (lane for lane in range(LANES) if mask >> lane & 1)
+    return tuple(lane for lane in range(LANES) if mask >> lane & 1)
 
 
 @dataclass(slots=True)

@@ -14,9 +14,11 @@ from wsemu.reference.sync.named_barrier import StopError, check_operands, count_
 from wsemu.reference.warp_operations import exchange, names_absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wsemu.reference.run import Cta
+
+_UNWRITTEN = (0,) * LANES
 
 
 class WarpRun:
@@ -73,6 +75,13 @@ class WarpRun:
         values = self.warp.registers.get(row)
         return values[lane] if values else 0
 
+    def values(self, row: int, type_: str) -> Sequence[int]:
+        """All lanes of a register or predicate, as `read` gives them; a lane that is written meanwhile may change."""
+        if type_ == "p":
+            bits = self.warp.predicates.get(row, 0)
+            return [bool(bits >> lane & 1) for lane in range(LANES)]
+        return self.warp.registers.get(row) or _UNWRITTEN
+
     def write(self, row: int, type_: str, lane: int, value: int) -> None:
         if type_ == "p":
             bit = 1 << lane
@@ -100,6 +109,7 @@ class WarpRun:
                     group.region.waiting |= lanes
                 else:
                     self.warp.ready.append(Group(pc, lanes, group.region))
+            self._close(group.region)  # both sides may be empty
 
     def _jump(self, fields: list[int], lanes: int) -> None:
         self.group.pc = fields[6]
@@ -240,7 +250,7 @@ class WarpRun:
             if not group.lanes & missing:
                 continue
             if kind == "warp":
-                members = self.read(self.launch.code[pc][5], "b32", next(lanes_of(group.lanes)))
+                members = self.read(self.launch.code[pc][5], "b32", lanes_of(group.lanes)[0])
                 if members & free:
                     self.cta.finding(
                         "barrier-divergence", pc, warp.number, group.lanes,
@@ -310,8 +320,9 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     operation = OPERATIONS[name]
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
+    columns = [run.values(row, type_) for row, type_ in sources]
     for lane in lanes_of(lanes):
-        run.write(fields[2], operation.result, lane, meaning(*(run.read(row, t, lane) for row, t in sources)))
+        run.write(fields[2], operation.result, lane, meaning(*[column[lane] for column in columns]))
 
 
 _FENCES: dict[str, EventKind] = {"fence.cta": "fence.cta", "fence.gpu": "fence.gpu", "fence.sys": "fence.sys"}

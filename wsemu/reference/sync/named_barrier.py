@@ -137,7 +137,7 @@ def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: 
 
 def operands(run: WarpRun, fields: list[int], lanes: int) -> tuple[int, int]:
     """(barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
-    lane = next(lanes_of(lanes))
+    lane = lanes_of(lanes)[0]
     number = signed(run.read(fields[3], "b32", lane), 32)
     return number, signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
 
