@@ -104,12 +104,12 @@ class WarpRun:
             if join >= 0 and (group.region is None or group.region.join != join):
                 self.warp.regions += 1
                 group.region = Region(join, group.lanes, group.region, self.warp.regions)
-            for pc, lanes in ((target, taken), (group.pc + 1, onward)):  # the last one pushed runs first
-                if pc == join and group.region is not None:
+            # the last one pushed runs first, to the join at least: one side has to close the region
+            for pc, lanes in ((target, taken), (group.pc + 1, onward)):
+                if pc == join and group.region is not None and (lanes == onward or group.pc + 1 != join):
                     group.region.waiting |= lanes
                 else:
                     self.warp.ready.append(Group(pc, lanes, group.region))
-            self._close(group.region)  # both sides may be empty
 
     def _jump(self, fields: list[int], lanes: int) -> None:
         self.group.pc = fields[6]
