@@ -133,11 +133,16 @@ def test_a_kernel_that_asks_for_clusters_is_incomplete(directives):
     assert "`fence.acq_rel.cluster` is not modelled" in report.notes[0]
 
 
-@pytest.mark.parametrize("directives", ["", ".maxclusterrank 8", ".reqnctapercluster 1, 1, 1", ".maxnreg 40"])
+@pytest.mark.parametrize("directives", ["", ".maxclusterrank 1", ".reqnctapercluster 1, 1, 1", ".maxnreg 40"])
 def test_without_clusters_each_cta_is_one(directives):
     for register in ("%cluster_nctarank", "%cluster_ctarank", "%cluster_nctaid.x", "%nclusterid.x", "%clusterid.y"):
         assert run(text(stored(register), directives)).verdict == "verified"
     assert run(text(stored("%is_explicit_cluster", "pred"), directives)).verdict == "verified"
+
+
+def test_the_registers_of_a_kernel_that_launches_may_put_into_clusters_are_not_known():
+    assert run(text("", ".maxclusterrank 8")).verdict == "verified"
+    assert run(text(stored("%cluster_nctarank"), ".maxclusterrank 8")).verdict == "incomplete"
 
 
 def test_directives_that_are_not_known():

@@ -83,7 +83,8 @@ def test_every_witness_shows_the_bug(path: Path) -> None:
             assert [order.marks for order in replay.orders][1] == replay.orders[0].marks[::-1]
         elif finding.code == "deadlock" or all(step.mark == "waits" for step in finding.steps):
             assert replay.end == "deadlock"
-            assert {step.warp for step in finding.steps} <= {warp.warp for warp in replay.waiting}
+            stopped = {*(warp.warp for warp in replay.waiting), *replay.held}
+            assert {step.warp for step in finding.steps} <= stopped
         elif finding.code == "barrier-recycling":
             second, late = replay.steps[-2:]
             assert (second.mark, late.mark) == ("(2)", "(1) late")
