@@ -2,10 +2,13 @@
 
     python benchmarks/soundness.py [--programs 100000] [--seed 0] [--workers N]
 
-Makes programs of barriers and accesses (tests/properties/programs.py), enumerates the interleavings of each
-(explorer.py), and compares wsemu's report with them (agreement.py): the compiled engine runs every program, as data of
-one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference interpreter.  Prints the
-programs of each family by what can go wrong in them, and every disagreement.  Exit code 1 if there is one.
+Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
+(tests/properties/agreement.py).  A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
+engine runs as data of one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference
+interpreter.  In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
+lane_explorer.py): the compiled engine runs the kernel of each, and, where it has branches on lanes, the same with their
+sides exchanged; every eighth runs in the reference interpreter.  Prints the programs of each family by verdict and by
+what can go wrong in them, and every disagreement, with a smaller program that shows it.  Exit code 1 if there is one.
 
 The programs depend on the seed alone, not on the number of workers.
 """
@@ -23,14 +26,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.properties.agreement import judged
-from tests.properties.explorer import FAULTS, Program, notation
+from tests.properties.agreement import Judged, judged, judged_lanes
+from tests.properties.explorer import FAULTS, notation
+from tests.properties.lane_explorer import APART, CHANCE, LANE_FAULTS
+from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
+from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 
 CHUNK = 250
 """programs that a worker takes at a time"""
 OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
+REFERENCE_LANES = 8
+"""the same for programs of lanes"""
+SHARES = {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4}
+"""family -> its weight"""
+SHRUNK = 2
+"""disagreements of a part of which a smaller program is looked for"""
 SHOWN = 20
 """disagreements that are printed in full"""
 
@@ -54,47 +66,78 @@ class Result(NamedTuple):
     complaints: list[str]
 
 
-def ways(k: int) -> list[str]:
-    """How the k-th program of a part is given to wsemu."""
-    return ["vm", *["vm, own kernel"] * (k % OWN_KERNEL == 0), *["reference"] * (k % REFERENCE == 1)]
+class Abstract:
+    """A program of programs.py, and how wsemu is given the k-th one of a part."""
+
+    def __init__(self, family: str, source: random.Random, k: int) -> None:
+        self.program = FAMILIES[family](source)
+        self.ways = ["vm", *["vm, own kernel"] * (k % OWN_KERNEL == 0), *["reference"] * (k % REFERENCE == 1)]
+
+    def judged(self) -> Judged:
+        return judged(self.program, self.ways)
+
+    def smallest(self) -> str:
+        """A part of it on which there is a disagreement too."""
+        return notation(smaller(self.program, lambda less: bool(judged(less, self.ways).complaints)))
+
+
+class Parted:
+    """The same for lane_programs.py."""
+
+    def __init__(self, family: str, source: random.Random, k: int) -> None:
+        self.program = LANE_FAMILIES[family](source)
+        self.ways = ["vm, lanes"]
+        if has_branches(self.program):
+            self.ways.append("vm, mirrored")
+        if k % REFERENCE_LANES == 1:
+            self.ways.append("reference, lanes" if k % (2 * REFERENCE_LANES) == 1 else "reference, mirrored")
+
+    def judged(self) -> Judged:
+        return judged_lanes(self.program, self.ways)
+
+    def smallest(self) -> str:
+        return lanes_notation(smaller_lanes(self.program, lambda less: bool(judged_lanes(less, self.ways).complaints)))
 
 
 def work(part: Part) -> Result:
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
+    kind = Abstract if part.family in FAMILIES else Parted
     for k in range(part.programs):
-        program = FAMILIES[part.family](source)
-        chosen = ways(k)
-        found = judged(program, chosen)
+        one = kind(part.family, source, k)
+        found = one.judged()
         result.found.update(found.outlook.faults)
-        result.found["failed" if found.outlook.faults else "verified"] += 1
-        result.checks.update(chosen)
+        result.found.update(found.outlook.open)
+        result.found[" or ".join(sorted(found.outlook.verdicts))] += 1
+        result.checks.update(one.ways)
         if found.complaints:
-            result.complaints.append(f"{found}\n    smaller: {notation(smallest(program, chosen))}")
+            less = f"\n    smaller: {one.smallest()}" if len(result.complaints) < SHRUNK else ""
+            result.complaints.append(f"{part.family}: {found}{less}")
     return result
 
 
-def smallest(program: Program, chosen: list[str]) -> Program:
-    """A part of the program on which there is a disagreement too."""
-    return smaller(program, lambda shorter: bool(judged(shorter, chosen).complaints))
-
-
 def parts(programs: int, seed: int) -> list[Part]:
-    """All that is to be done: each family makes half of the programs."""
-    made = []
-    for number, family in enumerate(FAMILIES):
-        share = (programs + number) // len(FAMILIES)
-        for start in range(0, share, CHUNK):
-            made.append(Part(family, f"{family} {seed} {start}", min(CHUNK, share - start)))
+    """All that is to be done."""
+    made, whole, given = [], sum(SHARES.values()), 0
+    for family, share in SHARES.items():
+        whole_so_far = given + share
+        mine = programs * whole_so_far // whole - programs * given // whole
+        given = whole_so_far
+        for start in range(0, mine, CHUNK):
+            made.append(Part(family, f"{family} {seed} {start}", min(CHUNK, mine - start)))
     return made
 
 
-def show(family: str, found: Counter[str]) -> None:
-    total = found["verified"] + found["failed"]
-    share = found["verified"] / total if total else 0.0
-    kinds = ", ".join(f"{fault} {found[fault]:,}" for fault in FAULTS)
-    print(f"{family:9} {total:>9,} programs: {found['verified']:,} verified ({share:.0%}), {found['failed']:,} failed")
-    print(f"{'':9} {'':>9} of those can show: {kinds}")
+VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete")
+"""what the interleavings of a program let wsemu say of it"""
+
+
+def show(family: str, found: Counter[str], programs: int) -> None:
+    total = sum(found[verdict] for verdict in VERDICTS)
+    said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
+    kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
+    print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
+    print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")
 
 
 def main() -> int:
@@ -107,7 +150,7 @@ def main() -> int:
         parser.error("give 1 or more programs and workers")
     check_interpreted(((), ()))  # the engine is compiled once, before there are workers to do it twice
     started = time.perf_counter()
-    found = {family: Counter[str]() for family in FAMILIES}
+    found = {family: Counter[str]() for family in SHARES}
     checks: Counter[str] = Counter()
     complaints: list[str] = []
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
@@ -117,7 +160,7 @@ def main() -> int:
             complaints += result.complaints
     seconds = time.perf_counter() - started
     for family, counted in found.items():
-        show(family, counted)
+        show(family, counted, options.programs)
     print("checks:", ", ".join(f"{number:,} {way}" for way, number in checks.items()))
     print(f"{len(complaints):,} disagreements in {seconds:.1f} s with {options.workers} workers, seed {options.seed}")
     print("\n".join(complaints[:SHOWN]), end="\n" if complaints else "")

@@ -272,18 +272,21 @@ def ordered(
 
 
 def ordered_by_atomics(
-    trace: Trace, findings: Iterable[RawFinding], uncounted: Container[int] = ()
+    trace: Trace, findings: Iterable[RawFinding], uncounted: Container[int] = (), *, observed: bool = True
 ) -> list[RawFinding]:
     """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
     did not, or they would not have been found.  Findings of other codes are never among them.
 
-    For a race whose earlier access is atomic, the trace should have the later accesses: see `_observers`."""
+    `observed`: what an atomic observes counts as well, without fences.  That is for launches in which some access may
+    be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
+    accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
+    accesses: see `_observers`."""
     asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling")]
     pairs, of = [], []
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         later = epochs(raw)[1]
-        observers = _observers(trace, raw)
+        observers = _observers(trace, raw) if observed else set()
         if later[:2] in {epoch[:2] for epoch in observers}:
             settled.add(n)
         candidates = [epochs(raw), *((epoch, later) for epoch in observers)]

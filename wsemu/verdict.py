@@ -58,9 +58,9 @@ def judge(
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
-    wanted, doubts = _without_atomics(wanted, places, trace_of)
     undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places)
+    wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
         from wsemu.checkers import deadlock
@@ -229,9 +229,11 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> tuple[list[RawFinding], list[str]]:
+def _without_atomics(
+    wanted: list[RawFinding], places: Places, trace_of: TraceOf, steered: bool
+) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
-    another schedule the atomic may see something else."""
+    another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
         return wanted, []
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
@@ -239,7 +241,7 @@ def _without_atomics(wanted: list[RawFinding], places: Places, trace_of: TraceOf
     from wsemu.happens_before import ordered_by_atomics, uncounted_barriers
 
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program))
+    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program), observed=steered)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:

@@ -24,6 +24,8 @@ DEADLOCK, MISMATCH, ALL_ARRIVE = "deadlock", "count-mismatch", "all-arrive"
 GENERATIONS, RACE = "generations", "race"
 FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, GENERATIONS, RACE)
 """what some interleaving can show; `generations`: two of them run one operation in different generations"""
+ENDS: Final = frozenset({DEADLOCK, MISMATCH, "barrier-divergence"})
+"""what an interleaving can end in before its end"""
 
 
 class Operation(NamedTuple):
@@ -178,9 +180,19 @@ class Outlook(NamedTuple):
     completes: bool
     """some interleaving comes to its end"""
 
+    @property
+    def open(self) -> frozenset[str]:
+        """What is not decided."""
+        return frozenset()
+
+    @property
+    def verdicts(self) -> set[str]:
+        """Those that are right."""
+        return {"failed" if self.faults else "verified"}
+
     def always_ends_in(self, fault: str) -> bool:
         """Whether all interleavings end in DEADLOCK, or all in MISMATCH."""
-        return not self.completes and self.faults & {DEADLOCK, MISMATCH} == {fault}
+        return not self.completes and self.faults & ENDS == {fault}
 
 
 def outlook(program: Program) -> Outlook:

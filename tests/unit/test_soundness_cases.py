@@ -146,6 +146,29 @@ def _press_ctrl_c(done: threading.Event) -> None:
 
 # -- atomics and plain accesses ---------------------------------------------------------------------------------------
 @cuda.jit
+def atomics_then_plain(o, plain, others):
+    w = cuda.threadIdx.x // 32
+    if w < 2:
+        if cuda.threadIdx.x % 32 == 0:
+            cuda.atomic.add(o, 0, 1)
+            if w == plain:
+                o[0] = 5
+    elif others:
+        cuda.atomic.add(o, w, 1)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("plain", [0, 1])
+@pytest.mark.parametrize(("warps", "others"), [(2, 0), (3, 0), (3, 1)])
+def test_what_an_atomic_without_fences_observes_by_luck_orders_nothing(
+    engine: Any, plain: int, warps: int, others: int
+) -> None:
+    """Nothing is done because of what an atomic returned: in another order of the atomics the same accesses race."""
+    report = wsemu.check(atomics_then_plain, 1, 32 * warps, (integers(), plain, others), engine=engine)
+    assert errors(report) == {"race"}
+
+
+@cuda.jit
 def read_then_atomic(o):
     t = cuda.threadIdx.x
     if t == 0:

@@ -1,0 +1,303 @@
+"""Programs whose warps come apart: a notation, and what their lanes do one after another.
+
+A warp is a block of statements, as in `w0: if low { W(0) } else { a(1,64) } Y | w1: loop 2 { S(1+k,64) R(0) }`:
+
+    S(b,n) A(b,n)        bar.sync and bar.arrive on barrier b for n threads; without n, the whole CTA.  s and a are the
+                         unaligned forms, barrier.sync and barrier.arrive
+    P(b,n,p) N O p n o   bar.red.popc, .and and .or of predicate p (PREDICATES), their unaligned forms; n = 0: the CTA
+    R(v) W(v) C(v)       read, write and atomic addition; `R(v,back)` at another place of the row v (PLACES)
+    Y V y                syncwarp and a vote of the whole warp; a syncwarp of the lanes that are in this branch
+    X                    return
+    if low { } else { }  for the lanes of a class (CLASSES)
+    loop 3 { }           with its counter added where `+k` stands; `loop low { }` is once more for those lanes
+    steer P(b,n,p) 7 { } else { }   whether a reduction has that result
+    chance v { } else { }           whether an atomic addition to word v, one place for all, gave an even number
+
+The lanes of a warp fall into three classes that no condition divides.  All that is said here of control is what Python
+says: `unrolled` makes a straight program of each class.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+LANES: Final = 32
+CLASSES: Final = (range(1), range(1, 16), range(16, 32))
+"""lanes that always do the same"""
+EVERYONE: Final = frozenset(range(len(CLASSES)))
+GROUPS: Final[dict[str, tuple[frozenset[int], str]]] = {
+    "one": (frozenset({0}), "lane == 0"),
+    "low": (frozenset({0, 1}), "lane < 16"),
+    "high": (frozenset({2}), "lane >= 16"),
+    "rest": (frozenset({1, 2}), "lane > 0"),
+}
+"""name -> classes, the condition in a kernel"""
+PREDICATES: Final = ("True", "lane < 7", "t < 40", "lane >= 16", "w == 1")
+
+
+class Place(NamedTuple):
+    """Where the lanes of an access meet a row of 32 words."""
+
+    size: int
+    """bytes a lane"""
+    element: str
+    """its index in the row, of elements of that size"""
+
+    def start(self, lane: int) -> int:
+        """First byte of a lane's part."""
+        return self.size * int(eval(self.element, {"lane": lane}))
+
+
+PLACES: Final = {
+    "": Place(4, "lane"),
+    "back": Place(4, "31 - lane"),
+    "side": Place(4, "(lane ^ 16)"),
+    "first": Place(4, "0"),
+    "pair": Place(8, "lane % 16"),
+    "byte": Place(1, "lane"),
+    "last": Place(1, "4 * lane + 3"),
+}
+SYNCS, ARRIVES, REDUCES = "Ss", "Aa", {"P": "popc", "N": "and", "O": "or", "p": "popc", "n": "and", "o": "or"}
+BARRIERS: Final = SYNCS + ARRIVES + "".join(REDUCES)
+READ, WRITE, ATOMIC = ACCESSES = "RWC"
+WARP, SOME, EXIT = "YV", "y", "X"
+
+
+class Act(NamedTuple):
+    """One operation."""
+
+    kind: str
+    number: int = 0
+    """the barrier or the row"""
+    stride: bool = False
+    """the loop's counter is added to the number"""
+    threads: int = 0
+    """a barrier's count, 0 for the whole CTA"""
+    detail: str = ""
+    """the place of an access, the predicate of a reduction"""
+
+
+class If(NamedTuple):
+    group: str
+    then: Block
+    other: Block
+
+
+class Loop(NamedTuple):
+    times: int
+    more: str
+    """a group of lanes that do one more, or none"""
+    body: Block
+
+
+class Steer(NamedTuple):
+    """Branches on the result of a reduction (`act`), or, if `act` is an ATOMIC, of an atomic."""
+
+    act: Act
+    equal: int
+    then: Block
+    other: Block
+
+
+Statement = Act | If | Loop | Steer
+Block = tuple[Statement, ...]
+Lanes = tuple[Block, ...]
+"""a program: the block of each warp"""
+
+# -- notation ----------------------------------------------------------------------------------------------------------
+
+
+def act_text(act: Act) -> str:
+    kind, number, stride, threads, detail = act
+    if kind in WARP + SOME + EXIT:
+        return kind
+    place = f"{number}+k" if stride else str(number)
+    parts = [place, *[str(threads)] * bool(threads or kind in REDUCES), *[detail] * bool(detail)]
+    return f"{kind}({','.join(parts)})"
+
+
+def block_text(block: Block) -> str:
+    return " ".join(["{", *map(_text, block), "}"])
+
+
+def _text(statement: Statement) -> str:
+    match statement:
+        case Act():
+            return act_text(statement)
+        case If(group, then, other):
+            return f"if {group} {block_text(then)}" + (f" else {block_text(other)}" if other else "")
+        case Loop(times, more, body):
+            return f"loop {times} {more + ' ' if more else ''}{block_text(body)}"
+        case Steer(act, equal, then, other):
+            head = f"chance {act.number}" if act.kind == ATOMIC else f"steer {act_text(act)} {equal}"
+            return f"{head} {block_text(then)}" + (f" else {block_text(other)}" if other else "")
+
+
+def lanes_notation(program: Lanes) -> str:
+    """The program in one line."""
+    return " | ".join(" ".join([f"w{w}:", *map(_text, block)]) for w, block in enumerate(program))
+
+
+_TOKEN = re.compile(r"[A-Za-z]\([^)]*\)|[{}]|[A-Za-z0-9]+")
+
+
+def parse_lanes(line: str) -> Lanes:
+    """The program that `lanes_notation` wrote."""
+    return tuple(_block(_TOKEN.findall(warp.partition(":")[2])[::-1]) for warp in line.split("|"))
+
+
+def _block(tokens: list[str]) -> Block:
+    """The statements up to the closing brace; `tokens` are in reverse order."""
+    made: list[Statement] = []
+    while tokens and (token := tokens.pop()) != "}":
+        made.append(_statement(token, tokens))
+    return tuple(made)
+
+
+def _statement(token: str, tokens: list[str]) -> Statement:
+    if token == "loop":
+        times = int(tokens.pop())
+        more = tokens.pop() if tokens[-1] != "{" else ""
+        return Loop(times, more, _braces(tokens))
+    if token == "if":
+        return If(tokens.pop(), *_branches(tokens))
+    if token == "steer":
+        act = _act(tokens.pop())
+        return Steer(act, int(tokens.pop()), *_branches(tokens))
+    if token == "chance":
+        return Steer(Act(ATOMIC, int(tokens.pop()), detail="first"), 0, *_branches(tokens))
+    return _act(token)
+
+
+def _braces(tokens: list[str]) -> Block:
+    tokens.pop()
+    return _block(tokens)
+
+
+def _branches(tokens: list[str]) -> tuple[Block, Block]:
+    then = _braces(tokens)
+    if not tokens or tokens[-1] != "else":
+        return then, ()
+    tokens.pop()
+    return then, _braces(tokens)
+
+
+def _act(token: str) -> Act:
+    kind, inside = token[0], token[2:-1]
+    if not inside:
+        return Act(kind)
+    number, *rest = inside.split(",")
+    place, _, stride = number.partition("+")
+    threads = int(rest.pop(0)) if kind in BARRIERS and rest else 0
+    return Act(kind, int(place), bool(stride), threads, *rest)
+
+
+# -- one class of lanes after another ----------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """An operation of a class of lanes, with numbers in place of the loop's counter."""
+
+    kind: str
+    number: int
+    threads: int
+    detail: str
+    site: tuple[int, ...]
+    """where it stands in the warp's program: statement by statement and, in a loop, iteration by iteration"""
+    equal: int = -1
+    """the result with which a reduction goes on at the next step; with another one at `target`.  -1: there always"""
+    target: int = 0
+    members: frozenset[int] = frozenset()
+    """classes that a syncwarp names"""
+
+    @property
+    def is_barrier(self) -> bool:
+        return self.kind in BARRIERS
+
+    @property
+    def aligned(self) -> bool:
+        return self.kind.isupper()
+
+
+THEN, ELSE = -1, -2
+"""the branches of a statement in a site"""
+JUMP: Final = "J"
+"""a step that only goes to its target"""
+
+
+@lru_cache(4096)
+def unrolled(block: Block, own: int) -> tuple[Step, ...]:
+    """What class `own` of a warp with that program does, up to its end."""
+    steps: list[Step] = []
+    _unroll(block, own, (), 0, EVERYONE, steps)
+    return tuple(steps)
+
+
+def _unroll(block: Block, own: int, site: tuple[int, ...], k: int, there: frozenset[int], steps: list[Step]) -> None:
+    """Append what a class does in a block that the classes `there` run."""
+    for n, statement in enumerate(block):
+        here = (*site, n)
+        match statement:
+            case Act():
+                steps.append(_step(statement, here, k, there))
+            case If(group, then, other):
+                members = GROUPS[group][0]
+                chosen = own in members
+                _unroll(
+                    then if chosen else other, own, (*here, THEN if chosen else ELSE), k,
+                    there & members if chosen else there - members, steps,
+                )  # fmt: skip
+            case Loop(times, more, body):
+                longer = GROUPS[more][0] if more else frozenset[int]()
+                for i in range(times):
+                    _unroll(body, own, (*here, i), i, there, steps)
+                if own in longer:
+                    _unroll(body, own, (*here, times), times, there & longer, steps)
+            case Steer(act, equal, then, other):
+                at = len(steps)
+                steps.append(_step(act, here, k, there))
+                _unroll(then, own, (*here, THEN), k, there, steps)
+                jump = len(steps)
+                steps.append(Step(JUMP, 0, 0, "", here))
+                steps[at] = steps[at]._replace(equal=equal, target=len(steps))
+                _unroll(other, own, (*here, ELSE), k, there, steps)
+                steps[jump] = steps[jump]._replace(target=len(steps))
+
+
+def _step(act: Act, site: tuple[int, ...], k: int, there: frozenset[int]) -> Step:
+    members = there if act.kind == SOME else EVERYONE
+    return Step(act.kind, act.number + k * act.stride, act.threads, act.detail, site, members=members)
+
+
+def has_branches(program: Lanes) -> bool:
+    """Whether lanes take different branches somewhere."""
+    return any(" if " in f" {block_text(block)}" for block in program)
+
+
+def predicate(number: int, warp: int, lane: int) -> bool:
+    """Whether PREDICATES[number] holds for a thread."""
+    return (True, lane < 7, LANES * warp + lane < 40, lane >= 16, warp == 1)[number]
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(4096)
+def bytes_of(place: str, lane: int) -> range:
+    """The bytes of the row that a lane accesses."""
+    start = PLACES[place].start(lane)
+    return range(start, start + PLACES[place].size)
+
+
+@lru_cache(4096)
+def meet(place: str, own: int, other: str, others: int, same_warp: bool) -> bool:
+    """Whether a lane of class `own` and one of class `others` touch one byte at these places of one row.  Of one warp:
+    two different lanes; what one lane does is in order."""
+    return any(
+        set(bytes_of(place, i)) & set(bytes_of(other, j))
+        for i in CLASSES[own]
+        for j in CLASSES[others]
+        if not (same_warp and i == j)
+    )
