@@ -602,7 +602,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.lanes = 0
         r.count = 0
         r.serial = 0
-        r.detail[8] = m.by_lanes
+        r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
     r = raw_at(m.raw, found)
     if r.serial != m.serial:
