@@ -142,8 +142,8 @@ class HappensBefore:
     """The clocks of all warps of a launch, as its operations happen one after another.
 
     With `atomics` false barriers alone order, as engines detect; `uncounted` are the barrier instructions that give no
-    count (the whole CTA takes part).  `lockstep`: the lanes of a warp do everything together.  `whole`: what a part of a
-    warp does at a barrier orders nothing.
+    count (the whole CTA takes part).  `lockstep`: the lanes of a warp do everything together.  `whole`: what a part of
+    a warp does at a barrier orders nothing.
     """
 
     def __init__(
@@ -339,15 +339,20 @@ class HappensBefore:
 
 
 def ordered(
-    trace: Trace, pairs: Sequence[tuple[Epoch, Epoch]], *, atomics: bool = True, uncounted: Container[int] = ()
+    trace: Trace,
+    pairs: Sequence[tuple[Epoch, Epoch]],
+    *,
+    atomics: bool = True,
+    uncounted: Container[int] = (),
+    whole: bool = False,
 ) -> list[bool]:
     """For each pair of an earlier and a later epoch, of different warps: whether the earlier one happens before the
-    later one.
+    later one; `whole` as of `HappensBefore`.
 
     One pass for all: a clock changes only where an interval begins, so that any time in the later one will do.  What a
     trace that is not complete does not reach counts as not ordered.
     """
-    order = HappensBefore(atomics, uncounted)
+    order = HappensBefore(atomics, uncounted, whole=whole)
     answers = [False] * len(pairs)
     asked: defaultdict[Epoch, list[int]] = defaultdict(list)
     for n, (_, later) in enumerate(pairs):
@@ -386,7 +391,10 @@ def ordered_by_atomics(
         candidates = [epochs(raw), *((epoch, later) for epoch in observers)]
         pairs += candidates
         of += [n] * len(candidates)
-    settled |= {n for n, answer in zip(of, ordered(trace, pairs, uncounted=uncounted), strict=True) if answer}
+    for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
+        chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
+        answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole)
+        settled |= {of[k] for k, answer in zip(chosen, answers, strict=True) if answer}
     return [raw for n, raw in enumerate(asked) if n in settled]
 
 

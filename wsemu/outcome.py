@@ -31,8 +31,8 @@ class RawFinding:
     lane, interval and other_interval, other_cta.  `count` is the number of warp accesses that met this other
     instruction.
     intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
-    of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.  race: the same
-two, where a part of a warp had met a barrier, so that lanes know of each other one by one.
+    of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
+    race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
     barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
     c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
     """

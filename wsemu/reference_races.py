@@ -113,7 +113,14 @@ class Watch:
     # -- operations ---------------------------------------------------------------------------------------------------
 
     def happen(
-        self, kind: EventKind, cta: int, warp: int, pc: int, place: int = -1, generation: int = -1, lanes: int = ALL_LANES
+        self,
+        kind: EventKind,
+        cta: int,
+        warp: int,
+        pc: int,
+        place: int = -1,
+        generation: int = -1,
+        lanes: int = ALL_LANES,
     ) -> None:
         """An operation happens; it ends the present interval of its warp, or is made in it."""
         interval = 0 if kind == "complete" else self.order.interval((cta, warp))
@@ -219,7 +226,7 @@ class Watch:
         self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
 
     def _tell_lanes(self, now: Access, conflicts: list[LaneConflict]) -> None:
-        """Report the conflicts of one access, lane by lane, with one other instruction of the same warp, or of others."""
+        """Report the conflicts of one access, lane by lane, with one other instruction: of this warp, or of others."""
         first = min(conflicts)
         lanes = {
             "other_lane": (first.lanes & -first.lanes).bit_length() - 1,

@@ -261,10 +261,9 @@ class WarpRun:
 
     def _compare(self) -> None:
         """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
-        first, *others = groups = self.warp.parked
-        for group in groups:
-            if "aligned" in self._kind(group):
-                self._diverged(group.pc - 1, group.lanes)
+        first, *others = self.warp.parked
+        if "aligned" in self._kind(first):
+            self._diverged(first.pc - 1, first.lanes)
         one = self.launch.code[first.pc - 1]
         for group in others:
             fields = self.launch.code[group.pc - 1]

@@ -458,10 +458,8 @@ def all_sync(m, warp, w):
     first = entry_at(warp.parked_entries, 0)
     one = standing_at(m, warp, 0) == warp.parked
     i = instruction_at(m.code, first.resume - 1)
-    for e in range(warp.parked_count if not one else 0):
-        entry = entry_at(warp.parked_entries, e)
-        if instruction_at(m.code, entry.resume - 1).aux:
-            diverged(m, warp, w, entry.resume - 1, entry.mask, np.int64(-1))
+    if i.aux and not one:
+        diverged(m, warp, w, first.resume - 1, first.mask, np.int64(-1))
     for e in range(1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
         other = instruction_at(m.code, entry.resume - 1)
