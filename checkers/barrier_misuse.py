@@ -2,9 +2,9 @@
 `invalid-barrier`, `dangling-arrive`.
 
 Detects: operations of one generation that name different counts, some of them none, or that are not all the same
-reduction (B5); a generation completed by arrivals alone (B10);
-a count that asks for more threads than the CTA has; aligned barriers and `.sync` warp operations reached by a part of a
-warp (B12); ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends
+reduction (B5); a generation completed by arrivals alone (B10); a count that asks for more threads than the CTA has (a
+warning where the launch ends nevertheless); aligned barriers and `.sync` warp operations reached by a part of a warp
+(B12); ids outside 0-15 and counts that are no positive multiple of 32 (B1, B2); arrivals left over when a CTA ends
 (B11).
 Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
 Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
@@ -125,6 +125,8 @@ def never_synced(raw: RawFinding, places: Places) -> bool:
 def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     warps = -(-d["threads"] // 32)
+    if places.outcome.status == "done":
+        return _met_by_turns(raw, places)
     return _finding(
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} can never be met by a CTA of {d['threads']} threads",
@@ -132,6 +134,18 @@ def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
         [], [f"the CTA has {warps} warp{'s' * (warps > 1)}, each counts 32"],
         f"give the count of the threads that take part, at most {d['threads']}, or launch a larger block",
     )  # fmt: skip
+
+
+def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
+    """A count above the CTA's threads that hangs nobody: warps take part more than once, or nobody waits."""
+    d = raw.detail
+    return _finding(
+        raw, places,
+        f"barrier {d['barrier']}: count {d['count']} is more than the {d['threads']} threads of the CTA",
+        f"asks for {d['count']} threads",
+        [], ["it is met where warps arrive more than once; the launch ends"],
+        f"give the count of the threads that take part, at most {d['threads']}, if each was to come once",
+    ).model_copy(update={"severity": "warning"})  # fmt: skip
 
 
 def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:

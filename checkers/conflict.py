@@ -221,3 +221,8 @@ def _index(text: str) -> str | None:
 
 def _article(words: str) -> str:
     return "an" if words[:1] in "aeiou8" or words.startswith(("11-", "18-")) else "a"
+
+
+def lane_range(first: int, last: int) -> str:
+    """The lanes of an access that may be meant, of which the first and last are known."""
+    return f"lane {first}" if first == last else f"some of lanes {first}-{last}"

@@ -3,7 +3,8 @@
 Detects: two lanes of one store that write different values to a byte; and, unless the launch is checked with
 `lockstep=True`, accesses of two lanes that overlap, at least one of them a write and not both atomic, with no operation
 between them in which both lanes took part: `syncwarp`, shuffle, vote, match, `syncthreads`, a sync on a named barrier.
-An arrive orders nothing between lanes; a lane that has exited has met those that name it in their mask.
+An arrive orders nothing between lanes, a sync by a part of a warp these lanes alone; a lane that has exited has met
+those that name it in their mask.
 Does not detect: such a conflict with what came before another access that is itself one.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
 test is `lane_order.not_before`; `shadow.lanes_know` says where it is worth making.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import SEGMENT_SHIFT
-from wsemu.checkers.conflict import Conflict, conflict, step
+from wsemu.checkers.conflict import Conflict, conflict, lane_range, step
 from wsemu.finding import Finding
 from wsemu.places import lanes_text
 from wsemu.witness import Witness, culprit
@@ -36,7 +37,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         return _one_store(raw, places)
     witness = None if trace is None else Witness(places, trace, {raw.cta})
     found = conflict(raw, places, witness)
-    earlier = _lane_range(raw.detail["other_lane"], raw.detail["other_last"])
+    earlier = lane_range(raw.detail["other_lane"], raw.detail["other_last"])
     between = f"{lanes_text(raw.lanes)} and {earlier}"
     return Finding(
         code=raw.code,
@@ -58,10 +59,6 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
     early, late = ([n for n in before if (at is None or n < at) == first] for first in (True, False))
     one, two = (step(found, witness, number) for number in (1, 2))
     return [*witness.steps(early, lambda _: False, {}), one, *witness.steps(late, lambda _: False, {}), two]
-
-
-def _lane_range(first: int, last: int) -> str:
-    return f"lane {first}" if first == last else f"some of lanes {first}-{last}"
 
 
 def _help(found: Conflict) -> str:

@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import FIELDS
-from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
+from wsemu.checkers.conflict import VERBS, Conflict, conflict, lane_range, step
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
-from wsemu.places import CALLS
+from wsemu.places import CALLS, lanes_text
 from wsemu.witness import Witness, numbered
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
     witness = None if trace is None else Witness(places, trace, {raw.cta, raw.detail["other_cta"]})
     found = conflict(raw, places, witness)
+    if "other_lane" in raw.detail and found.same_cta:
+        return _of_lanes(found, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
         witness = None  # the trace ends before that
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
@@ -55,6 +57,37 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     )
 
 
+def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
+    """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
+    raw, first, second = found.raw, found.first, found.second
+    one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
+    ordered = (
+        witness is not None
+        and witness.known(second.access.cta, second.access.warp, second.access.interval).get(first.access.warp, 0)
+        >= first.access.interval
+    )
+    warps = {side.access.warp for side in (first, second)}
+    steps = [] if witness is None else _as_run(found, witness, warps)
+    return Finding(
+        code=raw.code,
+        message=found.title(),
+        sites=found.sites(f"{one} of {first.who}", f"{two} of {second.who}"),
+        notes=[
+            f"{found.overlap()}; nothing orders (1) before (2)",
+            "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)",
+        ],
+        help=_LANES_HELP if ordered else _help(found, witness),
+        count=raw.count,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
+    )
+
+
+_LANES_HELP = (
+    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
+    "before it, and after it where a part of a warp waits"
+)
 # -- what is missing --------------------------------------------------------------------------------------------------
 
 

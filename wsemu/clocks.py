@@ -13,6 +13,20 @@ import numpy as np
 from wsemu.bytecode import LANES
 from wsemu.cells import behind, join, put
 from wsemu.codes import CODE_NUMBERS
+from wsemu.lane_clocks import (
+    FULL,
+    begin_lanes,
+    end_lanes,
+    exited_row,
+    give_lanes,
+    given_row,
+    join_lanes,
+    join_rows,
+    judge_recycling_lanes,
+    learn,
+    meet_lanes,
+    there,
+)
 from wsemu.layout import BARRIERS, EVENT_KINDS
 from wsemu.machine import barrier_at, call7, compiled, event_at, machine_at, record_finding, warp_at
 from wsemu.operations import load_i64, lowest_bit, store_i64
@@ -22,7 +36,8 @@ ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arriv
 FENCED, TOUCHED_ATOMIC, TOUCHED = (EVENT_KINDS.index(k) for k in ("fence.cta", "atomic", "access"))
 ALL = -1
 """mask of 32 places"""
-FULL = (1 << LANES) - 1
+LANES_SHIFT = 8
+"""where in `place` of an arrive or sync the lanes begin that take part"""
 
 
 def log_event(address, kind, w, interval, pc, place, generation):
@@ -45,6 +60,7 @@ def log_event(address, kind, w, interval, pc, place, generation):
 def start_clocks(m):
     """A CTA begins: nothing is known, and barriers are as new."""
     m.base = m.top
+    m.by_lanes = 0
     store_i64(m.bases + 8 * (m.cta - m.cta_first) * m.cta_step, m.base)
     put(m.exited, ALL, m.base)
     for w in range(m.warp_count):
@@ -96,30 +112,66 @@ def judge_recycling(m, w, pc, number):
 
 
 @compiled
-def give(m, w, pc, number, waits):
-    """Warp w takes part in the open generation of a barrier: what it knows goes there."""
+def whole_warp(m, w, lanes, everyone):
+    """All lanes that a warp has had are those of an operation: for one without a count, for which exited threads do
+    not have to come, those that have exited are (B7)."""
+    whole = there(m, w)
+    if everyone:
+        lanes |= whole & ~warp_at(m.warps, w).alive
+    return lanes == whole, lanes
+
+
+@compiled
+def give(m, w, pc, number, waits, lanes, everyone):
+    """Lanes of warp w take part in the open generation of a barrier: what they know goes there (B14)."""
     b = barrier_at(m.barriers, number)
     warp = warp_at(m.warps, w)
+    whole, lanes = whole_warp(m, w, lanes, everyone)
+    if not whole and m.by_lanes == 0 and m.lockstep == 0:
+        begin_lanes(m)
     if m.recycling:
-        judge_recycling(m, w, pc, number)
+        if m.by_lanes:
+            judge_recycling_lanes(m, w, pc, number, lanes)
+        else:
+            judge_recycling(m, w, pc, number)
     interval = load_i64(warp.clock + 8 * w)
     if m.trace:
-        call7(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, number, b.generation)
+        place = number | (FULL if whole else lanes) << LANES_SHIFT
+        call7(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, place, b.generation)
+    if m.by_lanes:
+        give_lanes(m, w, pc, number, lanes)
     join(b.clock, warp.clock)
     store_i64(b.took + 8 * w, interval)
     store_i64(b.took_pc + 8 * w, pc)
-    if waits == 0:
+    if waits == 0 or not whole:
         begin_interval(warp, w)
 
 
 @compiled
-def take(m, w, number):
-    """A sync of warp w is released: it knows what all operations of the generation gave."""
+def take(m, w, number, lanes, everyone):
+    """A sync of lanes of warp w is released: they know what all operations of the generation gave."""
     warp = warp_at(m.warps, w)
-    join(warp.clock, barrier_at(m.barriers, number).clock)
-    warp.synced = load_i64(warp.clock + 8 * w)
-    warp.partial = 0
-    begin_interval(warp, w)
+    _, lanes = whole_warp(m, w, lanes, everyone)
+    if m.by_lanes:
+        learn(m, w, lanes, given_row(m, number))
+    else:
+        join(warp.clock, barrier_at(m.barriers, number).clock)
+    meet(m, w, lanes)
+
+
+@compiled
+def take_exits(m, number):
+    """B7: an exit takes part in what no longer waits for it."""
+    join(barrier_at(m.barriers, number).clock, m.exited)
+    if m.by_lanes:
+        join_rows(m, given_row(m, number), exited_row(m))
+
+
+@compiled
+def give_exit(m, w):
+    join(m.exited, warp_at(m.warps, w).clock)
+    if m.by_lanes:
+        join_lanes(m, exited_row(m), w, there(m, w))
 
 
 @compiled
@@ -132,19 +184,23 @@ def end_generation(m, number):
     b.took_pc = before_pc
     put(before, ALL, 0)
     put(b.clock, ALL, 0)
+    if m.by_lanes:
+        end_lanes(m, number)
 
 
 @compiled
-def lanes_meet(m, w, mask):
-    """The lanes of `mask` have executed a warp-wide operation together: each knows what any of them knew.  Lanes that
-    have exited are among them if the operation names them."""
+def meet(m, w, mask):
+    """The lanes of `mask` have executed something together: each knows what any of them knew.  Lanes that have exited
+    are among them if the operation names them."""
     warp = warp_at(m.warps, w)
     now = load_i64(warp.clock + 8 * w)
-    there = m.block_threads - LANES * w  # the last warp may be smaller
-    if mask == FULL or (there < LANES and (mask + 1) & ((np.int64(1) << there) - 1) == 0):
+    whole = there(m, w)
+    if m.by_lanes:
+        meet_lanes(m, w, mask & whole)
+    if mask & whole == whole:
         warp.synced = now
-        warp.partial = 0
-    else:
+        warp.partial = m.by_lanes
+    elif m.by_lanes == 0:
         if warp.partial == 0:
             warp.partial = 1
             for q in range(LANES):

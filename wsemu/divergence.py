@@ -1,8 +1,11 @@
-"""Lanes of a warp that come apart: the stack of those that wait for their turn, and those that stand at barriers.
+"""Lanes of a warp that come apart: the stack of those that wait for their turn, and those that stand at operations.
 
 An entry holds lanes that run later.  That of a meeting point (`join`) holds all lanes that meet there, and lies below
 the entries of those that are still on their way: so the topmost entry that holds a lane tells where it meets others
 next, and an entry may run as soon as none of its lanes waits elsewhere.
+
+Lanes *stand* (`park`) at a barrier or warp-wide operation that waits for others of their warp.  PTX promises no meeting
+points: where standing lanes wait for some that wait at a join for them, the latter go on without them (`go_past`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.layout import MIDWAY
-from wsemu.machine import compiled, entry_at
+from wsemu.machine import compiled, entry_at, flow_at
 
 
 @compiled
@@ -36,12 +39,12 @@ def remove(warp, number):
 @compiled
 def pop(warp):
     """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none.  Entries
-    stay while lanes of theirs are at a barrier."""
+    stay while lanes of theirs stand somewhere."""
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
         mask = entry.mask & warp.alive
-        if mask & (warp.parked | warp.held):
+        if mask & warp.parked:
             e -= 1
             continue
         if mask:
@@ -90,7 +93,7 @@ def diverge(warp, pc, join, target, taken, mask):
 
 @compiled
 def park(warp, pc, mask):
-    """Some lanes stand at an unaligned barrier until the warp's others do, too."""
+    """Some lanes stand at the operation at pc until the warp's others have come to one, too."""
     entry = entry_at(warp.parked_entries, warp.parked_count)
     warp.parked_count += 1
     entry.resume = pc + 1
@@ -99,22 +102,66 @@ def park(warp, pc, mask):
 
 
 @compiled
-def unpark(warp):
-    """After an unaligned barrier: the groups that stood at it run again, the first one now."""
+def alike(warp, one, other):
+    """Two groups of lanes meet others at the same places."""
+    for e in range(warp.depth):
+        mask = entry_at(warp.stack, e).mask
+        if (mask & one != 0) != (mask & other != 0):
+            return False
+    return True
+
+
+@compiled
+def unite(m, warp, e, lanes):
+    """Standing groups behind number e, of those of `lanes`, that go on from the same place run with it."""
+    entry = entry_at(warp.parked_entries, e)
+    for f in range(e + 1, warp.parked_count):
+        other = entry_at(warp.parked_entries, f)
+        if other.mask & lanes and other.resume == entry.resume and alike(warp, entry.mask, other.mask):
+            entry.mask |= other.mask
+            other.mask = 0
+            flow_at(m.flow, entry.resume).count -= 1  # what follows was counted for each of them
+
+
+@compiled
+def unpark(m, warp, lanes):
+    """Groups of lanes that stood at an operation run again, the one that came first now."""
+    for e in range(warp.parked_count):
+        if entry_at(warp.parked_entries, e).mask & lanes:
+            unite(m, warp, e, lanes)
     for e in range(warp.parked_count - 1, -1, -1):
         entry = entry_at(warp.parked_entries, e)
-        push(warp, np.int64(MIDWAY), entry.resume, entry.mask)
-    warp.parked = 0
-    warp.parked_count = 0
+        if entry.mask & lanes:
+            push(warp, np.int64(MIDWAY), entry.resume, entry.mask)
+            entry.mask = 0
+    kept = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        if entry.mask:
+            to = entry_at(warp.parked_entries, kept)
+            to.resume = entry.resume
+            to.mask = entry.mask
+            kept += 1
+    warp.parked_count = kept
+    warp.parked &= ~lanes
     pop(warp)
 
 
 @compiled
-def unhold(warp):
-    """Lanes that waited while others of their warp went on run again: at once, or when those are through."""
-    if warp.mask:
-        push(warp, np.int64(MIDWAY), warp.wait_pc + 1, warp.held)
-    else:
-        warp.pc = warp.wait_pc + 1
-        warp.mask = warp.held
-    warp.held = 0
+def go_past(warp):
+    """Lanes that wait at a join for standing ones go on without them, now.  The lanes they waited for; 0 if there are
+    no such lanes."""
+    elsewhere = warp.parked
+    e = warp.depth - 1
+    while e >= 0:
+        entry = entry_at(warp.stack, e)
+        free = entry.mask & warp.alive & ~elsewhere
+        if free:
+            entry.mask &= ~free
+            warp.pc = entry.resume
+            warp.mask = free
+            warp.midway = 0
+            return entry.mask & warp.alive
+        elsewhere |= entry.mask
+        e -= 1
+    return np.int64(0)

@@ -41,6 +41,8 @@ from wsemu.planes import Planes, Suspects, collide, joined
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.outcome import EventKind
+
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
 Bytes = npt.NDArray[np.uint8]
@@ -65,7 +67,6 @@ STATUS: dict[int, Status] = {
     layout.BUDGET: "budget",
     layout.FAULT: "fault",
     layout.TRAP: "trap",
-    layout.PARKING: "parking",
     layout.STACK_OVERFLOW: "stack",
 }
 _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32": "f4", "f64": "f8"}
@@ -184,7 +185,9 @@ class Watch:
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
     suspects: Suspects | None = None
-    """where a run before this one found that lanes of a warp may conflict: there this one decides"""
+    """where a run before this one found that lanes may conflict: there this one decides"""
+    apart: bool = False
+    """in that run, parts of warps met barriers"""
 
 
 class Machine:
@@ -220,7 +223,7 @@ class Machine:
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
         self.raw = np.zeros(RAW_CAPACITY, layout.RAW)
-        self.stacks = np.zeros((count, 2, layout.STACK + 2), layout.ENTRY)
+        self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
@@ -272,6 +275,8 @@ class Machine:
         self.bases = np.zeros(ctas, np.int64)
         state["bases"] = address_of(self.bases)
         state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
+        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * count), np.int64)
+        state["known"], state["apart"] = address_of(self.known), watch.apart
         if watch.races:
             self.planes = Planes(self.segments, self.state, watch.suspects)
 
@@ -380,14 +385,12 @@ class Machine:
     def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
         for w, warp in enumerate(self.warps):
-            pc, mask, held, parked = (int(warp[name]) for name in ("pc", "mask", "held", "parked"))
+            pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
             entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
             yield from ((int(entry["resume"]), int(entry["mask"])) for entry in entries)
             waiting = self.stacks[w, 0, : int(warp["depth"])]
             yield from ((int(e["resume"]), int(e["mask"])) for e in waiting[waiting["join"] == layout.MIDWAY])
-            if held:
-                yield int(warp["wait_pc"]) + 1, held
-            running = mask and warp["alive"] and parked != int(warp["alive"])
+            running = mask and warp["alive"]
             ended = status in ("trap", "stack") and w == int(self.state[0]["fault_warp"])
             if running and not ended:
                 yield pc, mask
@@ -400,7 +403,7 @@ class Machine:
         _index_detail(code, detail)
         if "other_interval" in detail and code != "barrier-recycling":
             self._place_intervals(cta, detail)
-            if code == "race":
+            if code == "race" and not raw["detail"][8]:
                 del detail["other_lane"], detail["other_last"]
         return RawFinding(
             code, int(raw["pc"]), cta, int(raw["warp"]), int(raw["lanes"]),
@@ -563,7 +566,8 @@ class Launch:
         for planes in (m.planes for m in machines if m.planes):
             planes.close()
         if suspects:
-            self.watch = replace(self.watch, suspects=suspects)
+            apart = any(m.state[0]["apart"] for m in machines)
+            self.watch = replace(self.watch, suspects=suspects, apart=apart)
             astray = True
         if astray:
             self.workers, self.descending = 1, False
@@ -629,7 +633,15 @@ class Launch:
         machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
-        return Trace([Event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
+        return Trace([_event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
+
+
+def _event(kind: EventKind, *fields: int) -> Event:
+    """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
+    *rest, place, generation = fields
+    if kind in ("arrive", "sync"):
+        return Event(kind, *rest, place & 0xFF, generation, place >> 8)
+    return Event(kind, *rest, place, generation)
 
 
 def run(

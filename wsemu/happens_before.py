@@ -18,6 +18,8 @@ Rules, each a method:
 
 arrive      gives to the open generation of its barrier, and takes nothing (B13).
 sync        gives too; waits.
+lanes       Where a part of a warp executes an arrive or sync, only these lanes give and take (B14).  From there on each
+            lane of the CTA has a clock of its own (`_Threads`); that of its warp knows what any of them does.
 complete    ends a generation: each of its syncs takes what all its operations gave.  Where they have no count (the
             whole CTA), warps that have exited belong to it: what they did is given too (B7).
 exit        gives to the generations without a count that complete from then on.
@@ -42,7 +44,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import ADDRESS_WRAPPED, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.outcome import ATOMIC
+from wsemu.outcome import ALL_LANES, ATOMIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -56,7 +58,8 @@ Epoch = tuple[int, int, int]
 """(CTA, warp, interval)"""
 Clock = dict[Actor, int]
 """actor -> the last of its intervals known to happen before now; 0 for those it does not name"""
-ALL_LANES = (1 << LANES) - 1
+Known = dict[int, list[int]]
+"""warp -> for each of its lanes, the last interval in which what it did is known"""
 _FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
 _TAKES: tuple[EventKind, ...] = ("sync", *_FENCES)
 _ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
@@ -81,7 +84,8 @@ class _Generation:
     """The open generation of a barrier."""
 
     given: Clock = field(default_factory=dict)
-    syncs: list[Actor] = field(default_factory=list)
+    syncs: list[tuple[Actor, int]] = field(default_factory=list)
+    """with the lanes that wait"""
     uncounted: bool = False
 
 
@@ -95,6 +99,41 @@ class _Lanes:
     all: int = ALL_LANES
 
 
+def join_lanes(known: Known, other: Known) -> None:
+    """Let `known` know what `other` knows as well."""
+    for warp, intervals in other.items():
+        known[warp] = [*map(max, known[warp], intervals)] if warp in known else list(intervals)
+
+
+def _spread(clock: Clock) -> Known:
+    """What a clock of warps knows, lane by lane."""
+    return {warp: [interval] * LANES for (_, warp), interval in clock.items()}
+
+
+@dataclass(slots=True)
+class _Threads:
+    """The clocks of a CTA's lanes, from where a part of a warp met a barrier."""
+
+    known: defaultdict[tuple[int, int], Known] = field(default_factory=lambda: defaultdict(dict))
+    """(warp, lane) -> what it knows"""
+    given: defaultdict[int, Known] = field(default_factory=lambda: defaultdict(dict))
+    """barrier -> what its open generation was given"""
+    exited: Known = field(default_factory=dict)
+
+    def give(self, to: Known, warp: int, lanes: int, now: int) -> None:
+        """Let `to` know what some lanes of a warp know, and have done up to its present interval."""
+        for lane in range(LANES):
+            if lanes >> lane & 1:
+                own = self.known[warp, lane]
+                own.setdefault(warp, [0] * LANES)[lane] = now
+                join_lanes(to, own)
+
+    def take(self, warp: int, lanes: int, known: Known) -> None:
+        for lane in range(LANES):
+            if lanes >> lane & 1:
+                join_lanes(self.known[warp, lane], known)
+
+
 Given = dict[tuple[int, bool], Clock]
 """(CTA that gave, whether by a fence of scope gpu or sys) -> what was given"""
 
@@ -103,11 +142,16 @@ class HappensBefore:
     """The clocks of all warps of a launch, as its operations happen one after another.
 
     With `atomics` false barriers alone order, as engines detect; `uncounted` are the barrier instructions that give no
-    count (the whole CTA takes part).
+    count (the whole CTA takes part).  `lockstep`: the lanes of a warp do everything together.  `whole`: what a part of
+    a warp does at a barrier orders nothing.
     """
 
-    def __init__(self, atomics: bool, uncounted: Container[int] = ()) -> None:
+    def __init__(
+        self, atomics: bool, uncounted: Container[int] = (), *, lockstep: bool = False, whole: bool = False
+    ) -> None:
         self.atomics = atomics
+        self.lockstep, self.whole = lockstep, whole
+        self._threads: dict[int, _Threads] = {}
         self.uncounted = uncounted
         self._clocks: dict[Actor, Clock] = {}
         self._open: defaultdict[tuple[int, int], _Generation] = defaultdict(_Generation)
@@ -148,6 +192,23 @@ class HappensBefore:
         cta, warp, interval = epoch
         return interval <= self.clock(actor).get((cta, warp), 0)
 
+    def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
+        """Whether the lanes of a CTA have clocks of their own, or will, if some lanes take part in a barrier now."""
+        return cta in self._threads or (lanes != ALL_LANES and not self.lockstep)
+
+    def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
+        """Whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA does
+        now."""
+        if actor == later and (lane == later_lane or interval <= self._lanes[actor].met):
+            return True
+        threads = self._threads.get(actor[0])
+        if threads is not None:
+            known = threads.known[later[1], later_lane].get(actor[1])
+            return known is not None and interval <= known[lane]
+        if actor != later:
+            return self.before((*actor, interval), later)
+        return self.lanes_before(actor, interval, lane, lane, later_lane)
+
     def lanes_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
         """Whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what its lane
         `lane` does now."""
@@ -163,26 +224,58 @@ class HappensBefore:
         self._begin_interval((event.cta, event.warp))
 
     def sync(self, event: Event) -> None:
-        self._give(event).syncs.append((event.cta, event.warp))
+        actor = event.cta, event.warp
+        self._give(event).syncs.append((actor, event.lanes))
+        if event.lanes != ALL_LANES:
+            self._begin_interval(actor)
 
     def _give(self, event: Event) -> _Generation:
         generation = self._open[event.cta, event.place]
-        join(generation.given, self.clock((event.cta, event.warp)))
+        actor = event.cta, event.warp
+        if self.by_lanes(event.cta, event.lanes):
+            threads = self._threads.get(event.cta) or self._part(event.cta)
+            threads.give(threads.given[event.place], event.warp, event.lanes, self.interval(actor))
+        if not (self.whole and event.lanes != ALL_LANES):
+            join(generation.given, self.clock(actor))
         generation.uncounted |= event.pc in self.uncounted
         return generation
 
+    def _part(self, cta: int) -> _Threads:
+        """From now on each lane of a CTA has a clock of its own: until now its warp's was as good."""
+        threads = self._threads[cta] = _Threads()
+        for actor, clock in self._clocks.items():
+            if actor[0] == cta:
+                lanes = self._lanes[actor]
+                for lane in range(LANES):
+                    known = threads.known[actor[1], lane] = _spread(clock)
+                    own = lanes.known.get(lane, {})
+                    known[actor[1]] = [max(lanes.met, own.get(other, 0)) for other in range(LANES)]
+        for (of, barrier), generation in self._open.items():
+            if of == cta:
+                threads.given[barrier] = _spread(generation.given)
+        threads.exited = _spread(self._exited[cta])
+        return threads
+
     def complete(self, event: Event) -> None:
         generation = self._open.pop((event.cta, event.place), _Generation())
+        threads = self._threads.get(event.cta)
+        known = threads.given.pop(event.place, {}) if threads else {}
         if generation.uncounted or (event.cta, event.warp) in self._gone:  # it was this warp's exit that completed it
             join(generation.given, self._exited[event.cta])
-        for actor in generation.syncs:
-            join(self.clock(actor), generation.given)
-            self._meet(actor, ALL_LANES)
+            join_lanes(known, threads.exited if threads else {})
+        for actor, lanes in generation.syncs:
+            if not (self.whole and lanes != ALL_LANES):
+                join(self.clock(actor), generation.given)
+            if threads:
+                threads.take(actor[1], lanes, known)
+            self._meet(actor, lanes)
             self._begin_interval(actor)
 
     def exit(self, event: Event) -> None:
         self._gone.add((event.cta, event.warp))
         join(self._exited[event.cta], self.clock((event.cta, event.warp)))
+        if threads := self._threads.get(event.cta):
+            threads.give(threads.exited, event.warp, ALL_LANES, self.interval((event.cta, event.warp)))
 
     # -- lanes --------------------------------------------------------------------------------------------------------
 
@@ -198,6 +291,10 @@ class HappensBefore:
     def _meet(self, actor: Actor, members: int) -> None:
         """The lanes `members` have done something together."""
         lanes, now = self._lanes[actor], self.interval(actor)
+        if threads := self._threads.get(actor[0]):
+            known_: Known = {}
+            threads.give(known_, actor[1], members, now)
+            threads.take(actor[1], members, known_)
         if members & lanes.all == lanes.all:
             lanes.met = now
             lanes.known.clear()
@@ -242,15 +339,20 @@ class HappensBefore:
 
 
 def ordered(
-    trace: Trace, pairs: Sequence[tuple[Epoch, Epoch]], *, atomics: bool = True, uncounted: Container[int] = ()
+    trace: Trace,
+    pairs: Sequence[tuple[Epoch, Epoch]],
+    *,
+    atomics: bool = True,
+    uncounted: Container[int] = (),
+    whole: bool = False,
 ) -> list[bool]:
     """For each pair of an earlier and a later epoch, of different warps: whether the earlier one happens before the
-    later one.
+    later one; `whole` as of `HappensBefore`.
 
     One pass for all: a clock changes only where an interval begins, so that any time in the later one will do.  What a
     trace that is not complete does not reach counts as not ordered.
     """
-    order = HappensBefore(atomics, uncounted)
+    order = HappensBefore(atomics, uncounted, whole=whole)
     answers = [False] * len(pairs)
     asked: defaultdict[Epoch, list[int]] = defaultdict(list)
     for n, (_, later) in enumerate(pairs):
@@ -292,7 +394,10 @@ def ordered_by_atomics(
         candidates = [epochs(raw), *((epoch, later) for epoch in observers)]
         pairs += candidates
         of += [n] * len(candidates)
-    settled |= {n for n, answer in zip(of, ordered(trace, pairs, uncounted=uncounted), strict=True) if answer}
+    for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
+        chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
+        answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole)
+        settled |= {of[k] for k, answer in zip(chosen, answers, strict=True) if answer}
     return [raw for n, raw in enumerate(asked) if n in settled]
 
 

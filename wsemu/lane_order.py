@@ -2,12 +2,13 @@
 
 A cell of shadow memory knows the lanes of an access as a range, and of several accesses not at all: `shadow.py` takes
 them for more lanes than there were and marks the bytes where these could conflict.  A second run keeps, for each cell
-of these bytes, each access with the set of its lanes, and says what is a conflict.
+of these bytes, each access with the set of its lanes, and says what is a conflict.  Between warps it does so where each
+lane has a clock of its own (`lane_clocks.py`).
 
     entering an access    A plain write empties the list.  A read takes the lanes out of earlier reads that are known to
                           one of its own lanes, for whoever knows the one knows the other; an atomic does so with
                           atomics of its width.
-    the end of an access  An access that all lanes of its warp know of is forgotten.
+    the end of an access  An access that all lanes of its warp know of is forgotten, unless other warps' lanes matter.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 
 from wsemu.bytecode import N_MEMORY, SEGMENT_SHIFT
 from wsemu.cells import HIGH_SHIFT, INTERVAL_SHIFT, INTERVALS, LOW_SHIFT, MAX_INSTRUCTIONS, WARP_SHIFT
+from wsemu.lane_clocks import lanes_unknown
 from wsemu.machine import compiled, instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.operations import load_i64, lowest_bit, store_i64
-from wsemu.shadow import ATOMIC, FIRST_STORE, INTRA_WARP, READ, WRITE, record_conflict
+from wsemu.shadow import ATOMIC, FIRST_STORE, INTRA_WARP, RACE, READ, WRITE, record_conflict
 
 EMPTY = 1
 """number that stands for no access"""
@@ -51,10 +53,12 @@ def not_before(warp, access, lanes, lane):
 def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
     """Record the lanes that do not come after all lanes `before` of an earlier access."""
     warp = warp_at(m.warps, w)
+    u, interval = (access >> WARP_SHIFT) & 31, (access >> INTERVAL_SHIFT) & INTERVALS
+    code = np.int64(INTRA_WARP if u == w else RACE)
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
-        unknown = not_before(warp, access, before, lane)
+        unknown = lanes_unknown(m, w, lane, u, before, interval) if u != w else not_before(warp, access, before, lane)
         if unknown == 0:
             continue
         last = np.int64(31)
@@ -62,7 +66,7 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
             last -= 1
         v = access | lowest_bit(unknown) << LOW_SHIFT | last << HIGH_SHIFT
         other_pc = access & (MAX_INSTRUCTIONS - 1)
-        record_conflict(m, np.int64(INTRA_WARP), pc, w, lane, v, other_pc, address, kind, other_kind, size)
+        record_conflict(m, code, pc, w, lane, v, other_pc, address, kind, other_kind, size)
 
 
 @compiled
@@ -70,7 +74,7 @@ def left_over(m, w, access, before, base, lanes, kind, size):
     """The lanes of an earlier access that must still be remembered after this one."""
     u = (access >> WARP_SHIFT) & 31
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
-    if kind == WRITE or interval <= m.base or interval <= warp_at(m.warps, u).synced:
+    if kind == WRITE or interval <= m.base or (m.apart == 0 and interval <= warp_at(m.warps, u).synced):
         return np.int64(0)
     other_kind, other_size = kind_of(m, access)
     if u != w or other_kind != kind or (kind == ATOMIC and other_size != size):
@@ -92,7 +96,7 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
         r = lane_access_at(m.records, n)
         access, following = r.access, r.next
         own = (access >> WARP_SHIFT) & 31 == w
-        if own and (access >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
+        if (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
             other_kind, other_size = kind_of(m, access)
             if kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size):
                 report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 BARRIERS = 16
 STACK = 64
-"""entries of a warp's divergence stack"""
+"""entries of a warp's divergence stack that branches may fill"""
+STACK_ROOM = STACK + 34
+"""and with the groups of lanes that come from barriers"""
 
 
 def record(**fields: Any) -> np.dtype[Any]:
@@ -60,14 +62,13 @@ WARP = record(
     waits=1,  # barrier it waits at, or -1
     wait_pc=1,
     wait_mask=1,
-    parked=1,  # lanes at an unaligned barrier while others of the warp still run
+    parked=1,  # lanes that stand at an operation that waits for others of the warp
     parked_count=1,
     midway=1,  # 1: the lanes that run go on in the midst of a stretch of code that was counted before
-    held=1,  # lanes that wait at an aligned barrier while the others of the warp go on
     local_initialised=1,  # of its local memory, see SEGMENT
     local_host=1,
-    stack=1,  # host address of ENTRY[STACK]
-    parked_entries=1,  # host address of ENTRY[STACK]
+    stack=1,  # host address of ENTRY[STACK_ROOM]
+    parked_entries=1,  # the same
     last_pc=1,  # the last instruction that ended (an exit, a barrier)
     clock=1,  # host address of int64[32]: for each warp, the last interval known to happen before now; see clocks.py
     synced=1,  # up to this interval of its own, all lanes know of each other
@@ -160,6 +161,9 @@ MACHINE = record(
     top=1,  # the last interval of any CTA so far
     bases=1,  # host address of int64[]: base of each CTA, from cta_first on
     exited=1,  # host address of int64[32]: clock of the warps that have exited
+    known=1,  # host address of int64[][32 * warp_count], see lane_clocks.py
+    by_lanes=1,  # 1: in this CTA a part of a warp has met a barrier, and `known` tells what each lane knows
+    apart=1,  # 1: so it was in some CTA, or in a run before this one
     shadow_entry=1,
     conflict_entry=1,
     lanes_entry=1,
@@ -199,9 +203,9 @@ MACHINE = record(
 )
 SCRATCH = 1152
 
-DONE, DEADLOCK, BUDGET, FAULT, TRAP, PARKING, STACK_OVERFLOW = range(7)
+DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN = range(7, 10)
+REFINE, SWEEP, WRITTEN = range(6, 9)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
 with a segment that was taken to be never written"""
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)

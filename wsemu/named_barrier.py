@@ -8,7 +8,7 @@ B3  an operation counts its whole warp         B10 arrivals alone complete a gen
 B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
 B5  one count and kind per generation          B12 aligned forms need a converged warp
 B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
-B7  no count: the CTA's live warps
+B7  no count: the CTA's live warps             B14 a part of a warp waits for the rest (vm.py), gives what it knows
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.bytecode import LANES, OPCODE
-from wsemu.cells import join
-from wsemu.clocks import COMPLETED, EXITED, end_generation, give, take
+from wsemu.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
 from wsemu.codes import CODE_NUMBERS
-from wsemu.divergence import unhold
 from wsemu.layout import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine import barrier_at, call7, compiled, entry_at, instruction_at, record_finding, warp_at
 from wsemu.operations import load_i64, load_u32, lowest_bit, popcount, store_u32
@@ -132,9 +130,7 @@ def release(m, number, b):
             continue
         warp.waits = -1
         if m.clocks:
-            take(m, u, number)
-        if warp.held:
-            unhold(warp)
+            take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0)
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
@@ -159,7 +155,7 @@ def complete_if_met(m, number, pc, warp):
         )
     if m.clocks:
         if b.forms & WITHOUT_COUNT:
-            join(b.clock, m.exited)  # B7: an exit takes part in what no longer waits for it
+            take_exits(m, number)
         if m.trace:
             call7(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
     release(m, number, b)
@@ -178,7 +174,7 @@ def warp_left(m, warp, pc):
     """A warp has exited: barriers without a count no longer wait for it (B7).  GOES_ON or STOPS."""
     if m.clocks:
         clock = warp_at(m.warps, warp).clock
-        join(m.exited, clock)
+        give_exit(m, warp)
         if m.trace:
             call7(m.trace_entry, m.address, EXITED, warp, load_i64(clock + 8 * warp), pc, -1, -1)
     for number in range(BARRIERS):
@@ -249,14 +245,15 @@ def reduce_predicates(m, b, warp, instruction, mask):
 
 @compiled
 def take_part(m, w, pc, op, number, count, wait_mask):
-    """Count warp w into the open generation of a barrier whose operands are good."""
+    """Count warp w, of which the lanes `wait_mask` execute the operation, into the open generation of a barrier; the
+    operands are good."""
     if not join_generation(m, w, pc, op, number, count, wait_mask):
         return STOPS
     b = barrier_at(m.barriers, number)
     if b.reduces:
         reduce_predicates(m, b, warp_at(m.warps, w), instruction_at(m.code, pc), wait_mask)
     if m.clocks:
-        give(m, w, pc, number, op != ARRIVE)
+        give(m, w, pc, number, op != ARRIVE, wait_mask, count == 0)
     b.arrived += LANES  # B3
     if w < 64:
         b.warps |= np.int64(1) << w

@@ -37,6 +37,7 @@ SOURCES = (
     "named_barrier",
     "cells",
     "clocks",
+    "lane_clocks",
     "shadow",
     "lane_order",
     "warp_operations",

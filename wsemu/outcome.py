@@ -13,10 +13,9 @@ EventKind = Literal[
 barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
 `exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for."""
 
-Status = Literal["done", "deadlock", "budget", "fault", "trap", "parking", "stack"]
+Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
-`parking`: lanes of a warp wait at an unaligned barrier for others that wait for them; `stack`: divergence nested too
-deeply"""
+`stack`: divergence nested too deeply"""
 
 
 @dataclass(slots=True)
@@ -33,6 +32,7 @@ class RawFinding:
     instruction.
     intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
     of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
+    race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
     barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
     c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
     """
@@ -48,6 +48,7 @@ class RawFinding:
     count: int = 1
 
 
+ALL_LANES = (1 << 32) - 1
 READ, WRITE, ATOMIC = range(3)
 """`kind` of an access"""
 
@@ -132,6 +133,8 @@ class Event(NamedTuple):
     of `atomic` and `access`"""
     generation: int = -1
     """of arrive, sync and complete"""
+    lanes: int = ALL_LANES
+    """that execute an arrive or sync; `ALL_LANES` where they are all that the warp has had"""
 
 
 class Stored(NamedTuple):

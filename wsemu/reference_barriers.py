@@ -1,4 +1,4 @@
-"""Named barriers of the reference interpreter.  The rules B1 to B13 are those of the table in the documentation.
+"""Named barriers of the reference interpreter.  The rules B1 to B14 are those of the table in the documentation.
 
 A warp takes part as a whole (B3): `count_warp` is called once for each operation of a warp, whichever lanes execute it.
 """
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from wsemu.bytecode import LANES
-from wsemu.outcome import RawFinding, Status
+from wsemu.outcome import ALL_LANES, RawFinding, Status
 from wsemu.reference_operations import signed
-from wsemu.reference_state import lanes_of
+from wsemu.reference_state import lanes_of, united
 
 if TYPE_CHECKING:
     from wsemu.reference import Cta
@@ -42,6 +42,10 @@ class Participant:
     waits: bool
     interval: int
     """of its warp, that it ends"""
+    lanes: int
+    """whose accesses it orders: those that execute it (B14)"""
+    followed: bool = False
+    """one of its lanes takes part again in this generation"""
     votes: int | None = None
     voters: int = 0
 
@@ -74,16 +78,21 @@ class Barrier:
 
 
 def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
-    """Count a warp into a barrier whose operands are good.  Where it waits (B4), its lanes are parked already."""
+    """Count a warp, some lanes of which execute an operation, into a barrier whose operands are good.  Where it waits
+    (B4), these lanes are parked already."""
     cta, warp = run.cta, run.warp
     number, count = operands(run, fields, lanes)
     barrier = cta.barriers[number]
     _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
     waits = name != "bar.arrive"
     watch = cta.launch.watch
-    watch.joins(cta.number, warp.number, pc, barrier)
-    participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)))
-    watch.happen("sync" if waits else "arrive", cta.number, warp.number, pc, number, barrier.generation)
+    gives = lanes if count else lanes | (warp.whole & ~warp.alive)  # B7: the exited ones belong to it
+    gives = ALL_LANES if gives == warp.whole else gives
+    participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)), gives)
+    watch.joins(cta.number, participant, barrier)
+    watch.happen("sync" if waits else "arrive", cta.number, warp.number, pc, number, barrier.generation, gives)
+    for earlier in barrier.participants:
+        earlier.followed |= earlier.warp == warp.number and bool(earlier.lanes & gives)
     if name.startswith("bar.red"):
         for group in warp.parked:
             row = cta.launch.code[group.pc - 1][5]
@@ -156,11 +165,10 @@ def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None
         cta.finding("oversubscribed", pc, warp.number, lanes, barrier=number, count=count, threads=threads)
 
 
-def _go_on(warp: Warp, after: int) -> None:
-    """The lanes that stood at the barrier run again, the first group first, but after as many groups that run now."""
+def _go_on(warp: Warp) -> None:
+    """The lanes that stood at the barrier run again, the first group first."""
     warp.waits = -1
-    at = max(0, len(warp.ready) - after)
-    warp.ready[at:at] = reversed(warp.parked)
+    warp.ready.extend(reversed(united(warp.parked)))
     warp.parked = []
 
 
@@ -183,7 +191,7 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
         if other.waits == barrier.number:
             for group in other.parked:
                 _give_result(cta, other, group, votes)
-            _go_on(other, after=0 if other is warp and barrier.participants[-1].waits else 1)
+            _go_on(other)
     barrier.before = barrier.participants
     barrier.generation += 1
     barrier.arrived = barrier.expected = 0

@@ -1,4 +1,5 @@
-"""Lanes of one warp in the reference interpreter: `intra-warp-race`.
+"""Lanes of one warp in the reference interpreter: `intra-warp-race`; and lanes of other warps, where each lane has a
+clock of its own.
 
 For each byte the accesses since the last plain write, that one included, each with the set of its lanes.  A plain write
 empties the list.  A read takes the lanes out of earlier reads that are known to one of its own lanes, for whoever knows
@@ -65,19 +66,21 @@ class LaneOrder:
 
     def _judge(self, now: Access, lanes: int, byte: int, state: tuple[Lanes, ...]) -> Iterator[Conflict]:
         for earlier, before in state:
-            if earlier.actor == now.actor and earlier.conflicts(now):
+            own = earlier.actor == now.actor
+            judged = own or (earlier.cta == now.cta and self._order.by_lanes(now.cta))
+            if judged and earlier.conflicts(now):
                 for lane in lanes_of(lanes):
-                    unknown = self._unknown(earlier, before, lane)
+                    unknown = self._unknown(earlier, before, now, lane)
                     if unknown:
                         yield Conflict(lane, byte, earlier, unknown)
 
-    def _unknown(self, earlier: Access, before: int, lane: int) -> int:
-        """Those of the lanes of an earlier access of the same warp whose doing it is not known to a lane now."""
-        known = self._order.lanes_before
+    def _unknown(self, earlier: Access, before: int, now: Access, lane: int) -> int:
+        """Those of the lanes of an earlier access whose doing it is not known to a lane now."""
+        known = self._order.lane_before
         return sum(
             1 << other
             for other in lanes_of(before)
-            if not known(earlier.actor, earlier.interval, other, other, lane)
+            if not known(earlier.actor, earlier.interval, other, now.actor, lane)
         )  # fmt: skip
 
     def _entered(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
@@ -88,7 +91,7 @@ class LaneOrder:
             left = before if earlier.cta == now.cta else 0
             if earlier.actor == now.actor and earlier.stands_in(now):
                 for lane in lanes_of(lanes):
-                    left &= self._unknown(earlier, left, lane)
+                    left &= self._unknown(earlier, left, now, lane)
             if earlier == now:  # the same instruction, in the same interval
                 merged |= left
             elif left:

@@ -32,6 +32,12 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         _exchange_among(run, name, fields, group, members)
 
 
+def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """Whether the member mask of some lane names a live lane that is not there."""
+    masks = (run.read(fields[5], "b32", lane) for lane in lanes_of(lanes))
+    return name != "activemask" and any(members & run.warp.alive & ~lanes for members in masks)
+
+
 def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, members: int) -> None:
     """Lanes that give the same member mask exchange values."""
     if members & run.warp.alive != lanes:

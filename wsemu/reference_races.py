@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, uncounted_barriers
-from wsemu.outcome import ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.outcome import ALL_LANES, ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.reference_lane_order import Conflict as LaneConflict
 from wsemu.reference_lane_order import LaneOrder
+from wsemu.reference_state import lanes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.bytecode import Program
     from wsemu.outcome import TraceRequest
-    from wsemu.reference_barriers import Barrier
+    from wsemu.reference_barriers import Barrier, Participant
     from wsemu.reference_memory import Place
     from wsemu.reference_warp import WarpRun
 
@@ -97,7 +98,7 @@ class Watch:
 
     def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None]) -> None:
         self.options = options
-        self.order = HappensBefore(False, uncounted_barriers(program))
+        self.order = HappensBefore(False, uncounted_barriers(program), lockstep=options.lockstep)
         self.trace = Trace() if options.trace else None
         self.report = report
         self._arrays: dict[int, Byte] = {}
@@ -111,10 +112,19 @@ class Watch:
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
-    def happen(self, kind: EventKind, cta: int, warp: int, pc: int, place: int = -1, generation: int = -1) -> None:
+    def happen(
+        self,
+        kind: EventKind,
+        cta: int,
+        warp: int,
+        pc: int,
+        place: int = -1,
+        generation: int = -1,
+        lanes: int = ALL_LANES,
+    ) -> None:
         """An operation happens; it ends the present interval of its warp, or is made in it."""
         interval = 0 if kind == "complete" else self.order.interval((cta, warp))
-        event = Event(kind, cta, warp, interval, pc, place, generation)
+        event = Event(kind, cta, warp, interval, pc, place, generation, lanes)
         self.order.apply(event)
         self._log(event)
 
@@ -134,20 +144,30 @@ class Watch:
         if self.options.trace is not None and pc in self.options.trace.accesses:
             self.happen("access", *where, pc, address)
 
-    def joins(self, cta: int, warp: int, pc: int, barrier: Barrier) -> None:
+    def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
         """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation
         of the generation before must happen before it, or it can be counted in its place."""
         if not self.options.recycling:
             return
-        now = self.order.interval((cta, warp))
-        last = {p.warp: p for p in barrier.before}
+        last = {p.warp: p for p in barrier.before if not p.followed and not self._comes_before(cta, p, now)}
         for u, earlier in sorted(last.items()):
-            if not self.order.before((cta, u, earlier.interval), (cta, warp)):
-                detail = {
-                    "barrier": barrier.number, "generation": barrier.generation - 1,
-                    "interval": now, "other_interval": earlier.interval,
-                }  # fmt: skip
-                self.report(RawFinding("barrier-recycling", pc, cta, warp, 0, earlier.pc, u, detail))
+            detail = {
+                "barrier": barrier.number, "generation": barrier.generation - 1,
+                "interval": now.interval, "other_interval": earlier.interval,
+            }  # fmt: skip
+            self.report(RawFinding("barrier-recycling", now.pc, cta, now.warp, 0, earlier.pc, u, detail))
+
+    def _comes_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
+        """Whether one barrier operation happens before another: some lane of the one that some lane of the other knows
+        of."""
+        actors = (cta, earlier.warp), (cta, now.warp)
+        if not self.order.by_lanes(cta, now.lanes):
+            return self.order.before((*actors[0], earlier.interval), actors[1])
+        return any(
+            self.order.lane_before(actors[0], earlier.interval, one, actors[1], other)
+            for one in lanes_of(earlier.lanes)
+            for other in lanes_of(now.lanes)
+        )
 
     # -- accesses -----------------------------------------------------------------------------------------------------
 
@@ -171,8 +191,8 @@ class Watch:
                 among += self._lanes.touch(now, sum(1 << lane for lane in lanes), address)
         for pc in dict.fromkeys(conflict.earlier.pc for conflict in found):
             self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
-        for pc in dict.fromkeys(conflict.earlier.pc for conflict in among):
-            self._tell_lanes(now, [conflict for conflict in among if conflict.earlier.pc == pc])
+        for pc, own in dict.fromkeys((conflict.earlier.pc, conflict.earlier.actor == actor) for conflict in among):
+            self._tell_lanes(now, [c for c in among if c.earlier.pc == pc and (c.earlier.actor == actor) == own])
 
     def _touch_bytes(self, now: Access, lanes: list[int], address: int) -> list[Conflict]:
         """Judge and enter an access of some lanes to the same bytes."""
@@ -183,7 +203,7 @@ class Watch:
             state = memory.get(byte, UNTOUCHED)
             if state is not old:  # bytes that went the same way are judged once
                 for earlier in conflicting(now, state):
-                    if not self._before(earlier, now):
+                    if not self._before(earlier, now) and not (earlier.cta == now.cta and self.order.by_lanes(now.cta)):
                         found += [Conflict(lane, byte, earlier.cta, earlier.warp, earlier) for lane in lanes]
                 old, new = state, self._entered(now, state)
             assert new is not None
@@ -206,13 +226,14 @@ class Watch:
         self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
 
     def _tell_lanes(self, now: Access, conflicts: list[LaneConflict]) -> None:
-        """Report the conflicts of one access with one other instruction of the same warp."""
+        """Report the conflicts of one access, lane by lane, with one other instruction: of this warp, or of others."""
         first = min(conflicts)
         lanes = {
             "other_lane": (first.lanes & -first.lanes).bit_length() - 1,
             "other_last": first.lanes.bit_length() - 1,
         }
-        self._report("intra-warp-race", now, first.earlier, first.address, _mask(conflicts), lanes)
+        code = "intra-warp-race" if first.earlier.actor == now.actor else "race"
+        self._report(code, now, first.earlier, first.address, _mask(conflicts), lanes)
 
     def _report(
         self, code: str, now: Access, earlier: Access, address: int, lanes: int, others: dict[str, int]

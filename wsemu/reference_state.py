@@ -23,6 +23,7 @@ class Region:
     join: int
     lanes: int
     outer: Region | None
+    number: int
     waiting: int = 0
 
 
@@ -33,6 +34,25 @@ class Group:
     pc: int
     lanes: int
     region: Region | None
+
+
+def chain(region: Region | None) -> Iterator[Region]:
+    """A region and those around it."""
+    while region is not None:
+        yield region
+        region = region.outer
+
+
+def united(groups: list[Group]) -> list[Group]:
+    """Groups that go on from one place in one region as one group."""
+    found: list[Group] = []
+    for group in groups:
+        same = next((g for g in found if g.pc == group.pc and g.region is group.region), None)
+        if same:
+            same.lanes |= group.lanes
+        else:
+            found.append(group)
+    return found
 
 
 @dataclass(slots=True)
@@ -46,7 +66,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Warp:
-    """One warp.  `ready` groups run, the last one first; `parked` ones wait at a barrier."""
+    """One warp.  `ready` groups run, the last one first; `parked` ones stand at an operation that waits."""
 
     number: int
     alive: int
@@ -59,3 +79,10 @@ class Warp:
     """the barrier it is counted at, or -1"""
     wait_pc: int = -1
     last_pc: int = -1
+    regions: int = 0
+    """that there have been"""
+    whole: int = 0
+    """the lanes that it has had"""
+
+    def __post_init__(self) -> None:
+        self.whole = self.alive

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from wsemu.bytecode import LANES, NAMES, OPERATIONS, TURN
 from wsemu.outcome import EventKind, RawFinding
 from wsemu.reference_barriers import StopError, check_operands, count_warp, operands, warp_exits
-from wsemu.reference_lanes import exchange
+from wsemu.reference_lanes import exchange, names_absent
 from wsemu.reference_memory import atomic, load, store
 from wsemu.reference_operations import semantics
-from wsemu.reference_state import Group, Region, Warp, lanes_of
+from wsemu.reference_state import Group, Region, Warp, chain, lanes_of, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +55,10 @@ class WarpRun:
         if operation.kind == "barrier":
             self._barrier(name, fields, lanes)
             return 0
+        if operation.kind == "warp" and names_absent(self, name, fields, lanes):
+            group.pc += 1
+            self._stand(lanes)
+            return 0
         if lanes:
             _EXECUTE[operation.kind](self, name, fields, lanes)
         group.pc += 1
@@ -88,7 +92,8 @@ class WarpRun:
         else:
             self.warp.ready.pop()
             if join >= 0 and (group.region is None or group.region.join != join):
-                group.region = Region(join, group.lanes, group.region)
+                self.warp.regions += 1
+                group.region = Region(join, group.lanes, group.region, self.warp.regions)
             for pc, lanes in ((target, taken), (group.pc + 1, onward)):  # the last one pushed runs first
                 if pc == join and group.region is not None:
                     group.region.waiting |= lanes
@@ -134,42 +139,138 @@ class WarpRun:
 
     # -- barriers -------------------------------------------------------------------------------------------------
     def _barrier(self, name: str, fields: list[int], lanes: int) -> None:
-        """Lanes at a barrier: an arrive counts the warp and goes on, an aligned form counts it and waits, the others
-        wait for the warp's other live lanes first."""
+        """Lanes at a barrier: a whole warp is counted, a part of one waits for the others (B14)."""
         group, warp = self.group, self.warp
         pc = group.pc
         group.pc += 1
         if not lanes:
             return
         check_operands(self, fields, pc, lanes)
-        if name == "bar.arrive":
-            self._count(name, fields, pc, lanes)
+        if lanes != warp.alive:
+            self._stand(lanes)
             return
-        if lanes != group.lanes:  # a guarded barrier: the other lanes go on
-            warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region))
-            group.lanes = lanes
-        if warp.parked:
-            self._compare_parked(fields, pc, lanes)
-        warp.ready.pop()
-        warp.parked.append(group)
-        if fields[7] or lanes == warp.alive:
-            self._count(name, fields, pc, lanes)
-        elif not warp.ready:
-            self._gathered()
+        if name != "bar.arrive":
+            warp.ready.pop()
+            warp.parked.append(group)
+        self._count(pc, lanes)
 
-    def _count(self, name: str, fields: list[int], pc: int, lanes: int) -> None:
+    def _count(self, pc: int, lanes: int) -> None:
+        fields = self.launch.code[pc]
         if fields[7] and lanes != self.warp.alive:  # B12; the hardware counts the warp as in B3
             self._diverged(pc, lanes)
-        count_warp(self, name, fields, pc, lanes)
+        count_warp(self, self.launch.name_of(pc), fields, pc, lanes)
 
-    def _compare_parked(self, fields: list[int], pc: int, lanes: int) -> None:
-        """Lanes of one warp can wait for one barrier only, all in the unaligned form (B12)."""
-        warp, first = self.warp, self.warp.parked[0]
-        other = self.launch.code[first.pc - 1]
-        same = fields[0] == other[0] and operands(self, fields, lanes) == operands(self, other, first.lanes)
-        if warp.waits >= 0 or fields[7] or not same:
-            self._diverged(pc, lanes, first.pc - 1)
-            raise StopError("fault", pc, warp.number)
+    def _stand(self, lanes: int) -> None:
+        """A part of a warp waits at an operation, behind which its group is already, while the others run."""
+        group, warp = self.group, self.warp
+        if lanes != group.lanes:  # it is guarded: the other lanes go on
+            warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region))
+            group.lanes = lanes
+        warp.ready.pop()
+        warp.parked.append(group)
+        if not warp.ready:
+            self._gathered()
+
+    def _gathered(self) -> None:
+        """No lanes can run, and some stand at operations.  Arrives are counted first: they wait for the others to
+        come, and the others may wait for what follows them."""
+        warp = self.warp
+        if not warp.parked or warp.waits >= 0:
+            return
+        kinds = {self._kind(group) for group in warp.parked}
+        if kinds & {"arrive", "sync"} and self._go_past():
+            return
+        if any("arrive" in kind for kind in kinds):
+            self._execute(lambda kind: "arrive" in kind, self._count)
+        elif "warp" in kinds:
+            self._execute(lambda kind: kind == "warp", self._exchange)
+        else:
+            self._all_sync()
+
+    def _kind(self, group: Group) -> str:
+        """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so."""
+        name, fields = self.launch.name_of(group.pc - 1), self.launch.code[group.pc - 1]
+        if OPERATIONS[name].kind == "warp":
+            return "warp"
+        return ("aligned " if fields[7] else "") + ("arrive" if name == "bar.arrive" else "sync")
+
+    def _go_past(self) -> bool:
+        """PTX promises no meeting points: lanes that wait at a join for standing ones go on without them."""
+        warp = self.warp
+        waiting = [r for group in warp.parked for r in chain(group.region) if r.waiting & warp.alive]
+        if not waiting:
+            return False
+        region = max(waiting, key=lambda r: r.number)
+        free = region.waiting & warp.alive
+        region.lanes &= ~free
+        region.waiting = 0
+        missing = region.lanes & warp.alive
+        for group in warp.parked:
+            kind, pc = self._kind(group), group.pc - 1
+            if not group.lanes & missing:
+                continue
+            if kind == "warp":
+                members = self.read(self.launch.code[pc][5], "b32", next(lanes_of(group.lanes)))
+                if members & free:
+                    self.cta.finding(
+                        "barrier-divergence", pc, warp.number, group.lanes,
+                        barrier=-1, alive=warp.alive, members=members,
+                    )  # fmt: skip
+            elif "aligned" in kind:
+                self._diverged(pc, group.lanes)
+        warp.ready.append(Group(region.join + 1, free, region.outer))
+        return True
+
+    def _execute(self, chosen: Callable[[str], bool], execute: Callable[[int, int], None]) -> None:
+        """Let the standing groups of some kind do what they stand at: those at one place together."""
+        there = [group for group in self.warp.parked if chosen(self._kind(group))]
+        done = 0
+        for group in there:
+            if not group.lanes & done:
+                lanes = self._together(group)
+                done |= lanes
+                execute(group.pc - 1, lanes)
+        self.warp.parked = [group for group in self.warp.parked if not group.lanes & done]
+        self.warp.ready.extend(reversed(united(there)))
+
+    def _together(self, group: Group) -> int:
+        """The lanes that execute what a standing group does: those at the same place with the same operands."""
+        fields = self.launch.code[group.pc - 1]
+        lanes = 0
+        for other in self.warp.parked:
+            if other.pc == group.pc and (
+                self._kind(group) == "warp"
+                or operands(self, fields, group.lanes) == operands(self, fields, other.lanes)
+            ):
+                lanes |= other.lanes
+        return lanes
+
+    def _exchange(self, pc: int, lanes: int) -> None:
+        self.group = Group(pc, lanes, None)
+        exchange(self, self.launch.name_of(pc), self.launch.code[pc], lanes)
+
+    def _all_sync(self) -> None:
+        """All that stand, stand at barriers that wait: the warp is counted once, if it is one barrier (B12)."""
+        warp = self.warp
+        parked = 0
+        for group in warp.parked:
+            parked |= group.lanes
+        if self._together(warp.parked[0]) != parked:
+            self._compare()
+        self._count(warp.parked[-1].pc - 1, parked)
+
+    def _compare(self) -> None:
+        """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
+        first, *others = self.warp.parked
+        if "aligned" in self._kind(first):
+            self._diverged(first.pc - 1, first.lanes)
+        one = self.launch.code[first.pc - 1]
+        for group in others:
+            fields = self.launch.code[group.pc - 1]
+            same = fields[0] == one[0] and operands(self, fields, group.lanes) == operands(self, one, first.lanes)
+            if one[7] or fields[7] or not same:
+                self._diverged(group.pc - 1, group.lanes, first.pc - 1)
+                raise StopError("fault", group.pc - 1, self.warp.number)
 
     def _diverged(self, pc: int, lanes: int, other_pc: int = -1) -> None:
         """Report lanes at a barrier, while others of their warp may be at the one at `other_pc`."""
@@ -182,21 +283,6 @@ class WarpRun:
                 {"barrier": number, "alive": warp.alive, "members": 0},
             )
         )  # fmt: skip
-
-    def _gathered(self) -> None:
-        """No lanes can run: those parked at an unaligned barrier are counted if they are all there are."""
-        warp = self.warp
-        if not warp.parked or warp.waits >= 0:
-            return
-        parked = 0
-        for group in warp.parked:
-            parked |= group.lanes
-        last = warp.parked[-1]
-        pc = last.pc - 1
-        if parked != warp.alive:  # the others wait at a join for these
-            raise StopError("parking", pc, warp.number)
-        fields = self.launch.code[pc]
-        count_warp(self, NAMES[fields[0]], fields, pc, last.lanes)
 
 
 def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

@@ -87,7 +87,7 @@ class Replay(_Data):
     """of a race: in the order of the schedule, then in the other one"""
     element: str = ""
     """that the two accesses of a race share: `tile[0]`; empty if they do not"""
-    end: Literal["", "done", "deadlock", "fault", "budget", "trap", "parking", "stack"] = ""
+    end: Literal["", "done", "deadlock", "fault", "budget", "trap", "stack"] = ""
     """how the CTA ended, where it ran on"""
     codes: list[str] = []
     """of the findings on the way, for what is wrong in itself"""

@@ -11,7 +11,7 @@ does not stand for an atomic, nor an atomic for a read: they conflict with diffe
 
 A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
 cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
-decides (`lane_order.py`).
+decides (`lane_order.py`).  So it is between warps where each lane has a clock of its own (`lane_clocks.py`).
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -45,6 +45,7 @@ from wsemu.cells import (
     widen,
 )
 from wsemu.codes import CODE_NUMBERS
+from wsemu.lane_clocks import lane_knows
 from wsemu.layout import REFINE, SWEEP, TRACKED, WRITTEN
 from wsemu.machine import (
     call9,
@@ -103,10 +104,36 @@ def lanes_know(m, w, v, lane, spread):
 
 
 @compiled
+def known_one_by_one(m, w, v, lane, spread, floor):
+    """In a CTA in which each lane has its own clock: all lanes that may have made the access v of another warp are
+    known to those from `lane` to lane + spread."""
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & 31
+    if m.by_lanes == 0 or interval <= floor:
+        return False
+    for reader in range(lane, lane + spread + 1):
+        for other in range((v >> LOW_SHIFT) & 31, ((v >> HIGH_SHIFT) & 31) + 1):
+            if not lane_knows(m, w, reader, u, other, interval):
+                return False
+    return True
+
+
+@compiled
+def not_known_one_by_one(m, w, cells, group, floor, log, first, spread):
+    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of."""
+    bad = group
+    while group and m.by_lanes:
+        j = lowest_bit(group)
+        group &= group - 1
+        if known_one_by_one(m, w, load_i64(cells + 8 * j), first + (j >> log), spread, floor):
+            bad &= ~(np.int64(1) << j)
+    return bad
+
+
+@compiled
 def disordered(m, w, cells, v, group, floor, log, first, spread):
     """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
     if not happened(m, w, v, floor):
-        return group
+        return not_known_one_by_one(m, w, cells, group, floor, log, first, spread)
     if (v >> WARP_SHIFT) & 31 != w:
         return np.int64(0)
     warp = warp_at(m.warps, w)
@@ -283,6 +310,8 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
         result = extended(m, w, v, base, floor)
         if result:
             put(cells, group, result)
+        elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
+            put(cells, group, base | 31 << HIGH_SHIFT)
         else:
             fill(cells, group, base, log, first, spread)
 
@@ -455,6 +484,8 @@ def read_one(m, w, writes, reads, new, floor):
     if v & ATOMIC_BIT:
         return False
     if v < 0:
+        if m.by_lanes:
+            return False
         result = extended(m, w, v, new & BUT_LANES, floor)
         store_i64(reads, result if result else new)
         return True
@@ -520,7 +551,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
         for q in range(1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
             first = np.int64(q << (5 - log))
-            if mask == FULL and kind != ATOMIC and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
+            alike = mask == FULL and kind != ATOMIC and m.by_lanes == 0
+            if alike and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
                 m, w, pc, writes, reads, mask, kind, base, floor,
@@ -570,6 +602,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.lanes = 0
         r.count = 0
         r.serial = 0
+        r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
     r = raw_at(m.raw, found)
     if r.serial != m.serial:
@@ -611,6 +644,10 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
         other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
     if happened(m, w, v, floor):
         if (v >> WARP_SHIFT) & 31 == w and not lanes_know(m, w, v, lane, spread):
+            mark(m, address)
+        return
+    if m.by_lanes and (v >> INTERVAL_SHIFT) & INTERVALS > m.base:
+        if not known_one_by_one(m, w, v, lane, spread, floor):
             mark(m, address)
         return
     code = np.int64(RACE)

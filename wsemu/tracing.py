@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 200_000
 """of a time line; later ones are left out"""
-_STOPPED: tuple[Status, ...] = ("fault", "trap", "parking", "stack")
+_STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """how a run ends at an operation of one warp"""
 
 

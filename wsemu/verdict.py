@@ -348,7 +348,6 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     reasons = {
         "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
         "`budget=` (`--budget`)",
-        "parking": f"lanes of a warp wait at an unaligned barrier inside nested branches{where}: not modelled",
         "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
     }
     return [reasons[outcome.status]] if outcome.status in reasons else []

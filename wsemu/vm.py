@@ -36,7 +36,7 @@ from wsemu.bytecode import (
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
 from wsemu.codes import CODE_NUMBERS
 from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
-from wsemu.divergence import diverge, meets, park, pop, push, unpark
+from wsemu.divergence import diverge, go_past, meets, park, pop, push, unpark
 from wsemu.lane_order import judge_lanes
 from wsemu.layout import (
     BUDGET,
@@ -45,7 +45,6 @@ from wsemu.layout import (
     EVENT_KINDS,
     FAULT,
     MIDWAY,
-    PARKING,
     READ_SO_FAR,
     STACK,
     STACK_OVERFLOW,
@@ -100,7 +99,7 @@ from wsemu.operations import (
     store_u32,
 )
 from wsemu.shadow import conflict, track
-from wsemu.warp_operations import DIVERGENCE, warp_operation
+from wsemu.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent, warp_operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -331,81 +330,160 @@ def account_group(m, warp):
 
 @compiled
 def diverged(m, warp, w, pc, mask, other_pc):
-    """Report lanes at a barrier while others of their warp are at the one at `other_pc`."""
+    """Report lanes at a barrier while others of their warp are elsewhere: at the one at `other_pc`, if not -1."""
     number, _ = operands(warp.registers, instruction_at(m.code, pc), mask)
-    record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, other_pc, w), (number, warp.alive, 0, 0, 0))
+    other = w if other_pc >= 0 else -1
+    record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, other_pc, other), (number, warp.alive, 0, 0, 0))
 
 
 @compiled
-def joins_parked(m, warp, w, pc, mask):
-    """Whether lanes that come to an unaligned barrier wait for the same one as those of their warp that are parked;
-    if not, that is reported."""
-    if warp.parked == 0:
-        return True
-    first = entry_at(warp.parked_entries, 0)
-    other_pc = first.resume - 1
-    other, i = instruction_at(m.code, other_pc), instruction_at(m.code, pc)
-    number, count = operands(warp.registers, i, mask)
-    other_number, other_count = operands(warp.registers, other, first.mask)
-    if number != other_number or count != other_count or i.op != other.op:
-        diverged(m, warp, w, pc, mask, other_pc)
-        return False
-    return True
+def fault(m, w, pc):
+    m.fault_pc = pc
+    m.fault_warp = w
+    return FAULT
 
 
 @compiled
 def at_barrier(m, warp, w, pc, mask):
-    """A barrier instruction: YIELDED, FAULT, PARKING, or DONE to go on at warp.pc with warp.mask."""
-    i = instruction_at(m.code, pc)
+    """A barrier instruction: YIELDED, FAULT, or DONE to go on at warp.pc with warp.mask."""
     warp.last_pc = pc
     if not check_operands(m, w, pc, mask):
-        return FAULT
-    if i.op == ARRIVE:  # B4: it does not wait, not for the other lanes either
-        return FAULT if barrier_operation(m, w, pc, mask) == BARRIER_STOPS else DONE
-    if warp.held or (i.aux and warp.parked):  # B12: the other half of the warp waits at another barrier
-        diverged(m, warp, w, pc, mask, warp.wait_pc if warp.held else entry_at(warp.parked_entries, 0).resume - 1)
-        return FAULT
-    if warp.mask != mask:  # a guarded barrier: the other lanes go on
-        push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
-    if i.aux == 0 and mask != warp.alive:  # unaligned form in a diverged warp: the others come first
-        if not joins_parked(m, warp, w, pc, mask):
-            return FAULT
-        park(warp, pc, mask)
-        if pop(warp):
-            account_group(m, warp)
-            return DONE
-        if warp.parked != warp.alive:
-            warp.mask = 0
-            return PARKING
+        return fault(m, w, pc)
+    if mask != warp.alive:  # B14: the others come first
+        return stand(m, warp, w, pc, mask)
     result = barrier_operation(m, w, pc, mask)
     if result == BARRIER_STOPS:
-        return FAULT
-    warp.pc = pc + 1
-    warp.mask = mask
-    if result == WAITS:
-        return hold(m, warp, mask) if i.aux and mask != warp.alive else YIELDED
-    if warp.parked:
-        unpark(warp)
+        return fault(m, w, pc)
+    return YIELDED if result == WAITS else DONE
+
+
+@compiled
+def stand(m, warp, w, pc, mask):
+    """A part of a warp waits at the operation at pc while the others run.  Status as `at_barrier`."""
+    if warp.mask != mask:  # it is guarded: the other lanes go on behind it
+        push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+    park(warp, pc, mask)
+    warp.mask = 0
+    status = np.int64(DONE)
+    if not pop(warp):
+        status = gathered(m, warp, w)
+    if status == DONE:
+        account_group(m, warp)
+    return status
+
+
+@compiled
+def standing_at(m, warp, e):
+    """The lanes that execute what standing group e does: those that stand at the same place with the same operands."""
+    entry = entry_at(warp.parked_entries, e)
+    i = instruction_at(m.code, entry.resume - 1)
+    mask = np.int64(0)
+    for f in range(warp.parked_count):
+        other = entry_at(warp.parked_entries, f)
+        if other.resume == entry.resume and (i.op < N_WARP or same_operands(warp, i, entry.mask, i, other.mask)):
+            mask |= other.mask
+    return mask
+
+
+@compiled
+def same_operands(warp, i, mask, other, other_mask):
+    """Two barrier operations of a warp name the same barrier and count."""
+    number, count = operands(warp.registers, i, mask)
+    other_number, other_count = operands(warp.registers, other, other_mask)
+    return number == other_number and count == other_count
+
+
+@compiled
+def gathered(m, warp, w):
+    """No lanes of a warp can run, and some stand at operations.  Arrives are counted first: they wait for the others
+    to come, and the others may wait for what follows them.  Status as `at_barrier`."""
+    warp.mask = 0
+    waits_for_all = False
+    for e in range(warp.parked_count):
+        i = instruction_at(m.code, entry_at(warp.parked_entries, e).resume - 1)
+        waits_for_all |= i.op >= N_WARP and i.aux == 0
+    if waits_for_all:
+        missing = go_past(warp)
+        if warp.mask:
+            leave(m, warp, w, missing)
+            return DONE
+    done = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        pc = entry.resume - 1
+        if instruction_at(m.code, pc).op == ARRIVE and entry.mask & done == 0:
+            mask = standing_at(m, warp, e)
+            done |= mask
+            if barrier_operation(m, w, pc, mask) == BARRIER_STOPS:
+                return fault(m, w, pc)
+    for e in range(warp.parked_count if done == 0 else 0):
+        entry = entry_at(warp.parked_entries, e)
+        pc = entry.resume - 1
+        if instruction_at(m.code, pc).op < N_WARP and entry.mask & done == 0:
+            mask = standing_at(m, warp, e)
+            done |= mask
+            warp_operation(m, warp, w, pc, mask)
+    if done == 0:
+        return all_sync(m, warp, w)
+    unpark(m, warp, done)
     return DONE
 
 
 @compiled
-def hold(m, warp, mask):
-    """Some lanes of a warp wait at an aligned barrier: the others go on if they can."""
-    warp.held = mask
-    if pop(warp):
-        account_group(m, warp)
-        return DONE
-    warp.held = 0
-    return YIELDED
+def leave(m, warp, w, missing):
+    """Lanes go on from a join without the lanes `missing`: aligned and warp-wide operations in their branch miss
+    them."""
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        pc = entry.resume - 1
+        i = instruction_at(m.code, pc)
+        if entry.mask & missing == 0:
+            continue
+        if i.op < N_WARP:
+            members = load_u32(warp.registers + i.c + 4 * lowest_bit(entry.mask))
+            if members & warp.mask:
+                record_finding(
+                    m.report_entry,
+                    m.address,
+                    (DIVERGENCE, pc, w, entry.mask, -1, -1),
+                    (-1, warp.alive, members, 0, 0),
+                )
+        elif i.aux:
+            diverged(m, warp, w, pc, entry.mask, np.int64(-1))
+
+
+@compiled
+def all_sync(m, warp, w):
+    """All that stand, stand at barriers that wait: the warp is counted once, if it is one barrier (B12)."""
+    first = entry_at(warp.parked_entries, 0)
+    one = standing_at(m, warp, 0) == warp.parked
+    i = instruction_at(m.code, first.resume - 1)
+    if i.aux and not one:
+        diverged(m, warp, w, first.resume - 1, first.mask, np.int64(-1))
+    for e in range(1, warp.parked_count if not one else 0):
+        entry = entry_at(warp.parked_entries, e)
+        other = instruction_at(m.code, entry.resume - 1)
+        same = i.op == other.op and same_operands(warp, i, first.mask, other, entry.mask)
+        if i.aux or other.aux or not same:
+            diverged(m, warp, w, entry.resume - 1, entry.mask, first.resume - 1)
+            return fault(m, w, entry.resume - 1)
+    pc = entry_at(warp.parked_entries, warp.parked_count - 1).resume - 1
+    result = barrier_operation(m, w, pc, warp.parked)
+    if result == BARRIER_STOPS:
+        return fault(m, w, pc)
+    if result == WAITS:
+        warp.mask = 0
+        return YIELDED
+    unpark(m, warp, warp.parked)
+    return DONE
 
 
 def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
-    if warp.parked and warp.parked == warp.alive:
-        unpark(warp)
+    if warp.mask == 0:  # it stood at a barrier in parts, and is released
+        unpark(m, warp, warp.parked)
     if m.turn < 0:
         m.turn = TURN
     local = segment_at(m.segments, LOCAL)
@@ -475,8 +553,6 @@ def run_warp(address, w):
             warp.mask = mask
             status = call4(m.collective_entry, address, w, pc, x)
             if status != DONE:
-                m.fault_pc = pc
-                m.fault_warp = w
                 return np.int64(status)
             pc = warp.pc
             mask = warp.mask
@@ -500,8 +576,11 @@ def collective(address, w, pc, mask):
     """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
-    op = instruction_at(m.code, pc).op
+    i = instruction_at(m.code, pc)
+    op = i.op
     if op < N_WARP:
+        if mask != warp.alive and op != ACTIVEMASK and names_absent(warp.registers, i.c, mask, warp.alive):
+            return np.int64(stand(m, warp, w, pc, mask))
         warp_operation(m, warp, w, pc, mask)
         return np.int64(DONE)
     if op <= LAST_BARRIER:
@@ -512,35 +591,12 @@ def collective(address, w, pc, mask):
             call7(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
         begin_interval(warp, w)
         return np.int64(DONE)
-    if warp.parked and warp.parked == warp.alive:
-        return np.int64(finish_parking(m, warp, w))
-    if warp.held:  # the other lanes wait at a barrier, with nothing left to run meanwhile
-        warp.mask = 0
-        return np.int64(YIELDED)
-    if warp.alive:
-        m.fault_pc = entry_at(warp.parked_entries, warp.parked_count - 1).resume - 1 if warp.parked else pc
-        warp.mask = 0
-        return np.int64(PARKING)
+    if warp.alive:  # all others stand somewhere
+        return np.int64(gathered(m, warp, w))
     m.live_warps -= 1
     if warp_left(m, w, pc) == BARRIER_STOPS:
-        m.fault_pc = pc
-        m.fault_warp = w
-        return np.int64(FAULT)
+        return np.int64(fault(m, w, pc))
     return np.int64(YIELDED)
-
-
-@compiled
-def finish_parking(m, warp, w):
-    """The last lanes that were not at the unaligned barrier have exited: the warp counts now."""
-    entry = entry_at(warp.parked_entries, warp.parked_count - 1)
-    result = barrier_operation(m, w, entry.resume - 1, entry.mask)
-    if result == BARRIER_STOPS:
-        m.fault_pc = entry.resume - 1
-        return FAULT
-    if result == WAITS:
-        return YIELDED
-    unpark(warp)
-    return DONE
 
 
 @compiled
@@ -575,7 +631,6 @@ def start_cta(m):
         warp.waits = -1
         warp.parked = 0
         warp.parked_count = 0
-        warp.held = 0
         warp.last_pc = -1
         if m.local_bytes:
             for q in range(m.local_bytes >> 3):
@@ -612,7 +667,7 @@ def run(address):
                 m.next_warp = 0
                 continue
             warp = warp_at(m.warps, w)
-            if warp.alive and (warp.waits < 0 or (warp.held and warp.mask)):
+            if warp.alive and warp.waits < 0:
                 m.progress = 1
                 status = call2(m.warp_entry, address, w)
                 if status != YIELDED:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.bytecode import LANES, OPCODE
-from wsemu.clocks import MET, lanes_meet
+from wsemu.clocks import MET, meet
 from wsemu.codes import CODE_NUMBERS
 from wsemu.machine import call7, compiled, instruction_at, record_finding
 from wsemu.operations import load_i64, load_u32, lowest_bit, store_i64, store_u32
@@ -186,6 +186,17 @@ def warp_operation(m, warp, w, pc, mask):
 
 
 @compiled
+def names_absent(registers, row, mask, alive):
+    """The member mask of some lane names a live lane that is not there."""
+    rest = mask
+    while rest:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) & alive & ~mask:
+            return True
+        rest &= rest - 1
+    return False
+
+
+@compiled
 def same_members(registers, row, members, mask):
     """The lanes of `mask` that give this member mask."""
     group = mask
@@ -209,7 +220,7 @@ def exchange(m, warp, w, pc, mask, members):
         met = mask | (members & ~warp.alive)  # what lanes did before they exited
         if m.trace:
             call7(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
-        lanes_meet(m, w, met)
+        meet(m, w, met)
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:

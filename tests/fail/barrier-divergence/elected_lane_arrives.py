@@ -1,7 +1,8 @@
 """Barrier divergence: all lanes store, one elected lane arrives with an aligned barrier while the others are elsewhere.
 
 Reported: cudnn-frontend PR 426, 32 lanes store and one arrives with no `syncwarp` between.
-Hardware: undefined in PTX; the H200 counts the whole warp for the one lane.
+Hardware: undefined in PTX; the H200 counts the whole warp for the one lane.  What the other lanes have stored is not
+promised to be seen (B14).
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ def elected_lane_arrives(x, y):
             ptx.bar_arrive(1, 64)  # expect: barrier-divergence
     else:  # the compute warp
         ptx.bar_sync(1, 64)
-        y[lane] = tile[lane]
+        y[lane] = tile[lane]  # expect: race
 
 
 elected_lane_arrives[1, 64](np.ones(32, np.float32), np.zeros(32, np.float32))

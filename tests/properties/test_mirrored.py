@@ -1,0 +1,114 @@
+"""The verdict does not hang on which branch of an `if` is written first: every program, with all branches swapped."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.test_programs import BROKEN, EXAMPLES, FAIL, INCOMPLETE, PASS, ROOT, SMALL, name, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.finding import Report
+
+KERNEL = """
+import numpy as np
+from wsemu import cuda, ptx
+
+@cuda.jit
+def diverges(x, y):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32:
+        if {condition}:
+            {one}
+        else:
+            {other}
+        {after}
+    else:
+        ptx.bar_sync(1, {count})
+        y[lane] = tile[lane]
+"""
+STORE, ARRIVE, SYNC, MEET = (
+    "tile[lane] = x[lane]",
+    "ptx.barrier_arrive(1, 64)",
+    "ptx.barrier_sync(1, 64)",
+    "cuda.syncwarp()",
+)
+BRANCHES = (
+    (STORE,),
+    (ARRIVE,),
+    (STORE, ARRIVE),
+    (ARRIVE, STORE),
+    (SYNC,),
+    (STORE, "return"),
+    ("ptx.barrier_arrive(2, 64)", STORE),
+    ("ptx.bar_arrive(1, 64)",),
+    ("ptx.bar_sync(1, 64)", "return"),
+    ("cuda.syncwarp()", ARRIVE),
+)
+AFTER = ("pass", MEET, ARRIVE, f"{MEET}; {ARRIVE}", "cuda.syncthreads()")
+
+
+class Mirror(ast.NodeTransformer):
+    """Negates each condition and swaps its branches."""
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        self.generic_visit(node)
+        turned = ast.UnaryOp(ast.Not(), node.test)
+        return ast.copy_location(ast.If(turned, node.orelse or [ast.Pass()], node.body), node)
+
+
+def mirrored(text: str) -> str:
+    return ast.unparse(ast.fix_missing_locations(Mirror().visit(ast.parse(text))))
+
+
+def said(reports: Iterable[Report]) -> list[tuple[str, set[str]]]:
+    """The verdict and the codes of each launch."""
+    return [(report.verdict, {finding.code for finding in report.findings}) for report in reports]
+
+
+@pytest.mark.parametrize("path", [*PASS, *FAIL, *INCOMPLETE, *BROKEN, *EXAMPLES], ids=name)
+def test_a_program_with_its_branches_swapped_gets_the_same_verdict(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    arguments = SMALL.get(path.stem) if path in EXAMPLES else None
+    turned, same = tmp_path / path.name, tmp_path / f"same_{path.name}"
+    turned.write_text(mirrored(path.read_text(encoding="utf-8")), encoding="utf-8")
+    same.write_text(ast.unparse(ast.parse(path.read_text(encoding="utf-8"))), encoding="utf-8")
+    assert said(run(turned, "vm", arguments)) == said(run(same, "vm", arguments))
+
+
+def checked(text: str, path: Path, engine: Any) -> Report:
+    """The report of the kernel in a text."""
+    path.write_text(text, encoding="utf-8")
+    space: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), space)
+    arrays = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    return wsemu.check(space["diverges"], 1, 64, arrays, engine=engine)
+
+
+@pytest.mark.parametrize("condition", ["lane < 16", "lane == 3"])
+@pytest.mark.parametrize("after", AFTER)
+def test_lanes_that_diverge_before_a_barrier_get_one_verdict_in_either_order(
+    condition: str, after: str, tmp_path: Path
+) -> None:
+    different = []
+    for number, (one, other) in enumerate(itertools.product(BRANCHES, repeat=2)):
+        parts = {"condition": condition, "one": "; ".join(one), "other": "; ".join(other), "after": after, "count": 64}
+        text = KERNEL.format(**parts)
+        texts = [text, mirrored(text)]
+        reports = [checked(t, tmp_path / f"{number}_{k}.py", "vm") for k, t in enumerate(texts)]
+        reports += [checked(texts[number % 2], tmp_path / f"{number}_2.py", "reference")]
+        if len({(verdict, *sorted(codes)) for verdict, codes in said(reports)}) > 1:
+            different.append((one, other, said(reports)))
+    assert not different
