@@ -2,8 +2,9 @@
 
 Each class of lanes is a thread of control of its own.  Nothing holds it back but what the rules say:
 
-B14  Lanes at a named barrier wait until all live lanes of their warp are at one or have exited.  Then the warp counts
-     once, 32 threads, for all of its lanes, wherever they stand.  Lanes at a syncwarp of the whole warp do not come.
+B14  Lanes at a named barrier wait until all live lanes of their warp are at a barrier or a syncwarp or have exited.
+     Then arrives are counted, the lanes at one place as one operation of the warp; where there are none, the lanes at
+     syncs and reds, as one operation wherever they stand, if all live lanes are there.  (ARRIVES_FIRST: see there.)
 B12  Lanes of a warp at two different barrier operations, or at an aligned one from two places, are an error; so are
      those that pass by an aligned one, or by a syncwarp that names them.  Lanes that return before it, or in another
      branch, are not missed.
@@ -61,6 +62,10 @@ INTRA, DIVERGENCE = "intra-warp-race", "barrier-divergence"
 APART, CHANCE = "apart", "chance"
 """what leaves a launch undecided: lanes that meet in one syncwarp from two places; an atomic's result that steers"""
 LANE_FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, DIVERGENCE, GENERATIONS, RACE, INTRA)
+ARRIVES_FIRST: Final = True
+"""Whether arrives of a part of a warp count while the rest is at a syncwarp or at another barrier operation.  On an
+H100 they do not: there arrives count like syncs, once for all lanes of the warp, from whatever places, and only when
+all live ones are at the same operation.  With False, this file says what that would make of a program."""
 RUNS, WAITS, GONE = range(3)
 Thread = tuple[int, int]
 """(step, RUNS or what it does instead)"""
@@ -134,6 +139,8 @@ class Interleavings:
         while todo:
             state = todo.pop()
             movable = list(self.movable(state))
+            if any(self.stuck(w, threads) and not self.apart(w, threads) for w, threads in enumerate(state.warps)):
+                self.faults.add(DIVERGENCE)
             if not movable:
                 self._ended(state)
             for warp in movable:
@@ -152,8 +159,6 @@ class Interleavings:
         else:
             warps = range(len(state.warps))
             self.faults.add(APART if any(map(self.apart, warps, state.warps)) else DEADLOCK)
-            if any(map(self.unmet, warps, state.warps)):
-                self.faults.add(DIVERGENCE)
 
     def execute(self, watcher: Watcher) -> None:
         """One execution, to its end."""
@@ -220,10 +225,6 @@ class Interleavings:
             now[own][1] == RUNS and self.at(warp, own, now[own]).kind in WARP + SOME for own in live
         )
 
-    def unmet(self, warp: int, now: tuple[Thread, ...]) -> bool:
-        """Whether lanes are at a syncwarp that names others, which stand elsewhere."""
-        return any(how == RUNS and self.at(warp, c, (at, how)).kind in WARP + SOME for c, (at, how) in enumerate(now))
-
     # -- barriers ------------------------------------------------------------------------------------------------------
 
     def movable(self, state: State) -> Iterator[int]:
@@ -232,27 +233,45 @@ class Interleavings:
             if all(how == GONE for _, how in threads):
                 if not state.left[w]:
                     yield w
-            elif all(
-                how == GONE or (how == RUNS and self.at(w, c, (at, how)).is_barrier)
-                for c, (at, how) in enumerate(threads)
-            ):
+            elif self.counting(w, threads):
                 yield w
+
+    def counting(self, warp: int, threads: tuple[Thread, ...]) -> frozenset[int]:
+        """The classes of a warp that are counted next; none if lanes must come first."""
+        live = [c for c in EVERYONE if threads[c][1] != GONE]
+        if any(threads[c][1] == WAITS for c in live):
+            return frozenset()
+        steps = {c: self.at(warp, c, threads[c]) for c in live}
+        arriving = [c for c in live if steps[c].kind in ARRIVES]
+        if ARRIVES_FIRST and arriving:
+            first = steps[arriving[0]]
+            return frozenset(c for c in arriving if steps[c].site == first.site)
+        return frozenset(live) if all(step.is_barrier for step in steps.values()) else frozenset()
+
+    def stuck(self, warp: int, threads: tuple[Thread, ...]) -> bool:
+        """Whether lanes are at a syncwarp that names others, which stand elsewhere."""
+        live = [c for c in EVERYONE if threads[c][1] != GONE]
+        return (
+            not self.counting(warp, threads)
+            and all(threads[c][1] == RUNS for c in live)
+            and any(self.at(warp, c, threads[c]).kind in WARP + SOME for c in live)
+        )
 
     def step(self, state: State, warp: int, watcher: Watcher) -> State:
         """The state after a warp's next barrier operation or its exit."""
         threads = state.warps[warp]
         if all(how == GONE for _, how in threads):
             return self._exit(state, warp, watcher)
-        there = frozenset(c for c in EVERYONE if threads[c][1] != GONE)
+        there = self.counting(warp, threads)
         first = self.at(warp, min(there), threads[min(there)])
         self._converged(warp, threads, there, first)
         k = self.numbers.index(first.number)
         barrier = state.barriers[k]
+        arrives = first.kind in ARRIVES
+        barrier = self._joined(state, barrier, first, arrives)
         key = warp, frozenset((c, threads[c][0]) for c in there)
         if self.generation.setdefault(key, barrier.generation) != barrier.generation:
             self.faults.add(GENERATIONS)
-        arrives = first.kind in ARRIVES
-        barrier = self._joined(state, barrier, first, arrives)
         if first.kind in REDUCES:
             barrier = self._voted(barrier, warp, there, threads)
         watcher.gives(warp, there if first.threads else EVERYONE, k)
@@ -266,7 +285,7 @@ class Interleavings:
         """B12, B14: the lanes at barriers are at the same one, and those at an aligned one are all."""
         steps = [self.at(warp, c, threads[c]) for c in there]
         same = all((s.kind, s.number, s.threads) == (first.kind, first.number, first.threads) for s in steps)
-        passing = [c for c in EVERYONE - there if self._passes(warp, c, threads[c], first)]
+        passing = [c for c in EVERYONE - there if threads[c][1] != GONE or self._passes(warp, c, threads[c], first)]
         if not same or (first.aligned and (len({s.site for s in steps}) > 1 or passing)):
             raise FaultError(DIVERGENCE)
 

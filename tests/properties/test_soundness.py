@@ -1,7 +1,8 @@
 """The verdict against enumeration: `verified` exactly when no interleaving of a random program shows a fault.
 
 explorer.py enumerates, programs.py makes the programs and their kernels, algorithm.py is the checkers' algorithm alone,
-agreement.py compares; `benchmarks/soundness.py` does the same for as many programs as one has patience for.
+agreement.py compares.  lanes.py, lane_explorer.py and lane_programs.py are the same for warps that come apart, exits,
+reductions, loops and atomics.  `benchmarks/soundness.py` does the same for as many programs as one has patience for.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.properties.agreement import WAYS, judged
-from tests.properties.explorer import Program, parse
+from tests.properties.agreement import LANE_WAYS, WAYS, judged, judged_lanes
+from tests.properties.explorer import Program, notation, outlook, parse
+from tests.properties.lane_explorer import lane_outlook
+from tests.properties.lane_programs import LANE_FAMILIES
+from tests.properties.lanes import lanes_notation, parse_lanes
 from tests.properties.programs import FAMILIES, programs
 
 SOME_PATH = "w0: A(0,64) A(1,64) | w1: S(0,64) S(0,64) | w2: S(1,64) A(0,64)"
@@ -80,3 +84,72 @@ def test_the_algorithm_agrees_with_enumeration(family: str) -> None:
     assert correct > 400
     for fault in ("deadlock", "count-mismatch", "all-arrive", "generations", "race"):
         assert sum(fault in one.outlook.faults for one in found) > 100, fault
+
+
+LANE_EXAMPLES = {
+    "lanes that store while the others arrive": ("w0: if low { W(0) } else { a(1,64) } | w1: s(1,64) R(0)", "failed"),
+    "lanes that store and return": ("w0: if low { W(0) X } a(1,64) | w1: s(1,64) R(0)", "failed"),
+    "told to the others before": ("w0: W(0) Y if one { a(1,64) } | w1: S(1,64) R(0)", "verified"),
+    "not told to the others": ("w0: W(0) if one { a(1,64) } | w1: S(1,64) R(0)", "failed"),
+    "told by lanes that then return": ("w0: W(0) Y if low { X } a(1,64) | w1: S(1,64) R(0)", "verified"),
+    "a sync from two places": ("w0: W(0) if low { s(1,64) } else { s(1,64) } | w1: S(1,64) R(0)", "verified"),
+    "two syncs of one warp": ("w0: if low { s(1,64) } else { s(2,64) } | w1: S(1,64) S(2,64)", "failed"),
+    "what a part of a warp learns": ("w0: W(0) A(1,64) | w1: if low { s(1,64) } else { X } R(0)", "verified"),
+    "other places of the row": ("w0: W(0) R(0,back)", "failed"),
+    "other places, in order": ("w0: W(0) Y R(0,back)", "verified"),
+    "bytes that do not overlap": ("w0: W(0,byte) | w1: if high { W(0,last) }", "verified"),
+    "bytes that overlap": ("w0: W(0,byte) | w1: if low { W(0,last) }", "failed"),
+    "a warp that returns": ("w0: W(0) X | w1: S(0) R(0)", "verified"),
+    "a warp that returns, with a count": ("w0: W(0) X | w1: S(1,64) R(0)", "failed"),
+    "with a count and without": ("w0: S(0) | w1: S(0,96) | w2: X", "failed"),
+    "a result steers": ("w0: steer P(0,0,1) 14 { W(0) } else { X } S(0) | w1: P(0,0,1) S(0) R(0)", "verified"),
+    "a result steers to a deadlock": ("w0: steer P(0,0,1) 14 { X } S(0,64) | w1: P(0,0,1) S(0,64)", "failed"),
+    "two buffers": ("w0: loop 2 { W(0+k) S(1+k,64) } | w1: loop 2 { S(1+k,64) R(0+k) }", "verified"),
+    "one buffer": ("w0: loop 2 { W(0) S(1,64) } | w1: loop 2 { S(1,64) R(0) }", "failed"),
+    "lanes with one more": ("w0: loop 2 low { s(1,64) } | w1: loop 3 { S(1,64) }", "verified"),
+    "atomics of two warps": ("w0: C(0) | w1: C(0)", "verified"),
+    "an atomic and a read": ("w0: C(0) | w1: C(0) R(0)", "failed"),
+    "an atomic steers": ("w0: if one { chance 5 { W(0) } } | w1: C(5,first)", "incomplete"),
+}
+
+
+@pytest.mark.parametrize("name", LANE_EXAMPLES)
+def test_the_verdict_of_examples_with_lanes(name: str) -> None:
+    line, verdict = LANE_EXAMPLES[name]
+    found = judged_lanes(parse_lanes(line), LANE_WAYS)
+    assert not found.complaints, str(found)
+    assert found.outlook.verdicts == {verdict}
+
+
+@pytest.mark.parametrize("family", LANE_FAMILIES)
+def test_the_verdict_is_what_enumeration_of_lanes_shows(family: str) -> None:
+    """With the branches of conditions in either order; and a warp that comes apart is written as it is read."""
+    source = random.Random(5)
+    made = [LANE_FAMILIES[family](source) for _ in range(10)]
+    assert [parse_lanes(lanes_notation(program)) for program in made] == made
+    found = [judged_lanes(program, ("vm, lanes", "vm, mirrored")) for program in made]
+    found += [judged_lanes(program, ("reference, mirrored",)) for program in made[:3]]
+    assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_both_enumerations_agree_on_warps_that_stay_together(family: str) -> None:
+    """One by the accesses that can be adjacent, the other by what happens before what in one execution, which need not
+    show all where executions differ."""
+    source = random.Random(4)
+    for _ in range(120):
+        program = FAMILIES[family](source)
+        one, other = outlook(program), lane_outlook(parse_lanes(notation(program)))
+        differ = one.faults & {"generations", "count-mismatch"}
+        assert one.faults - other.faults <= ({"race"} if differ else set()), notation(program)
+        assert other.faults <= one.faults, notation(program)
+
+
+@pytest.mark.parametrize("family", LANE_FAMILIES)
+def test_programs_of_lanes_are_a_fair_mix(family: str) -> None:
+    source = random.Random(1)
+    found = [lane_outlook(LANE_FAMILIES[family](source)) for _ in range(80)]
+    assert sum("verified" in one.verdicts for one in found) > 10
+    assert sum("failed" in one.verdicts for one in found) > 10
+    for fault in ("deadlock", "race"):
+        assert any(fault in one.faults for one in found), fault
