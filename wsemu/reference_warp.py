@@ -177,6 +177,7 @@ class WarpRun:
         warp = self.warp
         if not warp.parked or warp.waits >= 0:
             return
+        warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # whichever came first
         kinds = {self._kind(group) for group in warp.parked}
         if kinds & {"arrive", "sync"} and self._go_past():
             return

@@ -36,7 +36,7 @@ from wsemu.bytecode import (
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
 from wsemu.codes import CODE_NUMBERS
 from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
-from wsemu.divergence import diverge, go_past, meets, park, pop, push, unpark
+from wsemu.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
 from wsemu.lane_order import judge_lanes
 from wsemu.layout import (
     BUDGET,
@@ -398,6 +398,7 @@ def gathered(m, warp, w):
     """No lanes of a warp can run, and some stand at operations.  Arrives are counted first: they wait for the others
     to come, and the others may wait for what follows them.  Status as `at_barrier`."""
     warp.mask = 0
+    sort_parked(warp)
     waits_for_all = False
     for e in range(warp.parked_count):
         i = instruction_at(m.code, entry_at(warp.parked_entries, e).resume - 1)
