@@ -14,6 +14,7 @@ import numpy as np
 
 from wsemu.layout import MIDWAY
 from wsemu.machine import compiled, entry_at, flow_at
+from wsemu.operations import lowest_bit
 
 
 @compiled
@@ -99,6 +100,23 @@ def park(warp, pc, mask):
     entry.resume = pc + 1
     entry.mask = mask
     warp.parked |= mask
+
+
+@compiled
+def sort_parked(warp):
+    """Standing groups in the order of their lanes, whichever came first."""
+    for n in range(1, warp.parked_count):
+        e = n
+        while e > 0:
+            entry, before = entry_at(warp.parked_entries, e), entry_at(warp.parked_entries, e - 1)
+            if lowest_bit(before.mask) < lowest_bit(entry.mask):
+                break
+            resume, mask = entry.resume, entry.mask
+            entry.resume = before.resume
+            entry.mask = before.mask
+            before.resume = resume
+            before.mask = mask
+            e -= 1
 
 
 @compiled

@@ -426,7 +426,7 @@ class Machine:
         if status != layout.DONE:
             result.cta = int(state["cta"])
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
-            result.warps = [_warp_state(w, warp) for w, warp in enumerate(self.warps)]
+            result.warps = [_warp_state(w, warp, self.stacks[w, 1]) for w, warp in enumerate(self.warps)]
             result.barriers = [_barrier_state(n, b) for n, b in enumerate(self.barriers) if b["arrived"]]
         return result
 
@@ -440,9 +440,12 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
             detail["index"] = detail.pop("address")
 
 
-def _warp_state(number: int, warp: Any) -> WarpState:
+def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
     waits = int(warp["waits"]) if warp["alive"] else -1
-    return WarpState(number, int(warp["wait_pc"] if waits >= 0 else warp["last_pc"]), int(warp["alive"]), waits)
+    entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
+    standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
+    pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
+    return WarpState(number, pc, int(warp["alive"]), waits, standing)
 
 
 def _barrier_state(number: int, barrier: Any) -> BarrierState:

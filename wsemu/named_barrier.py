@@ -235,12 +235,13 @@ def join_generation(m, w, pc, op, number, count, mask):
 
 @compiled
 def reduce_predicates(m, b, warp, instruction, mask):
-    """Add the predicates of a warp's lanes to the reduction: of those of `mask`, or of all groups that are parked."""
+    """Add the predicates of a warp's lanes to the reduction: of those of `mask`, each group of which has its own."""
     if warp.parked == 0:
         give_predicate(b, warp.registers, instruction.c, mask)
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
-        give_predicate(b, warp.registers, instruction_at(m.code, entry.resume - 1).c, entry.mask)
+        if entry.mask & mask:
+            give_predicate(b, warp.registers, instruction_at(m.code, entry.resume - 1).c, entry.mask)
 
 
 @compiled

@@ -63,6 +63,8 @@ class WarpState:
     pc: int
     alive: int
     waits: int = -1
+    standing: tuple[tuple[int, int], ...] = ()
+    """(instruction, lanes) of parts of it that wait for its other lanes"""
 
 
 @dataclass(slots=True)

@@ -223,7 +223,14 @@ class Cta:
         outcome = self.launch.outcome
         outcome.cta = self.number
         outcome.warps = [
-            WarpState(w.number, w.wait_pc if w.waits >= 0 else w.last_pc, w.alive, w.waits) for w in self.warps
+            WarpState(
+                w.number,
+                w.wait_pc if w.waits >= 0 else w.last_pc,
+                w.alive,
+                w.waits,
+                tuple((g.pc - 1, g.lanes) for g in w.parked) if w.waits < 0 else (),
+            )
+            for w in self.warps
         ]
         outcome.barriers = [
             BarrierState(b.number, b.generation, b.arrived, b.expected, b.warps, b.previous)

@@ -94,14 +94,14 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
     for earlier in barrier.participants:
         earlier.followed |= earlier.warp == warp.number and bool(earlier.lanes & gives)
     if name.startswith("bar.red"):
-        for group in warp.parked:
+        for group in (g for g in warp.parked if g.lanes & lanes):
             row = cta.launch.code[group.pc - 1][5]
             participant.votes = (participant.votes or 0) | warp.predicates.get(row, 0) & group.lanes
             participant.voters |= group.lanes
     barrier.participants.append(participant)
     barrier.arrived += LANES  # B3
     if participant.waits:
-        warp.waits, warp.wait_pc = number, pc
+        warp.waits, warp.wait_pc, warp.wait_lanes = number, pc, lanes
     _complete(cta, barrier, pc, warp)
 
 
@@ -168,8 +168,8 @@ def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None
 def _go_on(warp: Warp) -> None:
     """The lanes that stood at the barrier run again, the first group first."""
     warp.waits = -1
-    warp.ready.extend(reversed(united(warp.parked)))
-    warp.parked = []
+    warp.ready.extend(reversed(united([group for group in warp.parked if group.lanes & warp.wait_lanes])))
+    warp.parked = [group for group in warp.parked if not group.lanes & warp.wait_lanes]
 
 
 def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:

@@ -78,6 +78,7 @@ class Warp:
     waits: int = -1
     """the barrier it is counted at, or -1"""
     wait_pc: int = -1
+    wait_lanes: int = 0
     last_pc: int = -1
     regions: int = 0
     """that there have been"""

@@ -172,20 +172,21 @@ class WarpRun:
             self._gathered()
 
     def _gathered(self) -> None:
-        """No lanes can run, and some stand at operations.  Arrives are counted first: they wait for the others to
-        come, and the others may wait for what follows them."""
+        """No lanes can run, and some stand at operations.  Arrives are counted first, then barriers that wait: the
+        others have come, and may wait for what follows."""
         warp = self.warp
         if not warp.parked or warp.waits >= 0:
             return
+        warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # whichever came first
         kinds = {self._kind(group) for group in warp.parked}
         if kinds & {"arrive", "sync"} and self._go_past():
             return
         if any("arrive" in kind for kind in kinds):
             self._execute(lambda kind: "arrive" in kind, self._count)
-        elif "warp" in kinds:
-            self._execute(lambda kind: kind == "warp", self._exchange)
-        else:
+        elif any("sync" in kind for kind in kinds):
             self._all_sync()
+        else:
+            self._execute(lambda kind: kind == "warp", self._exchange)
 
     def _kind(self, group: Group) -> str:
         """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so."""
@@ -250,18 +251,19 @@ class WarpRun:
         exchange(self, self.launch.name_of(pc), self.launch.code[pc], lanes)
 
     def _all_sync(self) -> None:
-        """All that stand, stand at barriers that wait: the warp is counted once, if it is one barrier (B12)."""
-        warp = self.warp
-        parked = 0
-        for group in warp.parked:
-            parked |= group.lanes
-        if self._together(warp.parked[0]) != parked:
-            self._compare()
-        self._count(warp.parked[-1].pc - 1, parked)
+        """The lanes that stand at barriers that wait: the warp is counted once, if it is one barrier (B12).  Others may
+        stand at a warp-wide operation that these come to later."""
+        groups = [group for group in self.warp.parked if "sync" in self._kind(group)]
+        lanes = 0
+        for group in groups:
+            lanes |= group.lanes
+        one = self._together(groups[0]) == lanes
+        if not one:
+            self._compare(*groups)
+        self._count(groups[0 if one else -1].pc - 1, lanes)
 
-    def _compare(self) -> None:
+    def _compare(self, first: Group, *others: Group) -> None:
         """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
-        first, *others = self.warp.parked
         if "aligned" in self._kind(first):
             self._diverged(first.pc - 1, first.lanes)
         one = self.launch.code[first.pc - 1]

@@ -26,7 +26,7 @@ from wsemu.suppressions import accepted
 from wsemu.witness import culprit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from wsemu.kernel import LaunchConfiguration
     from wsemu.outcome import Outcome, RawFinding, Trace
@@ -347,10 +347,23 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     reasons = {
         "budget": f"step budget of {settings.budget:,} warp instructions used up: an endless loop, or raise it with "
-        "`budget=` (`--budget`)",
+        f"`budget=` (`--budget`){''.join(_held_back(places))}",
         "stack": f"branches diverge more than 64 levels deep{where}: not modelled",
     }
     return [reasons[outcome.status]] if outcome.status in reasons else []
+
+
+def _held_back(places: Places) -> Iterator[str]:
+    """Which lanes wait for others of their warp, which do not come (B14)."""
+    for warp in places.outcome.warps:
+        standing = 0
+        for _, lanes in warp.standing:
+            standing |= lanes
+        for pc, lanes in warp.standing:
+            yield (
+                f"; {places.where(pc)}: {lanes_text(lanes)} of {places.who(places.outcome.cta, warp.warp)} wait for "
+                f"{lanes_text(warp.alive & ~standing)}, which come to no warp-wide operation"
+            )
 
 
 def count(program: Program, outcome: Outcome) -> Counters:

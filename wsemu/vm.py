@@ -36,7 +36,7 @@ from wsemu.bytecode import (
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
 from wsemu.codes import CODE_NUMBERS
 from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
-from wsemu.divergence import diverge, go_past, meets, park, pop, push, unpark
+from wsemu.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
 from wsemu.lane_order import judge_lanes
 from wsemu.layout import (
     BUDGET,
@@ -395,9 +395,10 @@ def same_operands(warp, i, mask, other, other_mask):
 
 @compiled
 def gathered(m, warp, w):
-    """No lanes of a warp can run, and some stand at operations.  Arrives are counted first: they wait for the others
-    to come, and the others may wait for what follows them.  Status as `at_barrier`."""
+    """No lanes of a warp can run, and some stand at operations.  Arrives are counted first, then barriers that wait:
+    the others have come, and may wait for what follows.  Status as `at_barrier`."""
     warp.mask = 0
+    sort_parked(warp)
     waits_for_all = False
     for e in range(warp.parked_count):
         i = instruction_at(m.code, entry_at(warp.parked_entries, e).resume - 1)
@@ -416,17 +417,29 @@ def gathered(m, warp, w):
             done |= mask
             if barrier_operation(m, w, pc, mask) == BARRIER_STOPS:
                 return fault(m, w, pc)
+    syncs = sync_lanes(m, warp)
+    if done == 0 and syncs:
+        return all_sync(m, warp, w, syncs)
     for e in range(warp.parked_count if done == 0 else 0):
         entry = entry_at(warp.parked_entries, e)
-        pc = entry.resume - 1
-        if instruction_at(m.code, pc).op < N_WARP and entry.mask & done == 0:
+        if entry.mask & done == 0:
             mask = standing_at(m, warp, e)
             done |= mask
-            warp_operation(m, warp, w, pc, mask)
-    if done == 0:
-        return all_sync(m, warp, w)
+            warp_operation(m, warp, w, entry.resume - 1, mask)
     unpark(m, warp, done)
     return DONE
+
+
+@compiled
+def sync_lanes(m, warp):
+    """The lanes of a warp that stand at a barrier that waits."""
+    lanes = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        op = instruction_at(m.code, entry.resume - 1).op
+        if op >= N_WARP and op != ARRIVE:
+            lanes |= entry.mask
+    return lanes
 
 
 @compiled
@@ -453,28 +466,35 @@ def leave(m, warp, w, missing):
 
 
 @compiled
-def all_sync(m, warp, w):
-    """All that stand, stand at barriers that wait: the warp is counted once, if it is one barrier (B12)."""
-    first = entry_at(warp.parked_entries, 0)
-    one = standing_at(m, warp, 0) == warp.parked
-    i = instruction_at(m.code, first.resume - 1)
+def all_sync(m, warp, w, lanes):
+    """The lanes that stand at barriers that wait: the warp is counted once, if they stand at one barrier (B12).  Others
+    may stand at a warp-wide operation that these come to later."""
+    least = np.int64(0)
+    while entry_at(warp.parked_entries, least).mask & lanes == 0:
+        least += 1
+    first = entry_at(warp.parked_entries, least)
+    one = standing_at(m, warp, least) == lanes
+    pc = first.resume - 1
+    i = instruction_at(m.code, pc)
     if i.aux and not one:
-        diverged(m, warp, w, first.resume - 1, first.mask, np.int64(-1))
-    for e in range(1, warp.parked_count if not one else 0):
+        diverged(m, warp, w, pc, first.mask, np.int64(-1))
+    for e in range(least + 1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
-        other = instruction_at(m.code, entry.resume - 1)
+        if entry.mask & lanes == 0:
+            continue
+        pc = entry.resume - 1
+        other = instruction_at(m.code, pc)
         same = i.op == other.op and same_operands(warp, i, first.mask, other, entry.mask)
         if i.aux or other.aux or not same:
-            diverged(m, warp, w, entry.resume - 1, entry.mask, first.resume - 1)
-            return fault(m, w, entry.resume - 1)
-    pc = entry_at(warp.parked_entries, warp.parked_count - 1).resume - 1
-    result = barrier_operation(m, w, pc, warp.parked)
+            diverged(m, warp, w, pc, entry.mask, first.resume - 1)
+            return fault(m, w, pc)
+    result = barrier_operation(m, w, pc, lanes)
     if result == BARRIER_STOPS:
         return fault(m, w, pc)
     if result == WAITS:
         warp.mask = 0
         return YIELDED
-    unpark(m, warp, warp.parked)
+    unpark(m, warp, lanes)
     return DONE
 
 
@@ -483,7 +503,7 @@ def run_warp(address, w):
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
     if warp.mask == 0:  # it stood at a barrier in parts, and is released
-        unpark(m, warp, warp.parked)
+        unpark(m, warp, warp.wait_mask)
     if m.turn < 0:
         m.turn = TURN
     local = segment_at(m.segments, LOCAL)

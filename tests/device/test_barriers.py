@@ -1,4 +1,4 @@
-"""What the hardware does with named barriers: the rules B1 to B13 of docs/semantics.md, measured.
+"""What the hardware does with named barriers: the rules B1 to B14 of docs/semantics.md, measured.
 
 Kernels that hang come last; each launch is made in a process that is killed when its time is up.
 """
@@ -262,3 +262,125 @@ def arrivals_alone(out):
 
 def test_b10_a_generation_of_arrivals_alone_completes():
     assert seen(arrivals_alone, 64, numbers(64))[0] == HANGS
+
+
+# -- B14 --------------------------------------------------------------------------------------------------------------
+@cuda.jit
+def poll_beside_arrive(out, flag, polls, form, lanes):
+    """A part of warp 1 polls a flag that warp 0 raises once the other part's arrive was counted."""
+    thread = cuda.threadIdx.x
+    lane = thread % 32
+    if thread >= 32:
+        if lane < lanes:
+            seen = polls
+            for i in range(polls):
+                if cuda.atomic.add(flag, 0, 0) != 0:
+                    seen = i
+                    break
+            out[thread] = seen
+        elif form == 0:
+            ptx.barrier_arrive(1, 64)
+        else:
+            ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        cuda.atomic.exch(flag, 0, 1)
+        out[thread] = 1
+
+
+@cuda.jit
+def arrive_beside_poll(out, flag, polls, form, lanes):
+    """The same with the branches swapped."""
+    thread = cuda.threadIdx.x
+    lane = thread % 32
+    if thread >= 32:
+        if lane >= lanes:
+            if form == 0:
+                ptx.barrier_arrive(1, 64)
+            else:
+                ptx.bar_arrive(1, 64)
+        else:
+            seen = polls
+            for i in range(polls):
+                if cuda.atomic.add(flag, 0, 0) != 0:
+                    seen = i
+                    break
+            out[thread] = seen
+    else:
+        ptx.bar_sync(1, 64)
+        cuda.atomic.exch(flag, 0, 1)
+        out[thread] = 1
+
+
+@pytest.mark.parametrize("kernel", [poll_beside_arrive, arrive_beside_poll])
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize("lanes", [16, 31])
+def test_b14_an_arrive_is_not_counted_while_other_lanes_of_its_warp_run(kernel, form, lanes):
+    polls = 100_000
+    ended, out = seen(kernel, 64, numbers(64), numbers(1), polls, form, lanes)
+    assert ended == DONE
+    assert (out[32 : 32 + lanes] == polls).all()
+    assert out[:32].all()
+
+
+@cuda.jit
+def rest_exits(out, form):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread < 48:
+            return
+        if form == 0:
+            ptx.barrier_arrive(1, 64)
+        else:
+            ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        out[thread] = 1
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_b14_an_arrive_is_counted_when_the_rest_has_exited(form):
+    ended, out = seen(rest_exits, 64, numbers(64), form)
+    assert ended == DONE
+    assert out[:32].all()
+
+
+@cuda.jit
+def arrive_in_each_branch(out, count):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread % 32 < 16:
+            out[thread] = 2
+            ptx.barrier_arrive(1, count)
+        else:
+            out[thread] = 3
+            ptx.barrier_arrive(1, count)
+    else:
+        ptx.bar_sync(1, count)
+        out[thread] = 1
+
+
+@pytest.mark.parametrize("count", [96])
+def test_b3_an_arrive_in_each_branch_counts_twice(count):
+    ended, out = seen(arrive_in_each_branch, 64, numbers(64), count)
+    assert ended == DONE
+    assert out[:32].all()
+
+
+@cuda.jit
+def endless_poll(out, flag):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread % 32 < 16:
+            while cuda.atomic.add(flag, 0, 0) == 0:
+                pass
+        else:
+            ptx.barrier_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        cuda.atomic.exch(flag, 0, 1)
+    out[thread] = 1
+
+
+def test_b14_lanes_that_poll_for_what_follows_the_arrive_hang():
+    assert seen(endless_poll, 64, numbers(64), numbers(1))[0] == HANGS

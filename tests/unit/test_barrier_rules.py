@@ -320,7 +320,7 @@ def a_count_met_by_turns(out):
 
 def test_a_count_beyond_the_cta_that_warps_meet_by_arriving_twice_is_a_warning(run):
     report = run(a_count_met_by_turns, 64, numbers(64))
-    assert [(f.code, f.severity) for f in report.findings] == [("oversubscribed", "warning")]
+    assert {(f.code, f.severity) for f in report.findings} == {("oversubscribed", "warning")}
     assert report.verdict == "verified"
     assert report.findings[0].message == "barrier 1: count 96 is more than the 64 threads of the CTA"
 
@@ -638,3 +638,224 @@ def half_then_whole(out):
 
 def test_lanes_at_a_join_wait_for_those_at_an_aligned_barrier(run):
     assert codes(run(half_then_whole, 64, numbers(64))) == ["barrier-divergence"]
+
+
+# -- B14: an operation by a part of a warp --------------------------------------------------------------------------
+@cuda.jit
+def half_stores_half_arrives(y, layout):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32:
+        if layout == 0:
+            if lane < 16:
+                tile[lane] = lane
+            else:
+                ptx.barrier_arrive(1, 64)
+        elif layout == 1:
+            if lane >= 16:
+                ptx.barrier_arrive(1, 64)
+            else:
+                tile[lane] = lane
+        elif layout == 2:
+            if lane < 16:
+                tile[lane] = lane
+                return
+            ptx.barrier_arrive(1, 64)
+        elif layout == 3:
+            tile[lane] = lane
+            if lane == 5:
+                ptx.barrier_arrive(1, 64)
+        elif layout == 4:
+            if lane < 16:
+                tile[lane] = lane
+                return
+            ptx.barrier_sync(1, 64)
+        else:
+            if lane < 16:
+                tile[lane] = lane
+                return
+            ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        if lane < 4:
+            y[lane] = tile[lane]
+
+
+@pytest.mark.parametrize("layout", range(6))
+def test_b14_what_other_lanes_of_its_warp_stored_is_not_given_by_an_operation(run, layout):
+    report = run(half_stores_half_arrives, 64, numbers(32), layout)
+    assert codes(report) == ["race"]
+    assert "lanes 0-3 of warp 0" in report.findings[0].sites[0].text
+    assert "syncwarp" in report.findings[0].help
+
+
+@cuda.jit
+def half_gives(y, layout):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32:
+        tile[lane] = lane
+        if layout == 0:
+            cuda.syncwarp()
+            if lane == 5:
+                ptx.barrier_arrive(1, 64)
+        elif layout == 1:
+            cuda.syncwarp()
+            if lane < 16:
+                return
+            ptx.bar_arrive(1, 64)
+        else:
+            if cuda.shfl_sync(0xFFFFFFFF, lane, 0) == lane:
+                ptx.barrier_sync(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        y[lane] = tile[lane]
+
+
+@pytest.mark.parametrize("layout", range(3))
+def test_b14_what_lanes_learnt_by_a_warp_wide_operation_is_given(run, layout):
+    y = numbers(32)
+    assert run(half_gives, 64, y, layout).verdict == "verified"
+    assert (y == range(32)).all()
+
+
+@cuda.jit
+def own_store(y, reads_all):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32:
+        tile[lane] = lane
+        if lane == 5:
+            ptx.barrier_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        if lane == 5 or reads_all:
+            y[lane] = tile[lane]
+
+
+@pytest.mark.parametrize(("reads_all", "expected"), [(0, []), (1, ["race"])])
+def test_b14_what_the_lane_itself_stored_is_given(run, reads_all, expected):
+    report = run(own_store, 64, numbers(32), reads_all)
+    assert codes(report) == expected
+    assert not expected or "lanes 0, 1, 2, 3" in report.findings[0].sites[0].text
+
+
+@cuda.jit
+def part_waits(y, meets):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32:
+        tile[lane] = lane
+        ptx.bar_arrive(1, 64)
+        return
+    if lane == 0:
+        ptx.barrier_sync(1, 64)
+    if meets:
+        cuda.syncwarp()
+    y[lane] = tile[lane]
+
+
+@pytest.mark.parametrize(("meets", "expected"), [(0, ["race"]), (1, [])])
+def test_b14_a_part_that_syncs_learns_for_itself(run, meets, expected):
+    found = codes(run(part_waits, 64, numbers(32), meets))
+    assert [code for code in found if code != "uninitialized-read"] == expected
+
+
+@cuda.jit
+def exits_without_count(y, counted):
+    tile = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t >= 32 and lane < 16:
+        tile[lane] = lane
+        return
+    if counted:
+        ptx.bar_sync(1, 64)
+    else:
+        cuda.syncthreads()
+    if t < 16:
+        y[t] = tile[t]
+
+
+@pytest.mark.parametrize(("counted", "expected"), [(1, ["race"]), (0, [])])
+def test_b7_b14_exited_lanes_belong_to_a_barrier_without_a_count_alone(run, counted, expected):
+    assert codes(run(exits_without_count, 64, numbers(32), counted)) == expected
+
+
+@cuda.jit
+def arrives_apart(y, count):
+    t = cuda.threadIdx.x
+    if t >= 32:
+        if t % 32 < 16:
+            ptx.barrier_arrive(1, count)
+        else:
+            ptx.barrier_arrive(1, count)
+    else:
+        ptx.bar_sync(1, count)
+        y[t] = 1
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(96, "verified"), (64, "failed")])
+def test_b3_b14_an_arrive_in_each_branch_counts_twice(run, count, verdict):
+    report = run(arrives_apart, 64, numbers(32), count)
+    assert report.verdict == verdict
+    assert ("barrier-recycling" in codes(report)) == (count == 64)
+
+
+@cuda.jit
+def arrive_then_meet(y):
+    t = cuda.threadIdx.x
+    if t % 32 == 3 and t >= 32:
+        ptx.barrier_arrive(1, 64)
+    cuda.syncwarp()
+    if t < 32:
+        ptx.bar_sync(1, 64)
+    y[t] = cuda.syncthreads_count(1)
+
+
+def test_b14_an_arrive_is_counted_when_the_others_have_come_to_a_warp_wide_operation(run):
+    y = numbers(64)
+    assert run(arrive_then_meet, 64, y).verdict == "verified"
+    assert (y == 64).all()
+
+
+@cuda.jit
+def polls(flag, first):
+    t = cuda.threadIdx.x
+    if t >= 32:
+        if (t % 32 < 16) == first:
+            ptx.barrier_arrive(1, 64)
+        else:
+            while flag[0] == 0:
+                pass
+    else:
+        ptx.bar_sync(1, 64)
+        cuda.atomic.exch(flag, 0, 1)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_b14_lanes_that_poll_hold_back_an_arrive_of_their_warp(run, first):
+    flag = numbers(1)
+    report = run(polls, 64, flag, first, budget=2_000)
+    assert report.verdict == "incomplete"
+    assert flag[0] == 0
+    waits, come = ("0-15", "16-31") if first else ("16-31", "0-15")
+    assert f"lanes {waits} of warp 1 wait for lanes {come}, which come to no warp-wide operation" in report.notes[0]
+
+
+@cuda.jit
+def popc_of_a_part(out):
+    t = cuda.threadIdx.x
+    if t >= 32 and t % 32 < 16:
+        return
+    out[t] = ptx.bar_red_popc(1, 64, t % 2)
+
+
+def test_b14_a_reduction_waits_for_lanes_to_exit(run):
+    out = numbers(64)
+    assert run(popc_of_a_part, 64, out).verdict == "verified"
+    assert set(out[:32].tolist()) == {24}
