@@ -22,7 +22,12 @@ the same reason only executed instructions count.
 
 **Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
-Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics.
+**Active lanes.**  So is the mask that `activemask` gives: lanes that could run together need not (CUDA C++ Programming
+Guide, "Warp Vote Functions"), so that any part of the lanes that come there, with the lane itself, may be in it.  Only
+where the lanes of a warp run in lockstep there is one such mask.
+
+Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
+what is stored because of it.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
 Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
@@ -37,7 +42,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wsemu.bytecode import ATOMICS, N_ATOMIC, N_MEMORY, NAMES, OPCODE, Program
+from wsemu.bytecode import ATOMICS, CONVERGED, N_ATOMIC, N_MEMORY, NAMES, OPCODE, Program
 from wsemu.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
 
 GUARDED = {
@@ -64,6 +69,7 @@ REASONS = {
 
 VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
 """what another run would give another value"""
+ACTIVE = OPCODE["activemask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +104,15 @@ def order_dependent(
     return [] if found is None else found.order_dependent
 
 
-def examine(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> Analysis | None:
+def examine(
+    program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None, *, lockstep: bool = False
+) -> Analysis | None:
     """The analysis behind both questions; None when no source was executed."""
     operations = program.code[:, 0]
-    atomics = (operations >= N_MEMORY) & (operations < N_ATOMIC)
-    sources = [pc for pc in np.flatnonzero(atomics | np.isin(operations, VARYING)).tolist() if executions[pc]]
+    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, VARYING)
+    if not lockstep:
+        found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
+    sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
     return Analysis(program, executions, sources, segment_of) if sources else None
 
 
@@ -163,7 +173,7 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if program.code[pc, 0] not in VARYING}
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if NAMES[program.code[pc, 0]] in ATOMICS}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
@@ -200,6 +210,8 @@ class Analysis:
         ]
 
     def _why(self, pc: int) -> str:
+        if self._program.code[pc, 0] == ACTIVE:
+            return "which lanes are active together here is not decided, nor is"
         if pc not in self._targets:
             return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
         return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from wsemu.bytecode import CONVERGED
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen
 from wsemu.frontend.ptx.syntax import Both, Number
 
@@ -14,11 +16,16 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand
 
 
+_INDEPENDENT = 70
+"""the first architecture whose lanes are scheduled by themselves; those before it run them in lockstep"""
+
+
 def _members(e: Emitter, form: Form, operands: list[Operand]) -> Register:
-    """The member mask, the last operand; forms without `.sync` are among the lanes that run them."""
+    """The member mask, the last operand; forms without `.sync` are among the lanes that run them together."""
     if "sync" in form.flags:
         return e.read(operands.pop(), "b32")
-    (mask,) = e.effect("activemask", results=("b32",))
+    converged = int(re.findall(r"\d+", e.module.file.target)[0]) < _INDEPENDENT
+    (mask,) = e.effect("activemask", results=("b32",), auxiliary=CONVERGED * converged)
     return mask
 
 
