@@ -728,3 +728,25 @@ def test_the_result_is_the_same_every_time():
     second = Run(work_queue, 32, *(a.copy() if isinstance(a, np.ndarray) else a for a in arguments))
     assert first.tainted == second.tainted
     assert [t.pc for t in first.tainted] == sorted(t.pc for t in first.tainted)
+
+
+# -- active lanes ----------------------------------------------------------------------------------------------------
+@cuda.jit
+def counted_together(count, y):
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+    y[cuda.threadIdx.x] = 1
+
+
+def test_a_mask_of_active_lanes_is_a_source():
+    run = Run(counted_together, 32, ints(1), ints())
+    assert run.sinks == {("if cuda.laneid == cuda.ffs(mask) - 1:", "branch")}
+    assert ("mask = cuda.activemask()", "which lanes are active together here is not decided, nor is what is left in `count`") in run.reasons  # fmt: skip  # noqa: E501
+
+
+def test_in_lockstep_the_active_lanes_are_those_that_come_there():
+    run = Run(counted_together, 32, ints(1), ints())
+    found = examine(run.program, run.executions, lockstep=True)
+    assert found is not None
+    assert not found.tainted
