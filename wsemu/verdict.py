@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import ABORTS, ATOMICS, NAMES, OPERATIONS, Program
+from wsemu.bytecode import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
 from wsemu.outcome import ATOMIC
@@ -260,7 +260,11 @@ def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], li
     clocks."""
     from wsemu.taint import ACTIVE, examine
 
-    analysis = examine(places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep)
+    x, y, z = places.block
+    analysis = examine(
+        places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
+        lanes_by_x=x % LANES == 0 or y == z == 1,
+    )  # fmt: skip
     if analysis is None:
         return {}, []
     steered = {}
