@@ -11,13 +11,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.bytecode import ADDRESS_WRAPPED, FIRST_ARRAY, NO_STORE, NON_COHERENT, OPCODE, SEGMENT_SHIFT
+from wsemu.bytecode import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, NO_STORE, NON_COHERENT, OPCODE, SEGMENT_SHIFT
 from wsemu.layout import LOADED, STORED, UNUSED_SHIFT
 from wsemu.machine import call5, claim_at, compiled, instruction_at, machine_at, segment_at, warp_at
-from wsemu.operations import load_i64, load_u8, load_u32, lowest_bit, store_u8, store_u32
+from wsemu.operations import (
+    SAME,
+    UNIT,
+    load_i64,
+    load_u8,
+    load_u32,
+    lowest_bit,
+    simple_pattern,
+    store_i64,
+    store_u8,
+    store_u32,
+)
 
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 BOTH = LOADED | STORED
+FULL = (1 << LANES) - 1
 
 
 @compiled
@@ -46,9 +58,36 @@ def claim(m, segment, offset, size, bit):
 
 
 @compiled
+def mark_at_once(m, registers, i, mask, size, bit):
+    """Mark the bytes of an access by a whole warp whose lanes lie side by side, or of one whose lanes have one address;
+    False for another one."""
+    pattern = simple_pattern(registers, i.a, mask, (i.aux >> 16) & 255)
+    if pattern != SAME and (pattern != UNIT or mask != FULL):
+        return False
+    place = load_i64(registers + i.a + 8 * lowest_bit(mask)) + i.imm
+    number = place >> SEGMENT_SHIFT
+    if number < FIRST_ARRAY or number >= m.segment_count:
+        return False
+    segment = segment_at(m.segments, number)
+    offset = place & ((1 << SEGMENT_SHIFT) - 1)
+    extent = size << 5 if pattern == UNIT else size
+    if segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
+        return False
+    if pattern == SAME:
+        mark(segment.marked + offset, size, bit)
+    else:
+        for q in range(0, extent, 8):
+            word = segment.marked + offset + q
+            store_i64(word, load_i64(word) | bit * 0x0101010101010101)
+    return True
+
+
+@compiled
 def note(m, w, pc, registers, i, mask, bit):
     """Mark what the lanes of an access touch, or claim it."""
     size = i.aux & 255
+    if m.claims == 0 and mark_at_once(m, registers, i, mask, size, bit):
+        return
     lanes = np.int64(0)
     rest = mask
     while rest:

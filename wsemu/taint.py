@@ -126,8 +126,8 @@ def examine(
     if not sources:
         return None
     elected = {
-        pc: found for pc in sources if program.code[pc, 0] == ACTIVE
-        if (found := elections(program, pc, lanes_by_x=lanes_by_x))
+        pc: made for pc in sources if program.code[pc, 0] == ACTIVE
+        if (made := elections(program, pc, lanes_by_x=lanes_by_x))
     }  # fmt: skip
     analysis = Analysis(program, executions, sources, segment_of, elected)
     return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)

@@ -159,6 +159,11 @@ def plain(x, y):
 def test_only_programs_with_such_loads_note_accesses(kernel, noted, monkeypatch):
     machines = []
     original = Machine.run
-    monkeypatch.setattr(Machine, "run", lambda self, *a, **b: machines.append(self) or original(self, *a, **b))
+
+    def watched(self, *arguments, **options):
+        machines.append(self)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Machine, "run", watched)
     wsemu.check(kernel, 1, 32, (np.zeros(32, np.int32), np.zeros(32, np.int32)))
     assert [bool(machine.marks) for machine in machines] == [noted]
