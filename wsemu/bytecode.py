@@ -36,6 +36,12 @@ ADDRESS_WRAPPED = 1 << 61
 SHARED, LOCAL = 1, 2
 """segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
 FIRST_ARRAY = 3
+NON_COHERENT = 1 << 16
+"""in `aux` of a load: it may go through the read-only cache, so that nothing may write its bytes in the whole launch"""
+NO_STORE = 1 << 17
+"""in `aux` of an atomic: it stands for a load, and leaves memory as it is"""
+CONVERGED = 1
+"""`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
 """`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
 
@@ -226,7 +232,7 @@ N_ALU = len(OPERATIONS)
 
 # -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
 VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
-# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten
+# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten; NON_COHERENT
 for _bits, _n in VECTORS:
     _v = "" if _n == 1 else f".v{_n}"
     _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")
@@ -235,7 +241,7 @@ for _bits, _n in VECTORS:
     _define(f"st{_v}.b{_bits}", ({},), "", "b64", f"{_n} x {_bits} bits of d to address a + imm", "store", "store")
 N_MEMORY = len(OPERATIONS)
 
-# -- atomics: d is the old value, a the address, b the operand, c the new value of cas
+# -- atomics: d is the old value, a the address, b the operand, c the new value of cas; aux: 0, NO_STORE
 # ----------------------------------
 ATOMICS: dict[str, tuple[str, str]] = {}
 """name -> (what, type)"""
@@ -291,7 +297,7 @@ _define(
 _define("vote.ballot", ({},), "b32", "p b32 b32", "mask of the member lanes whose a is true (b unused)", "warp", "warp")
 for _t in ("add.b32", "and.b32", "or.b32", "xor.b32", "min.s32", "max.s32", "min.u32", "max.u32"):
     _define(f"redux.{_t}", ({},), "b32", "b32 b32 b32", "a of all member lanes combined (b unused)", "warp", "warp")
-_define("activemask", ({},), "b32", "", "mask of the lanes that execute this", "warp", "warp")
+_define("activemask", ({},), "b32", "", "mask of the lanes that execute this; aux: 0, CONVERGED", "warp", "warp")
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
 N_WARP = len(OPERATIONS)
 
@@ -307,6 +313,20 @@ _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / 
 # -----------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
+PROXIES = (
+    *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
+    *(
+        f"tensormap::generic.{order}.{scope}"
+        for order in ("acquire", "release")
+        for scope in ("cta", "cluster", "gpu", "sys")
+    ),
+    "async::generic.acquire.sync_restrict::shared::cluster.cluster",
+    "async::generic.release.sync_restrict::shared::cta.cluster",
+)
+"""what a fence between the generic proxy and others is of, as PTX names it (PTX ISA, "membar, fence")"""
+_define(
+    "fence.proxy", ({},), "", "", "fence of kind PROXIES[imm]; no effect, there is one proxy here", "fence", "fence"
+)
 # Diverged lanes: a stack of (join, resume, mask) per warp.  Where the guard holds for some lanes only, `bra` pushes
 # (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall
 # through
@@ -484,6 +504,8 @@ class Program:
     element_of: list[str | None] = field(default_factory=list)
     """instruction -> dtype name of that array's element"""
     traps: list[str] = field(default_factory=list)
+    unmodelled: list[str] = field(default_factory=list)
+    """what of the kernel as a whole is not modelled, with its place"""
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -332,6 +332,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "races": bool(chosen.checkers & {"race", "intra-warp"}),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
+        "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
         "uninitialized": bound.uninitialized,
     }

@@ -25,6 +25,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "misaligned": ("error", "an address that is not a multiple of the access's size"),
     "uninitialized-read": ("error", "a read of memory that nothing has written"),
+    "read-only-written": ("error", "a load through the read-only cache of bytes that the launch writes"),
     "transfer-missed": ("error", "a transfer left destination bytes unwritten"),
     "transfer-duplicated": ("error", "a transfer wrote destination bytes more than once"),
     "transfer-spilled": ("error", "a transfer touched bytes outside its destination"),
@@ -52,13 +53,14 @@ CHECKERS: dict[str, tuple[str, ...]] = {
     ),
     "bounds": ("out-of-bounds", "misaligned"),
     "initialised": ("uninitialized-read",),
+    "read-only": ("read-only-written",),
     "bank-conflict": ("bank-conflict",),
     "coalescing": ("uncoalesced",),
     "transfer": ("transfer-missed", "transfer-duplicated", "transfer-spilled"),
 }
 """checker (its module has this name, with underscores) -> the codes it reports"""
 CHECKER_OF = {code: checker for checker, codes in CHECKERS.items() for code in codes}
-SCHEDULES = ("deadlock", "race", "recycling", "barrier-misuse")
+SCHEDULES = ("deadlock", "race", "recycling", "barrier-misuse", "read-only")
 """the checkers whose silence proves something for every schedule"""
 
 

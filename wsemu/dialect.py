@@ -13,6 +13,7 @@ _WORDS = {
     r"`cuda\.atomic`": "`atomicAdd` or its kin",
     r"`cuda\.to_device`": "`cudaMemcpy`",
     r"`cuda\.shared\.array\(0, dtype\)`": "`extern __shared__`",
+    r"`ptx\.ld_nc`": "`__ldg`, `const __restrict__` or `ld.global.nc`",
     r"`ptx\.ld_v(\d)`": r"a type of \1 elements, such as `float\1`",
     r"`(?:ptx\.)?(bar|barrier)_(\w+)_(\w+)`": r"`\1.\2.\3`",
     r"`(?:ptx\.)?(bar|barrier)_(\w+)`": r"`\1.\2`",

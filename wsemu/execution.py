@@ -37,6 +37,7 @@ from wsemu.layout import BAD_INDEX, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of
 from wsemu.limits import COSTS
 from wsemu.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
 from wsemu.planes import Planes, Suspects, collide, joined
+from wsemu.read_only_claims import Claims, loads_read_only, written_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,6 +98,7 @@ class Image:
     accesses: npt.NDArray[Any]
     registers: Bytes
     has_atomics: bool
+    has_read_only_loads: bool
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -130,7 +132,8 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    return Image(code, flow, accesses, registers, bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any()))
+    has_atomics = bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any())
+    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program))
 
 
 class ProgramKey:
@@ -184,6 +187,8 @@ class Watch:
     the launch start anew, so that this says only where races are worth looking for"""
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
+    read_only: bool = True
+    """whether what is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
@@ -240,6 +245,9 @@ class Machine:
         watch, table = self.watch, self.segments
         self._keep = segments
         self.maps: list[Bytes] = []
+        self.marks: dict[int, Bytes] = {}
+        """of each array that may be written, what was done to its bytes; see `read_only.py`"""
+        marks = watch.read_only and self.image.has_read_only_loads
         table["grain"], table["low"] = -1, 1 << 40
         table[SHARED]["host"], table[SHARED]["bytes"], table[SHARED]["writable"] = (
             address_of(self.shared), shared_bytes, 1,
@@ -253,6 +261,9 @@ class Machine:
             if watch.races and writable:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
+            if marks and writable:
+                self.marks[number] = aligned(data.nbytes)
+                segment["marked"] = address_of(self.marks[number])
             if number in watch.uninitialized:
                 self.maps.append(np.zeros(data.nbytes + LANES, np.uint8))
                 segment["initialised"], segment["unwritten"] = address_of(self.maps[-1]), data.nbytes
@@ -341,6 +352,8 @@ class Machine:
         }
         for name, value in fields.items():
             state[name] = value
+        if self.marks:
+            state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
@@ -524,8 +537,11 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch = workers, descending, arch
-        repeats = self.watch.races or self.watch.recycling or descending or self._workers() > 1
+        self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
+        repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
+        self.written: dict[int, npt.NDArray[np.int64]] = {}
+        """offsets of the bytes that were loaded as read-only and written, by segment"""
 
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
@@ -545,7 +561,24 @@ class Launch:
         while not certain:  # at most once for each reason
             self._restore()
             outcome, certain = self._run_once()
+        if self.written:
+            outcome.findings += self._claims()
+            outcome.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         return outcome
+
+    def _claims(self) -> list[RawFinding]:
+        """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
+        machine = self._machine(self._as_before(), Watch(races=False, initialised=False))
+        claims = Claims(machine, self.written)
+        machine.run(0, self.ctas, self.budget)
+        return claims.findings()
+
+    def _as_before(self) -> list[tuple[Bytes, bool]]:
+        """The arrays, or copies of what they held before the launch."""
+        return [
+            (self.pristine[n].copy() if n in self.pristine else data, writable)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
 
     def _restore(self) -> None:
         for number, data in self.pristine.items():
@@ -562,8 +595,11 @@ class Launch:
             return Outcome("done"), False
         outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         plain = workers == 1 and not self.descending
+        self.written = written_bytes([m.marks for m in machines])
         astray = not plain and (
-            any(o.findings or o.status != "done" for o in outcomes) or (self.watch.races and self._collide(machines))
+            any(o.findings or o.status != "done" for o in outcomes)
+            or bool(self.written)
+            or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
         for planes in (m.planes for m in machines if m.planes):
@@ -620,11 +656,7 @@ class Launch:
     def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
         one is wanted; `accesses` are the instructions whose executions are wanted."""
-        segments = [
-            (self.pristine[n].copy() if n in self.pristine else data, writable)
-            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
-        ]
-        machine = self._machine(segments, Watch(races=False, recycling=True, initialised=False))
+        machine = self._machine(self._as_before(), Watch(races=False, initialised=False, read_only=False))
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
         events = np.zeros(MAX_EVENTS, layout.EVENT)

@@ -46,7 +46,14 @@ SEGMENT = record(
     watched=1,  # host address of an int64 for each cell that lane_order.py judges: 0 not watched, 1 no accesses, or the
     # number of the first LANE_ACCESS; or 0
     watched_grain=1,  # log2 of the bytes of these cells
+    marked=1,  # host address of a byte for each byte: LOADED, STORED, or both; or 0; see read_only.py
+    claims=1,  # host address of int32[2][bytes]: of the first load, and store, of such a byte the number of its CLAIM,
+    # from 1, or 0
 )
+LOADED, STORED = 1, 2
+"""a byte was loaded through the read-only cache; was written"""
+CLAIM = record(pc=1, cta=1, warp=1, lanes=1, interval=1)
+"""an access by a warp that was the first of its kind to a byte"""
 UNTRACKED, READ_SO_FAR, TRACKED = range(3)
 """whether races in a segment are looked for; READ_SO_FAR: it is taken to be never written, and a store stops the VM"""
 ENTRY = record(join=1, resume=1, mask=1)
@@ -200,6 +207,10 @@ MACHINE = record(
     one_broadcast=1,
     line=1,  # log2 of its bytes
     halves=1,
+    noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
+    claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
+    claim_count=1,
+    claim_room=1,
 )
 SCRATCH = 1152
 

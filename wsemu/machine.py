@@ -13,6 +13,7 @@ from numba.np.numpy_support import from_dtype
 from wsemu.layout import (
     ACCESS,
     BARRIER,
+    CLAIM,
     ENTRY,
     EVENT,
     FLOW,
@@ -54,6 +55,7 @@ segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at = _viewer(LANE_ACCESS)
+claim_at = _viewer(CLAIM)
 
 
 def _caller(n: int) -> Any:

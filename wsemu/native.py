@@ -32,6 +32,7 @@ SOURCES = (
     "layout",
     "machine",
     "memory",
+    "read_only",
     "costs",
     "divergence",
     "named_barrier",

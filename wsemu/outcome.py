@@ -33,6 +33,9 @@ class RawFinding:
     intra-warp-race: the same, and other_lane, other_last: the earlier access was made by lanes of this range; two lanes
     of one instruction that store different values: other_pc is -1, other_lane the lane whose value stays.
     race where a part of a warp had met a barrier, so that lanes know of each other one by one: these two as well.
+    read-only-written: pc, warp and `lanes` are of the load, other_pc and other_warp of the store or atomic, each the
+    first of its kind to bytes that had both; fields of `detail` as of a race, and `bytes`, how many there are, and
+    later: 1 if the load came after the store.
     barrier-recycling: pc and warp of the later operation c2, other_pc and other_warp of c1; barrier, generation (of
     c1), interval (that c2 ends), other_interval; `count` is the number of such pairs of a warp's operation and c2.
     """

@@ -50,6 +50,7 @@ def run(
     lockstep: bool = False,
     recycling: bool = True,
     initialised: bool = True,
+    read_only: bool = True,
     uninitialized: frozenset[int] = frozenset(),
     trace: TraceRequest | None = None,
 ) -> Outcome:
@@ -60,9 +61,10 @@ def run(
 
     `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
     reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
-    segment numbers `uninitialized`.  `trace` asks for the events of the run.
+    segment numbers `uninitialized`, `read_only` for writes to what is loaded through the read-only cache.  `trace` asks
+    for the events of the run.
     """
-    options = Options(races, lockstep, recycling, initialised, uninitialized, trace)
+    options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
     outcome = launch.outcome
     outcome.arch = arch
@@ -72,6 +74,7 @@ def run(
         if status != "done":
             outcome.status = status
             break
+    outcome.findings += launch.watch.read_only.findings(program)
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
     outcome.trace = launch.watch.trace
     return outcome

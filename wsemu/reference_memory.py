@@ -11,6 +11,8 @@ from wsemu.bytecode import (
     FIRST_ARRAY,
     INDEX_BIAS,
     LOCAL,
+    NO_STORE,
+    NON_COHERENT,
     ROW,
     SEGMENT_SHIFT,
     SHARED,
@@ -109,6 +111,8 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, READ)
+    if fields[7] & NON_COHERENT:
+        run.launch.watch.read_only.note(run, places, element * count, stores=False)
     _check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load")
     for lane in lanes_of(lanes):
@@ -124,6 +128,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, WRITE)
+    run.launch.watch.read_only.note(run, places, element * count, stores=True)
     charge(run, places, element * count, "store")
     values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
     run.launch.watch.stores(run, places, values)
@@ -135,6 +140,8 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     type_ = ATOMICS[name][1]
     size = SIZE[type_]
     places = _places(run, fields, lanes, size, ATOMIC)
+    if not fields[7] & NO_STORE:
+        run.launch.watch.read_only.note(run, places, size, stores=True)
     if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
         _check_written(run, places, size)
     charge(run, places, size, "atomic")

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from wsemu.bytecode import LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.happens_before import HappensBefore, uncounted_barriers
 from wsemu.outcome import ALL_LANES, ATOMIC, READ, WRITE, Event, EventKind, RawFinding, Stored, Trace
+from wsemu.read_only_claims import loads_read_only
 from wsemu.reference_lane_order import Conflict as LaneConflict
 from wsemu.reference_lane_order import LaneOrder
+from wsemu.reference_read_only import ReadOnly
 from wsemu.reference_state import lanes_of
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Options:
     lockstep: bool = False
     recycling: bool = True
     initialised: bool = True
+    read_only: bool = True
     uninitialized: frozenset[int] = frozenset()
     trace: TraceRequest | None = None
 
@@ -104,6 +107,7 @@ class Watch:
         self._arrays: dict[int, Byte] = {}
         self._shared: dict[int, Byte] = {}
         self._lanes = LaneOrder(self.order)
+        self.read_only = ReadOnly(options.read_only and loads_read_only(program))
 
     def start_cta(self) -> None:
         """A CTA begins, with a shared memory of its own."""

@@ -6,6 +6,7 @@ begun yet, which is a schedule too.
 
 race, intra-warp-race    the two accesses in both orders, with the values that each gives
 barrier-recycling        the swapped operations, and what becomes of the CTA when it goes on in order
+read-only-written        load and store in both orders
 deadlock                 the CTA in order, to its end
 others                   the CTA in order, until the operation is executed that is wrong
 """
@@ -344,6 +345,7 @@ def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
 
 _ROOMS = {
     "race": _both_orders,
+    "read-only-written": _both_orders,
     "intra-warp-race": _within_a_warp,
     "barrier-recycling": _swapped,
     "deadlock": _stuck,

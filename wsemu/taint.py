@@ -22,7 +22,13 @@ the same reason only executed instructions count.
 
 **Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
-Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics.
+**Active lanes.**  So is the mask that `activemask` gives: lanes that could run together need not (CUDA C++ Programming
+Guide, "Warp Vote Functions"), so that any part of the lanes that come there, with the lane itself, may be in it.  Only
+where the lanes of a warp run in lockstep there is one such mask.  What one lane adds for all active ones is the same
+sum for all masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
+
+Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
+what is stored because of it.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
 Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
@@ -31,13 +37,14 @@ Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", I
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from wsemu.bytecode import ATOMICS, N_ATOMIC, N_MEMORY, NAMES, OPCODE, Program
+from wsemu.bytecode import ATOMICS, CONVERGED, N_ATOMIC, N_MEMORY, NAMES, OPCODE, Program
+from wsemu.election import Election, elections
 from wsemu.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
 
 GUARDED = {
@@ -64,6 +71,7 @@ REASONS = {
 
 VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
 """what another run would give another value"""
+ACTIVE = OPCODE["activemask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +106,31 @@ def order_dependent(
     return [] if found is None else found.order_dependent
 
 
-def examine(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> Analysis | None:
-    """The analysis behind both questions; None when no source was executed."""
+def examine(
+    program: Program,
+    executions: Sequence[int],
+    segment_of: SegmentOf | None = None,
+    *,
+    lockstep: bool = False,
+    lanes_by_x: bool = False,
+) -> Analysis | None:
+    """The analysis behind both questions; None when no source was executed.
+
+    `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
+    """
     operations = program.code[:, 0]
-    atomics = (operations >= N_MEMORY) & (operations < N_ATOMIC)
-    sources = [pc for pc in np.flatnonzero(atomics | np.isin(operations, VARYING)).tolist() if executions[pc]]
-    return Analysis(program, executions, sources, segment_of) if sources else None
+    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, VARYING)
+    if not lockstep:
+        found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
+    sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
+    if not sources:
+        return None
+    elected = {
+        pc: made for pc in sources if program.code[pc, 0] == ACTIVE
+        if (made := elections(program, pc, lanes_by_x=lanes_by_x))
+    }  # fmt: skip
+    analysis = Analysis(program, executions, sources, segment_of, elected)
+    return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
@@ -154,8 +181,14 @@ class Analysis:
     """What executed atomics reach.  `sources` are their pcs."""
 
     def __init__(
-        self, program: Program, executions: Sequence[int], sources: Sequence[int], segment_of: SegmentOf | None
+        self,
+        program: Program,
+        executions: Sequence[int],
+        sources: Sequence[int],
+        segment_of: SegmentOf | None,
+        elected: Mapping[int, Sequence[Election]] | None = None,
     ) -> None:
+        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about."""
         self._program = program
         self._sources = sources
         self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
@@ -163,10 +196,20 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if program.code[pc, 0] not in VARYING}
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if NAMES[program.code[pc, 0]] in ATOMICS}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
+        self._settled: dict[int, Bits] = {}
+        """atomic of an election -> the masks that do not change what it adds"""
+        self._passed: dict[int, Bits] = {}
+        """branch or atomic -> the masks of which one lane passes it for all"""
+        self._inside: dict[int, Bits] = {}
+        """instruction -> the masks of which only one lane executes it: what it assigns depends on them"""
+        for source, found in (elected or {}).items():
+            for election in found:
+                self._settled[election.atomic] = self._passed[election.steered] = self._bit[source]
+                self._inside.update(dict.fromkeys(election.region, self._bit[source]))
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
         self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
@@ -179,9 +222,25 @@ class Analysis:
             (step.pc, what): self._sources[(bits & -bits).bit_length() - 1]
             for step, state in self._states()
             for what, rows in _steered(step)
-            if (bits := _union(state, rows) & self._taint)
+            if (bits := _union(state, rows) & self._taint & ~self._freed(step.pc, what))
         }
         return [Tainted(pc, source, what) for (pc, what), source in sorted(found.items())]
+
+    def _freed(self, pc: int, what: str) -> Bits:
+        """The masks that may steer this of an instruction; the address of an addition is the same for all lanes."""
+        steers = self._settled if what == "address" else self._passed if what in ("branch", GUARDED["atomic"]) else {}
+        return steers.get(pc, 0)
+
+    @property
+    def elections_hold(self) -> bool:
+        """Whether nothing but atomics touches the arrays of elections: a plain access of the lane that adds in this run
+        would conflict with the addition of another lane."""
+        arrays = 0
+        for pc in self._settled:
+            arrays |= self._targets.get(pc, 0)
+        return not arrays or not any(
+            self._arrays(step, state) & arrays for step, state in self._states() if step.kind in ("load", "store")
+        )
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
@@ -190,7 +249,7 @@ class Analysis:
         left: dict[int, set[str]] = {}
         for step, state in self._states():
             if step.kind in ("store", "atomic") and self._arrays(step, state) & written:
-                bits = _union(state, step.reads) & self._taint
+                bits = _union(state, step.reads) & self._taint & ~self._settled.get(step.pc, 0)
                 reached = [pc for n, pc in enumerate(self._sources) if bits >> n & 1]
                 for pc in reached + [step.pc] * (step.pc in self._reasons):
                     left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")
@@ -200,6 +259,8 @@ class Analysis:
         ]
 
     def _why(self, pc: int) -> str:
+        if self._program.code[pc, 0] == ACTIVE:
+            return "which lanes are active together here is not decided, nor is"
         if pc not in self._targets:
             return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
         return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"
@@ -252,7 +313,7 @@ class Analysis:
             bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
         elif step.reach:
             self._regions.check(bits, step.reach, 1)
-        bits &= step.keeps
+        bits = (bits | self._inside.get(step.pc, 0)) & step.keeps
         for row in step.writes:
             value = bits | state.get(row, 0) if step.guard else bits
             if value:
@@ -271,7 +332,7 @@ class Analysis:
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
         """The result of an instruction other than arithmetic, whose operands come from `bits`."""
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
-            self._put(arrays, bits)
+            self._put(arrays, bits & ~self._settled.get(step.pc, 0))
         if step.kind == "atomic":
             self._targets[step.pc] |= arrays
             bits |= self._bit[step.pc]

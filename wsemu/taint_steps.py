@@ -11,7 +11,8 @@ from wsemu.bytecode import NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, Program, Share
 
 SegmentOf = Callable[[int], "int | None"]
 Bits = int
-"""a set: the low bits are sources (in the order of their pc), atomics and what varies; those above them arrays"""
+"""a set: the low bits are sources (in the order of their pc): atomics, what varies, masks of active lanes; those above
+them arrays"""
 State = dict[int, Bits]
 """register row -> what its value may come from; rows that come from neither are left out"""
 UNBOUNDED = 1 << 62
@@ -221,6 +222,10 @@ class Decoder:
         values = tuple(fields[3 : 3 + count])
         if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
+        if name == "activemask" and pc in self.bits:
+            yield Step(pc, "alu", guards, (fields[2],), guard, array=self.bits[pc], keeps=self.taint)
+            yield Step(pc, "warp", guards, guard=guard)
+            return
         members = () if name == "activemask" else (fields[5],)
         writes = (fields[2],) if OPERATIONS[name].result else ()
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.bytecode import ABORTS, ATOMICS, NAMES, OPERATIONS, Program
+from wsemu.bytecode import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
 from wsemu.outcome import ATOMIC
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
-ORDERED = ("race", "intra-warp-race", "barrier-recycling")
+ORDERED = ("race", "intra-warp-race", "barrier-recycling", "read-only-written")
 """codes whose explanation needs a trace"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
@@ -59,7 +59,7 @@ def judge(
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     undefined = [] if apart else _undefined(places)
-    steered, loose = _order_dependent(places)
+    steered, loose = _order_dependent(places, settings.lockstep)
     wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
@@ -78,12 +78,13 @@ def judge(
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
     asserted = _asserted(places, aborts=True)
-    reasons = [*stopped, *apart, *undefined, *asserted, *doubts, *steered]
-    words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
+    reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
+    words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
+    words += ["not modelled"] if (apart or program.unmodelled) and "not modelled" not in words else []
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
-    words += ["clocks"] if "clocks" in steered.values() else []
+    words += [word for word in ("clocks", "active lanes") if word in steered.values()]
     said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
@@ -122,7 +123,7 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
 
 
 def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> list[Finding]:
-    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, recycling
+    from wsemu.checkers import barrier_misuse, bounds, initialised, intra_warp, race, read_only, recycling
 
     rooms: dict[str, Any] = {
         "out-of-bounds": bounds,
@@ -131,6 +132,7 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         "race": race,
         "intra-warp-race": intra_warp,
         "barrier-recycling": recycling,
+        "read-only-written": read_only,
     }
     trace = _trace(wanted, trace_of)
     wanted = _by_source(wanted, places)
@@ -254,12 +256,17 @@ def _without_atomics(
     return kept, reasons
 
 
-def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
-    """Why the proof does not apply, where atomics or clocks steer the launch, each with the word for it; and notes on
-    values that depend on their order."""
-    from wsemu.taint import examine
+def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or on
+    clocks."""
+    from wsemu.taint import ACTIVE, examine
 
-    analysis = examine(places.program, places.outcome.executions, places.segment_of.get)
+    x, y, z = places.block
+    analysis = examine(
+        places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
+        lanes_by_x=x % LANES == 0 or y == z == 1,
+    )  # fmt: skip
     if analysis is None:
         return {}, []
     steered = {}
@@ -268,15 +275,24 @@ def _order_dependent(places: Places) -> tuple[dict[str, str], list[str]]:
         steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
             word
         )
-    loose = [f"{places.where(pc)}: {why}" for pc, why in analysis.order_dependent]
+    loose = []
+    for pc, why in analysis.order_dependent:
+        said = f"{places.where(pc)}: {why}"
+        if places.program.code[pc, 0] == ACTIVE:
+            steered[said] = "active lanes"
+        else:
+            loose.append(said)
     return steered, list(dict.fromkeys(loose))
 
 
 def _source(places: Places, pc: int) -> tuple[str, str]:
     """What differs by schedule, or by run."""
     line = places.line(pc)
-    if NAMES[int(places.program.code[pc, 0])] in ATOMICS:
+    name = NAMES[int(places.program.code[pc, 0])]
+    if name in ATOMICS:
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
+    if name == "activemask":
+        return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 

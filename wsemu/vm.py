@@ -98,6 +98,7 @@ from wsemu.operations import (
     store_u8,
     store_u32,
 )
+from wsemu.read_only import access_noted
 from wsemu.shadow import conflict, track
 from wsemu.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent, warp_operation
 
@@ -706,6 +707,7 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
     "warp_entry": (run_warp, 2),
     "collective_entry": (collective, 4),
     "access_entry": (access, 5),
+    "noted_entry": (access_noted, 5),
     "report_entry": (enter_finding, 12),
     "shadow_entry": (track, 8),
     "conflict_entry": (conflict, 9),

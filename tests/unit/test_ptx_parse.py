@@ -83,7 +83,11 @@ def test_kernels_and_their_parameters():
         ("p_0", "u64", (), 1),
         ("p_1", "b8", (24,), 8),
     ]
-    assert kernel.directives == {"maxntid": (256, 1, 1), "minnctapersm": (2,), "reqntid": (64,)}
+    assert {name: d.values for name, d in kernel.directives.items()} == {
+        "maxntid": (256, 1, 1),
+        "minnctapersm": (2,),
+        "reqntid": (64,),
+    }
     assert file.functions["other"].body.statements == ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,13 @@ LANES = list(range(32))
 
 
 def ptx(body: str) -> str:
-    """A kernel `k(values, selectors, results)`: a, b and lane are loaded, the b32 registers x, y are stored."""
+    """A kernel `k(values, selectors, results)`: a, b and lane are loaded, the b32 registers x, y are stored.
+
+    What is among the lanes that run together needs an architecture on which these run in lockstep."""
+    together = re.search(r"\b(shfl|vote)\.(?!sync)|activemask", body)
     return f"""
-.version 8.6
-.target sm_90
+.version {"6.0" if together else "8.6"}
+.target {"sm_60" if together else "sm_90"}
 .address_size 64
 .visible .entry k(.param .u64 values, .param .u64 selectors, .param .u64 results)
 {{

@@ -73,7 +73,7 @@ def test_every_witness_replays_to_the_same_text(path: Path) -> None:
 @programs(FAIL + BROKEN)
 def test_every_witness_shows_the_bug(path: Path) -> None:
     for _, finding, replay in replayed(path):
-        if finding.code in ("race", "intra-warp-race"):
+        if finding.code in ("race", "intra-warp-race", "read-only-written"):
             assert replay.element
             assert [order.marks for order in replay.orders][1] == replay.orders[0].marks[::-1]
         elif finding.code == "deadlock" or all(step.mark == "waits" for step in finding.steps):

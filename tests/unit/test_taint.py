@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import wsemu
 from wsemu import cuda, ptx, reference
 from wsemu.binding import bind
 from wsemu.bytecode import NAMES, SEGMENT_SHIFT
@@ -728,3 +729,102 @@ def test_the_result_is_the_same_every_time():
     second = Run(work_queue, 32, *(a.copy() if isinstance(a, np.ndarray) else a for a in arguments))
     assert first.tainted == second.tainted
     assert [t.pc for t in first.tainted] == sorted(t.pc for t in first.tainted)
+
+
+# -- active lanes ----------------------------------------------------------------------------------------------------
+@cuda.jit
+def counted_together(count, x):
+    i = cuda.grid(1)
+    if x[i] > 0:
+        mask = cuda.activemask()
+        if cuda.laneid == cuda.ffs(mask) - 1:
+            cuda.atomic.add(count, 0, cuda.popc(mask))
+
+
+@cuda.jit
+def counted_by_thread(count, x):
+    mask = cuda.activemask()
+    leader = cuda.ffs(mask) - 1
+    if cuda.threadIdx.x % 32 != leader:
+        return
+    cuda.atomic.add(count, 0, cuda.popc(mask))
+
+
+@cuda.jit
+def counted_in_two_places(count, x):
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, cuda.threadIdx.x % 2, cuda.popc(mask))
+
+
+@cuda.jit
+def groups_counted(count, x):
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, 1)
+
+
+@cuda.jit
+def counted_by_the_second(count, x):
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask):
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+
+
+@cuda.jit
+def leader_stores_too(count, x):
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+        x[cuda.threadIdx.x] = 1
+
+
+@cuda.jit
+def count_is_read(count, x):
+    if cuda.threadIdx.x == 9:
+        x[0] = count[0]
+    cuda.syncwarp()
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+
+
+@cuda.jit
+def leader_told(count, x):
+    mask = cuda.activemask()
+    me = 0
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+        me = 1
+    x[cuda.threadIdx.x] = me
+
+
+ELECTIONS = [
+    (counted_together, True), (counted_by_thread, False), (counted_in_two_places, False), (groups_counted, False),
+    (counted_by_the_second, False), (leader_stores_too, False), (count_is_read, False), (leader_told, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "decided"), ELECTIONS, ids=lambda value: getattr(value, "__name__", None))
+def test_what_one_active_lane_adds_for_all_is_decided(kernel, decided):
+    for engine in ("vm", "reference"):
+        report = wsemu.check(kernel, 1, 32, (ints(2), ints(32, 1)), engine=engine)
+        assert report.verdict == ("verified" if decided else "incomplete"), report.notes
+        assert report.reasons == ([] if decided else ["active lanes"])
+        assert not decided or not report.notes
+
+
+def test_the_lane_is_that_of_the_thread_where_the_block_says_so():
+    @cuda.jit
+    def modulo(count):
+        mask = cuda.activemask()
+        if cuda.threadIdx.x % 32 == cuda.ffs(mask) - 1:
+            cuda.atomic.add(count, 0, cuda.popc(mask))
+
+    verdicts = [wsemu.check(modulo, 1, block, (ints(1),)).verdict for block in (64, 40, (32, 2), (40, 2))]
+    assert verdicts == ["verified", "verified", "verified", "incomplete"]
+
+
+def test_in_lockstep_the_active_lanes_are_those_that_come_there():
+    reports = [wsemu.check(leader_told, 1, 32, (ints(1), ints()), lockstep=mode) for mode in (True, False)]
+    assert [report.verdict for report in reports] == ["verified", "incomplete"]

@@ -357,6 +357,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         array_of=[place[2] for place in layout.places],
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
+        unmodelled=list(graph.unmodelled),
     )
 
 

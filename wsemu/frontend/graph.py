@@ -87,6 +87,8 @@ class Graph:
     uses_dynamic_shared: bool = False
     spans: list[Span] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
+    unmodelled: list[str] = field(default_factory=list)
+    """what of the kernel as a whole is not modelled, with its place"""
 
     def new(self, type_: str) -> Register:
         """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
+from wsemu.bytecode import OPERATIONS
 from wsemu.frontend.calls import NOTHING, array, integer, means, result, scalar
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import compute, register, scalar_cast
@@ -139,14 +140,30 @@ def _swap(call: Any, function: KernelFunction, ary: Value, index: list[Value], o
 # -- cache operators: plain accesses here ----------------------------------------------------------------------------
 
 
-def enter_load(function: KernelFunction) -> None:
-    """A load of one element whose cache operator changes nothing here."""
+def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
+    """A load of one element whose cache operator changes nothing here, but for what `auxiliary` says of it."""
 
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         source = array(call, ary, f"`{function.name}`")
-        loaded: Value = call.arrays.load(call.b, source, _one(call, function, source, index))
+        if auxiliary:
+            check_global(call, source, function)
+        indices = _one(call, function, source, index)
+        block, start = call.b.block, len(call.b.block.instructions)
+        loaded: Value = call.arrays.load(call.b, source, indices)
+        for instruction in block.instructions[start:]:
+            if OPERATIONS[instruction.operation].kind == "load":
+                instruction.auxiliary |= auxiliary
         return loaded
+
+
+def check_global(call: Any, source: ArrayValue, function: KernelFunction) -> None:
+    """KernelError for an array that is not in global memory: the read-only cache is that of global memory alone."""
+    if source.space in ("shared", "local"):
+        raise call.error(
+            f"`{function.name}` of `{source.name}`, which is in {source.space} memory",
+            f"write `{source.name}[...]`: the read-only cache is for global memory",
+        )
 
 
 def enter_store(function: KernelFunction) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu import ptx
+from wsemu.bytecode import NON_COHERENT
 from wsemu.frontend.arithmetic import binary
 from wsemu.frontend.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.library_cuda import ALIGNED, reduced
-from wsemu.frontend.library_memory import enter_load, enter_store
+from wsemu.frontend.library_memory import check_global, enter_load, enter_store
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.scalars import describe, register, scalar_cast, truth
 from wsemu.frontend.values import ArrayValue, NumberType, Scalar, TupleValue, Value, int32, int64, uint32
@@ -104,13 +105,15 @@ def _with_last(call: Any, target: ArrayValue, raw: Value, length: int, address: 
     return flagged
 
 
-def _enter_load(function: KernelFunction, length: int) -> None:
+def _enter_load(function: KernelFunction, length: int, auxiliary: int) -> None:
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         source, type_, address, offset = _vector(call, function, ary, index, length)
+        if auxiliary:
+            check_global(call, source, function)
         registers = call.b.effect(
             f"ld.v{length}.b{type_.bits}", (address,), results=(type_.register,) * length, immediate=offset,
-            array=source.name, element=str(source.dtype),
+            auxiliary=auxiliary, array=source.name, element=str(source.dtype),
         )  # fmt: skip
         return TupleValue(tuple(result(type_, r) for r in registers))
 
@@ -164,9 +167,12 @@ def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Va
         raise call.error(f"`{_LOAD_BYTES.name}` of {size} bytes", f"one access moves {_WIDTHS} bytes")
     source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, size, qualifier, ptx.LOAD_QUALIFIERS)
     length = size // 4
+    auxiliary = NON_COHERENT if getattr(qualifier, "object", None) == "nc" else 0
+    if auxiliary:
+        check_global(call, source, _LOAD_BYTES)
     registers = call.b.effect(
         _access("ld", length), (address,), results=(uint32.register,) * length, immediate=immediate,
-        array=source.name, element=str(source.dtype),
+        auxiliary=auxiliary, array=source.name, element=str(source.dtype),
     )  # fmt: skip
     return TupleValue(tuple(result(uint32, r) for r in registers))
 
@@ -198,10 +204,11 @@ for _name, _function in ptx.FUNCTIONS.items():
         continue
     _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
     if _name.startswith("ld"):
+        _auxiliary = NON_COHERENT if _name.endswith("_nc") else 0
         if _length > 1:
-            _enter_load(_function, _length)
+            _enter_load(_function, _length, _auxiliary)
         else:
-            enter_load(_function)
+            enter_load(_function, _auxiliary)
     elif _name.startswith("st"):
         if _length > 1:
             _enter_store(_function, _length)

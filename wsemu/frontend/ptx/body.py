@@ -8,8 +8,19 @@ from wsemu.errors import KernelError
 from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
+from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
-from wsemu.frontend.ptx.syntax import Block, Instruction, Label, Location, Symbol, Targets, UsedBytes, Variable
+from wsemu.frontend.ptx.syntax import (
+    Block,
+    Instruction,
+    Label,
+    Location,
+    Symbol,
+    Targets,
+    UnknownDirective,
+    UsedBytes,
+    Variable,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.graph import Register
@@ -47,6 +58,8 @@ def walk(e: Emitter, block: Block) -> None:
             walk(e, statement)  # type: ignore[arg-type]
         elif isinstance(statement, Targets):
             frame.tables[statement.name] = statement
+        elif isinstance(statement, UnknownDirective):
+            e.refuse(statement)
     frame.labels.pop()
     e.names.pop()
 
@@ -57,19 +70,17 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     if handler is None:
         e.unsupported()
         return
-    place = e.span, e.stack
+    place, guard = (e.span, e.stack), (e.guard, e.negated)
     if instruction.opcode in _BARRIERS and e.located:
         e.span, e.stack = e.called
     try:
         handler(e, instruction)
-        e.span, e.stack = place
-    except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError, UnhandledForm) as error:
         if isinstance(error, KernelError):
             raise
-        name = ".".join((instruction.opcode, *instruction.modifiers))
-        raise e.error(
-            instruction.at, f"`{name}` with these modifiers and operands is no instruction", "see the PTX ISA"
-        ) from error
+        e.guard, e.negated = guard
+        e.unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
+    e.span, e.stack = place
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------

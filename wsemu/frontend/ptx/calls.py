@@ -55,9 +55,11 @@ def _guarded(e: Emitter, emit: Callable[[], None]) -> None:
     e.branch(inside, after)
     e.place(inside)
     e.guard, e.negated = TRUE, False
-    emit()
-    e.jump(after)
-    e.place(after)
+    try:
+        emit()
+    finally:
+        e.jump(after)
+        e.place(after)
 
 
 def _inline(e: Emitter, function: Function, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.bytecode import PROXIES
 from wsemu.frontend.ptx.emit import Emitter
+from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
 
@@ -28,6 +30,9 @@ def label(e: Emitter, name: Name) -> Block:
 
 def branch(e: Emitter, instruction: Instruction) -> None:
     """`bra`; `.uni` is only a promise."""
+    if not set(instruction.modifiers) <= {"uni"}:
+        e.unsupported()
+        return
     if len(instruction.operands) != 1 or not isinstance(instruction.operands[0], Name):
         raise e.error(instruction.at, "`bra` goes to one label", "write `bra $L1;`")
     following = e.new_block()
@@ -74,21 +79,31 @@ def abort(e: Emitter, instruction: Instruction) -> None:
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
+_BARRIER = frozenset("cta warp sync arrive red aligned popc and or u32 pred".split())
+"""modifiers, which belong together in few ways"""
+
+
 def barrier(e: Emitter, instruction: Instruction) -> None:
     """`bar` and `barrier`: sync, arrive, red; `bar.warp.sync`."""
     modifiers = instruction.modifiers
+    if not _BARRIER.issuperset(modifiers):
+        e.unsupported()
+        return
     if modifiers[:1] == ("warp",):
         e.effect("syncwarp", (e.read(_operands(e, instruction, 1)[0], "b32"),))
         return
     aligned = ALIGNED if instruction.opcode == "bar" or "aligned" in modifiers else 0
     what = next((m for m in modifiers if m in ("sync", "arrive", "red")), "")
-    if not what or "cluster" in modifiers:
+    if not what:
         e.unsupported()
     elif what == "red":
         _reduction(e, instruction, aligned)
     else:
         least = 1 if what == "sync" else 2
-        operands = tuple([e.read(operand, "b32") for operand in _operands(e, instruction, least)])
+        given = _operands(e, instruction, least)
+        if len(given) > 2:
+            raise UnhandledForm
+        operands = tuple([e.read(operand, "b32") for operand in given])
         e.effect(f"bar.{what}", operands, auxiliary=aligned)
 
 
@@ -116,15 +131,17 @@ def _reduction(e: Emitter, instruction: Instruction, aligned: int) -> None:
 
 # -- fences ----------------------------------------------------------------------------------------------------------
 def fence(e: Emitter, instruction: Instruction) -> None:
-    """`membar`, `fence`.  Proxies are of one memory here, so their fences do nothing."""
-    modifiers = instruction.modifiers
-    if any(m.startswith("proxy") for m in modifiers):
-        return
-    scope = next((FENCES[m] for m in modifiers if m in FENCES), "")
-    if not scope or "mbarrier_init" in modifiers:
+    """`membar`, `fence`, of both directions; those between proxies say nothing yet."""
+    *order, scope = instruction.modifiers or ("",)
+    kind = ".".join(instruction.modifiers[1:])
+    if instruction.modifiers[:1] == ("proxy",) and kind in PROXIES:
+        e.effect("fence.proxy", immediate=PROXIES.index(kind))
+    elif (
+        scope in FENCES and set(order) <= {"sc", "acq_rel"} and not (scope == "cluster" and e.clusters == "of several")
+    ):
+        e.effect(FENCES[scope])
+    else:
         e.unsupported()
-        return
-    e.effect(scope)
 
 
 def sleep(e: Emitter, instruction: Instruction) -> None:

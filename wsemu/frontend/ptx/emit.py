@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.errors import KernelError
 from wsemu.frontend.graph import TRUE, Block, Graph, Register
@@ -22,8 +22,10 @@ from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Num
 if TYPE_CHECKING:
     from wsemu.bytecode import Span
     from wsemu.frontend.ptx.module import Module
-    from wsemu.frontend.ptx.syntax import Function, Targets
+    from wsemu.frontend.ptx.syntax import Function, Targets, UnknownDirective
 
+Clusters = Literal["none", "of one", "of several"]
+"""the CTAs of a cluster: `none` where the kernel asks for no clusters"""
 REGISTER_TYPES = {
     "pred": "p",
     **{f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (8, 16, 32, 64)},
@@ -90,6 +92,7 @@ class Emitter(Steps):
         """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.clusters: Clusters = "none"
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
         self.located = False
@@ -364,7 +367,16 @@ class Emitter(Steps):
         the instruction by name."""
         assert self.instruction is not None
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
-        at = self.instruction.at
+        self._trap(text or f"`{name}`", self.instruction.at)
+
+    def refuse(self, directive: UnknownDirective) -> None:
+        """A directive in a function that is not known ends the run as incomplete when it is reached."""
+        self.guard, self.negated = TRUE, False
+        if not self.located:
+            self.span = self.span_number(self.source.span(directive.at, directive.at + len(directive.text)))
+        self._trap(f"`{directive.text}`", directive.at)
+
+    def _trap(self, what: str, at: int) -> None:
         traps = self.graph.traps
-        traps.append(f"{text or f'`{name}`'} is not modelled ({self.source.place(at)})")
+        traps.append(f"{what} is not modelled ({self.source.place(at)})")
         self.leave("trap", len(traps) - 1)

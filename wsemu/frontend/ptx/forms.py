@@ -74,9 +74,11 @@ class Form(NamedTuple):
 
 @functools.cache
 def form_of(modifiers: tuple[str, ...]) -> Form:
-    """Sort modifiers."""
+    """Sort modifiers; UnhandledForm for two roundings."""
     types = tuple(m for m in modifiers if m in BITS)
     roundings = [m for m in modifiers if m in ROUNDINGS]
+    if len(roundings) > 1:
+        raise UnhandledForm
     flags = tuple(m for m in modifiers if m not in BITS and m not in ROUNDINGS)
     return Form(types, roundings[0] if roundings else "", flags)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,13 @@ from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wsemu.bytecode import Program
     from wsemu.frontend.graph import Register
+    from wsemu.frontend.ptx.emit import Clusters
     from wsemu.frontend.ptx.module import Entry, Kind, Module
-    from wsemu.frontend.ptx.syntax import Function
+    from wsemu.frontend.ptx.syntax import File, Function
 
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 
@@ -45,7 +47,10 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
     graph = Graph(entry.name)
     e = Emitter(graph, module, HANDLERS)
-    e.names[0].update(_module_names(e, function))
+    e.clusters = _clusters(function)
+    called, used = _reached(module.file, function)
+    graph.unmodelled += [f"{what} is not modelled ({module.source.place(at)})" for what, at in _refused(module, called)]
+    e.names[0].update(_module_names(e, used))
     names: dict[str, Register | Place] = {
         variable.name: EntryParameter(variable, number, kind == "address")
         for number, (variable, kind) in enumerate(zip(function.parameters, kinds, strict=True))
@@ -66,16 +71,20 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     return graph
 
 
-def _module_names(e: Emitter, function: Function) -> dict[str, Register | Place]:
-    """The variables and functions of the file that the kernel, or what it calls, names."""
-    file = e.module.file
+def _reached(file: File, function: Function) -> tuple[list[Function], set[str]]:
+    """A kernel and the functions that it may call, and all that they name."""
     used: set[str] = set()
-    pending = [function]
-    while pending:
-        part = pending.pop()
-        found = set(_NAME.findall(file.text, part.at, part.end)) - used
-        used |= found
-        pending += [file.functions[name] for name in found if name in file.functions]
+    found = [function]
+    for part in found:
+        names = set(_NAME.findall(file.text, part.at, part.end)) - used
+        used |= names
+        found += [file.functions[name] for name in sorted(names & file.functions.keys()) if name != function.name]
+    return found, used
+
+
+def _module_names(e: Emitter, used: set[str]) -> dict[str, Register | Place]:
+    """The variables and functions of the file that are used."""
+    file = e.module.file
     names: dict[str, Register | Place] = {
         name: UnknownPlace(f"the address of the function `{name}`") for name in file.functions if name in used
     }
@@ -83,3 +92,36 @@ def _module_names(e: Emitter, function: Function) -> dict[str, Register | Place]
         if name in used:
             declare(e, variable, names)
     return names
+
+
+# -- directives ------------------------------------------------------------------------------------------------------
+_LIMITS = frozenset(
+    "maxnreg maxntid reqntid minnctapersm maxnctapersm maxclusterrank noreturn pragma abi_preserve "
+    "abi_preserve_control reqnctapercluster explicitcluster blocksareclusters".split()
+)
+"""performance directives that change no result, or are dealt with elsewhere (11.4): a launch without clusters is within
+every limit of their size"""
+_IN_CLUSTERS = ("reqnctapercluster", "explicitcluster", "blocksareclusters")
+"""directives of a kernel that is always launched in clusters (11.7)"""
+
+
+def _clusters(function: Function) -> Clusters:
+    """Of how many CTAs the kernel's clusters are: without a number the launch says so, of which nothing is known."""
+    asked = [name for name in _IN_CLUSTERS if name in function.directives]
+    if not asked:
+        return "none"
+    alone = asked[0] == "reqnctapercluster" and math.prod(function.directives[asked[0]].values) == 1
+    return "of one" if alone else "of several"
+
+
+def _refused(module: Module, called: list[Function]) -> Iterator[tuple[str, int]]:
+    """What is not modelled of a kernel as a whole, and where it stands."""
+    if _clusters(called[0]) == "of several":
+        directive = next(d for name in _IN_CLUSTERS if (d := called[0].directives.get(name)))
+        yield f"a launch in clusters, `{directive.text}`,", directive.at
+    for function in called:
+        for name, directive in function.directives.items():
+            if name not in _LIMITS:
+                yield f"`{directive.text}` of `{function.name}`", directive.at
+    for unknown in module.file.unknown:
+        yield f"`{unknown.text}`", unknown.at

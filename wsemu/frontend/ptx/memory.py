@@ -1,17 +1,21 @@
 """Loads, stores, atomics and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
 
-Cache operators change nothing here.  A relaxed, acquire or release access is strong: it is ordered against other strong
-accesses of its location, which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A
-volatile access is a plain one: it orders nothing, and two of them race.
+Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
+reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location,
+which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access is a plain
+one: it orders nothing, and two of them race.
+
+A modifier that is not listed here is not modelled: the run ends where the instruction is reached.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import ATOMICS, LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.frontend.graph import Register
+from wsemu.bytecode import ATOMICS, LOCAL, NO_STORE, NON_COHERENT, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.frontend.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
+from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import OFFSET, WINDOW, CallParameter, EntryParameter
@@ -24,10 +28,29 @@ SPACES = {
     "global": "global", "const": "const", "local": "local",
 }  # fmt: skip
 """state spaces of an access; one that names none has a generic address"""
-FENCES = {"cta": "fence.cta", "cluster": "fence.gpu", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
-"""scope -> fence"""
+FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
+"""scope -> fence; without clusters each CTA is one of its own"""
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
+_SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
+_NARROW = frozenset({"cta", "cluster"})
+"""scopes that leave other CTAs out"""
 _LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
+_HINTS = frozenset(
+    {
+        *(f"L{n}::evict_{what}" for n in (1, 2) for what in ("normal", "unchanged", "first", "last")),
+        *("L1::no_allocate", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"),
+    }
+)
+"""what is said of caches, of which results do not depend"""
+_PLACE = frozenset({*SPACES, *_LENGTHS, *_HINTS})
+_ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *_SCOPES})
+_KNOWN = {
+    "ld": _PLACE | _ORDERED | {"acquire", "ca", "cg", "cs", "lu", "cv", "nc"},
+    "ldu": frozenset({"global", *_LENGTHS}),
+    "st": _PLACE | _ORDERED | {"release", "wb", "cg", "cs", "wt"},
+    "cvta": frozenset({*SPACES, "to"}),
+}
+"""opcode -> modifiers besides the type, at the end"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
 
@@ -80,12 +103,14 @@ def load(e: Emitter, instruction: Instruction) -> None:
     address, offset, array = address_of(e, source, "" if space == "param" else space)
     bits = 8 * TYPE_BYTES[type_]
     strong = _STRONG.intersection(instruction.modifiers)
-    if strong and length == 1 and bits in (32, 64):
+    if strong:
+        _within_scope(e, instruction, address, offset)
         (value,) = e.effect(
             f"atom.or.b{bits}",
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
+            auxiliary=NO_STORE,
             array=array,
             element=element_name(type_),
         )
@@ -94,7 +119,9 @@ def load(e: Emitter, instruction: Instruction) -> None:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
-        e.effect_into(operation, (address,), registers, offset, auxiliary=e.unused, array=array, element=element)
+        constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
+        auxiliary = e.unused | constant
+        e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
@@ -113,9 +140,11 @@ def store(e: Emitter, instruction: Instruction) -> None:
         return
     address, offset, array = address_of(e, destination, "" if space == "param" else space)
     strong = _STRONG.intersection(instruction.modifiers)
+    if strong:
+        _within_scope(e, instruction, address, offset)
     if "release" in strong:
         e.effect(_fence(instruction))
-    if strong and length == 1 and width in ("b32", "b64"):
+    if strong:
         e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, array=array, element=element_name(type_))
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
@@ -131,13 +160,26 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     """(type, elements, state space); no type for what is not modelled, which ends the run here."""
     modifiers = instruction.modifiers
     type_ = modifiers[-1] if modifiers else ""
+    if not _known(instruction):
+        e.unsupported()
+        return "", 1, ""
     if type_ not in TYPE_BYTES:
         raise e.error(instruction.at, f"`{_full(instruction)}` names no type", "end it with a type such as .f32")
     length = next((_LENGTHS[m] for m in modifiers if m in _LENGTHS), 1)
-    if TYPE_BYTES[type_] * length > 16 or TYPE_BYTES[type_] > 8 or "shared::cluster" in modifiers:
+    size = TYPE_BYTES[type_]
+    strong = not _STRONG.isdisjoint(modifiers)
+    if size * length > 16 or size > 8 or (strong and (length > 1 or size < 4)):
         e.unsupported()
         type_ = ""
     return type_, length, space_of(instruction)
+
+
+def _known(instruction: Instruction) -> bool:
+    """Whether all modifiers besides the type are known."""
+    modifiers = instruction.modifiers
+    if modifiers and modifiers[-1] in TYPE_BYTES:
+        modifiers = modifiers[:-1]
+    return _KNOWN[instruction.opcode].issuperset(modifiers)
 
 
 def _full(instruction: Instruction) -> str:
@@ -146,6 +188,9 @@ def _full(instruction: Instruction) -> str:
 
 def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
     """The two operands; a cache policy after them means nothing here."""
+    most = 3 if "L2::cache_hint" in instruction.modifiers else 2
+    if len(instruction.operands) > most:
+        raise UnhandledForm
     if len(instruction.operands) < 2:
         raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", "give a register and an address")
     return instruction.operands[0], instruction.operands[1]
@@ -158,6 +203,34 @@ def _sign(type_: str) -> str:
 def _fence(instruction: Instruction) -> str:
     """The fence of the instruction's scope; the whole system without one."""
     return next((FENCES[m] for m in instruction.modifiers if m in FENCES), "fence.sys")
+
+
+def _within_scope(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
+    """End the run where a strong access of a scope that leaves other CTAs out goes to memory that they may use, too:
+    with them it would not be atomic (PTX ISA, "Morally strong operations")."""
+    space = space_of(instruction)
+    if "cluster" in instruction.modifiers and e.clusters == "of several":
+        e.unsupported()
+    if _NARROW.isdisjoint(instruction.modifiers) or space in ("shared", "local"):
+        return
+    reaches = _several_ctas(e)
+    if space != "global":
+        segment = e.emit(
+            "shr.u64", e.emit("add.b64", address, e.constant("b64", offset)), e.constant("b64", SEGMENT_SHIFT)
+        )
+        reaches = e.emit("and.pred", reaches, e.emit("setp.gt.u64", segment, e.constant("b64", LOCAL)))
+    if e.guard != TRUE:
+        reaches = e.emit("andn.pred" if e.negated else "and.pred", reaches, e.guard)
+    kept = e.guard, e.negated
+    e.guard, e.negated = reaches, False
+    e.unsupported(f"`{_full(instruction)}` of global memory in a grid of several CTAs")
+    e.guard, e.negated = kept
+
+
+def _several_ctas(e: Emitter) -> Register:
+    one = e.constant("b32", 1)
+    x, y, z = (e.emit("setp.ne.b32", e.special(f"nctaid.{axis}"), one) for axis in "xyz")
+    return e.emit("or.pred", x, e.emit("or.pred", y, z))
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
@@ -204,13 +277,15 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
 
 # -- atomics ---------------------------------------------------------------------------------------------------------
 _BITWISE = frozenset({"and", "or", "xor", "exch", "cas"})
+_COMBINES = _BITWISE | {"add", "inc", "dec", "min", "max"}
+_ATOMIC = frozenset({*SPACES, *_SCOPES, *_STRONG, *_COMBINES, "L2::cache_hint"}) - {"mmio"}
 
 
 def _atomic_operation(instruction: Instruction) -> str:
     """The atomic of the bytecode, or "" where there is none."""
-    what = next((m for m in instruction.modifiers if m in _BITWISE or m in ("add", "inc", "dec", "min", "max")), "")
+    what = next((m for m in instruction.modifiers if m in _COMBINES), "")
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
-    if "shared::cluster" in instruction.modifiers or _LENGTHS.keys() & set(instruction.modifiers):
+    if not _ATOMIC.issuperset(instruction.modifiers[:-1]):
         return ""
     if what in _BITWISE or (what == "add" and type_[:1] != "f"):
         type_ = f"b{type_[1:]}"
@@ -228,12 +303,16 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     operands = instruction.operands
     type_ = OPERATIONS[operation].result
     count = len(OPERATIONS[operation].operands) - 1
-    if len(operands) < has_result + 1 + count:
-        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", f"give {has_result + 1 + count}")
+    wanted = has_result + 1 + count
+    if len(operands) < wanted:
+        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", f"give {wanted}")
+    if len(operands) > wanted + ("L2::cache_hint" in instruction.modifiers):
+        raise UnhandledForm
     destination = operands[0] if has_result else Sink(instruction.at)
     address, offset, array = address_of(e, operands[has_result], space_of(instruction))
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
+    _within_scope(e, instruction, address, offset)
     if order in ("release", "acq_rel"):
         e.effect(_fence(instruction))
     result = e.target(destination, type_)
@@ -247,6 +326,9 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
 # -- addresses -------------------------------------------------------------------------------------------------------
 def convert_address(e: Emitter, instruction: Instruction) -> None:
     """`cvta`: only addresses in shared memory have two forms here."""
+    if not _known(instruction):
+        e.unsupported()
+        return
     space = space_of(instruction)
     destination, source = _two(e, instruction)
     value = e.read(source, "b64")
@@ -262,15 +344,14 @@ _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
     "shared": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", SHARED)),
     "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
     "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
-    "const": lambda e, _: e.constant("p", 0),
-    "param": lambda e, _: e.constant("p", 0),
 }
-"""whether a segment lies in a space"""
+"""whether a segment lies in a space; variables in constant memory and parameters have no window of their own here"""
+_SEGMENTS["shared::cta"] = _SEGMENTS["shared::cluster"] = _SEGMENTS["shared"]
 
 
 def is_space(e: Emitter, instruction: Instruction) -> None:
-    """`isspacep`: constants count as global memory here."""
-    space = "shared" if "shared::cluster" in instruction.modifiers else space_of(instruction)
+    """`isspacep`: constants count as global memory here; without clusters there is one CTA in each."""
+    (space,) = instruction.modifiers or ("",)
     if space not in _SEGMENTS:
         e.unsupported()
         return
@@ -297,5 +378,5 @@ HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
     "cvta": convert_address,
     "isspacep": is_space,
     "createpolicy": policy,
-    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "pmevent", "griddepcontrol", "setmaxnreg"), ignored),
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "pmevent", "griddepcontrol"), ignored),
 }

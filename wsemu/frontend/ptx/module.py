@@ -86,8 +86,8 @@ def _entry(function: Function, source: Source) -> Entry:
     return Entry(
         function.name,
         parameters,
-        directives.get("maxntid", ()),
-        directives.get("reqntid", ()),
+        directives["maxntid"].values if "maxntid" in directives else (),
+        directives["reqntid"].values if "reqntid" in directives else (),
         source.position(function.at)[0],
         source.position(function.end)[0],
     )

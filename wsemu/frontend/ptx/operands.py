@@ -45,7 +45,8 @@ class Operands(Cursor):
         return operand
 
     def _address(self) -> Operand:
-        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list."""
+        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list.  `.unified` after it says that the host has the same
+        address, which means nothing here."""
         i = self.i
         at = self.starts[i]
         self.i = i + 1
@@ -65,4 +66,5 @@ class Operands(Cursor):
         if self.texts[self.i] != "]":
             self.fail("`]`")
         self.i += 1
+        self.accept(".unified")
         return address

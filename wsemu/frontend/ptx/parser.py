@@ -1,7 +1,7 @@
 """PTX text to a tree, by recursive descent; grammar as in the PTX ISA, chapters 4, 5, 6 and 11.
 
-Whatever has no meaning for a run is passed over: `.section`, `.pragma`, unknown directives.  What an instruction's name
-and operands mean is not looked at here.
+Whatever has no meaning for a run is passed over: `.section`, `.pragma`.  What an instruction's name and operands mean
+is not looked at here; a directive that is not known is kept, so that it can be refused where it matters.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from wsemu.frontend.ptx.operands import Operands
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
     Block,
+    Directive,
     File,
     Function,
     Instruction,
@@ -25,6 +26,7 @@ from wsemu.frontend.ptx.syntax import (
     Statement,
     Symbol,
     Targets,
+    UnknownDirective,
     UsedBytes,
     Variable,
 )
@@ -41,6 +43,9 @@ TYPES = frozenset(
     ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
     ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
 )
+MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file", ".alias"})
+"""directives for debuggers and compilers, that have no meaning for a run; an alias is declared as a function without a
+body besides"""
 MOST_ELEMENTS = 1 << 24
 """of an array with an initializer"""
 _USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*|0)"')
@@ -114,9 +119,21 @@ class _Parser(Operands):
             while self.accept(","):
                 self.integer("a time stamp or size")
         elif self.kinds[self.i] == DIRECTIVE and self.i == start:
-            self._skip()
+            file.unknown.extend(self._passed_over())
         else:
             self.fail("a function or variable", "outside functions there are only declarations")
+
+    def _passed_over(self) -> Iterator[UnknownDirective]:
+        """Pass over a directive; it is given back if it may mean something."""
+        start = self.i
+        self._skip()
+        if self.texts[start] not in MEANINGLESS:
+            yield UnknownDirective(self._words(start), self.starts[start])
+
+    def _words(self, start: int) -> str:
+        """The tokens from one on that were read, as text on one line, without the last `;`."""
+        end = self.starts[self.i - 1] + len(self.texts[self.i - 1])
+        return " ".join(self.source.text[self.starts[start] : end].split()).removesuffix(";")
 
     def _skip(self) -> None:
         """Pass over a directive that means nothing here: to its `;`, its `}` or the end of its line."""
@@ -230,11 +247,11 @@ class _Parser(Operands):
         is_entry = self.texts[self.i] == ".entry"
         self.i += 1
         results: list[Variable] = []
-        directives: dict[str, tuple[int, ...]] = {}
+        directives: dict[str, Directive] = {}
         if not is_entry and self.texts[self.i] == "(":
             results = self._parameters()
-        if self.accept(".noreturn"):
-            directives["noreturn"] = ()
+        if self.texts[self.i] == ".noreturn":
+            self._performance(directives)
         at = self.starts[self.i]
         name = self.word(NAME, "the name of a function")
         parameters = self._parameters() if self.texts[self.i] == "(" else []
@@ -257,9 +274,10 @@ class _Parser(Operands):
             self.starts[self.i - 1] + 1,
         )
 
-    def _performance(self, directives: dict[str, tuple[int, ...]]) -> None:
+    def _performance(self, directives: dict[str, Directive]) -> None:
         """`.maxntid 256, 1, 1`, `.pragma "...";` and the like (11.4)."""
-        name = self.texts[self.i][1:]
+        start = self.i
+        name = self.texts[start][1:]
         self.i += 1
         values = []
         while self.kinds[self.i] in (NUMBER, STRING):
@@ -271,7 +289,7 @@ class _Parser(Operands):
                 break
         if name == "pragma":
             self.accept(";")
-        directives[name] = tuple(values)
+        directives[name] = Directive(tuple(values), self._words(start), self.starts[start])
 
     def _parameters(self) -> list[Variable]:
         """`(.param .u64 a, .param .align 8 .b8 b[24])`"""
@@ -313,7 +331,7 @@ class _Parser(Operands):
             elif text == ".pragma":
                 statements.extend(self._pragma())
             elif kind == DIRECTIVE:
-                self._skip()
+                statements.extend(self._passed_over())
             elif kind == END:
                 raise self.source.error(at, "this `{` is never closed", "is the file cut off?", at + 1)
             elif text == ";":

@@ -1,6 +1,7 @@
 """Special registers (PTX ISA, chapter 10): name -> how to come by the value.
 
-A launch is one without clusters: each CTA is a cluster of its own.  Clocks, and the number of the multiprocessor,
+A launch is one without clusters, for which PTX says that each CTA is a cluster of its own; where the kernel asks for
+clusters of several CTAs, their registers are not modelled.  Clocks, and the number of the multiprocessor,
 differ from run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs
 (performance counters) is not modelled.
 """
@@ -93,6 +94,16 @@ def _not_modelled(name: str, type_: str) -> Special:
     return special
 
 
+def _of_cluster(name: str, alone: Special, type_: str = "b32") -> Special:
+    """What a register tells of a cluster of one CTA; the run ends where a larger one is asked."""
+    larger = _not_modelled(name, type_)
+    return lambda e: (larger if e.clusters == "of several" else alone)(e)
+
+
+def _explicit(e: Emitter) -> Register:
+    return e.constant("p", e.clusters != "none")
+
+
 SPECIALS: dict[str, Special] = {
     "%laneid": _named("laneid"),
     "WARP_SZ": _constant("b32", 32),
@@ -108,18 +119,23 @@ SPECIALS: dict[str, Special] = {
     **dict.fromkeys(("%clock", "%globaltimer_lo"), _low),
     **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
     "%smid": _multiprocessor,
-    "%is_explicit_cluster": _constant("p", 0),
-    "%cluster_ctarank": _constant("b32", 0),
-    "%cluster_nctarank": _constant("b32", 1),
+    "%is_explicit_cluster": _of_cluster("%is_explicit_cluster", _explicit, "p"),
+    "%cluster_ctarank": _of_cluster("%cluster_ctarank", _constant("b32", 0)),
+    "%cluster_nctarank": _of_cluster("%cluster_nctarank", _constant("b32", 1)),
 }
 for _axis in "xyz":
     for _name in ("tid", "ntid", "ctaid", "nctaid"):
         SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
-    SPECIALS[f"%clusterid.{_axis}"] = _named(f"ctaid.{_axis}")
-    SPECIALS[f"%nclusterid.{_axis}"] = _named(f"nctaid.{_axis}")
-    SPECIALS[f"%cluster_ctaid.{_axis}"] = _constant("b32", 0)
-    SPECIALS[f"%cluster_nctaid.{_axis}"] = _constant("b32", 1)
+    for _name, _alone in {
+        f"%clusterid.{_axis}": _named(f"ctaid.{_axis}"),
+        f"%nclusterid.{_axis}": _named(f"nctaid.{_axis}"),
+        f"%cluster_ctaid.{_axis}": _constant("b32", 0),
+        f"%cluster_nctaid.{_axis}": _constant("b32", 1),
+    }.items():
+        SPECIALS[_name] = _of_cluster(_name, _alone)
 SPECIALS.update({f"%{name}.w": _constant("b32", 0) for name in ("tid", "ntid", "ctaid", "nctaid")})
+for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+    SPECIALS[f"%{_name}.w"] = _of_cluster(f"%{_name}.w", _constant("b32", 0))
 _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),

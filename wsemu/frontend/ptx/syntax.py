@@ -7,7 +7,7 @@ those of the PTX ISA 9.0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 # -- operands (chapter 6) --------------------------------------------------------------------------------------------
@@ -159,7 +159,23 @@ class UsedBytes:
     mask: int
 
 
-Statement = Instruction | Label | Location | UsedBytes | Variable | Targets | Block
+@dataclass(frozen=True, slots=True)
+class UnknownDirective:
+    """A directive that is not known here, with its operands."""
+
+    text: str
+    at: int
+
+
+Statement = Instruction | Label | Location | UsedBytes | Variable | Targets | Block | UnknownDirective
+
+
+class Directive(NamedTuple):
+    """The numbers of a directive."""
+
+    values: tuple[int, ...]
+    text: str
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +187,8 @@ class Function:
     results: tuple[Variable, ...]
     parameters: tuple[Variable, ...]
     body: Block | None
-    directives: dict[str, tuple[int, ...]]
-    """performance directives, such as maxntid"""
+    directives: dict[str, Directive]
+    """performance directives by name, such as maxntid"""
     linkage: str
     at: int
     end: int
@@ -195,3 +211,5 @@ class File:
     functions: dict[str, Function] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)
     """`.file` number -> path as given"""
+    unknown: list[UnknownDirective] = field(default_factory=list)
+    """outside of functions"""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from wsemu.bytecode import CONVERGED
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen
 from wsemu.frontend.ptx.syntax import Both, Number
 
@@ -14,12 +16,28 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand
 
 
+_INDEPENDENT = 70
+"""the first architecture whose lanes are scheduled by themselves; those before it run them in lockstep"""
+
+
+def _architecture(target: str) -> int:
+    """90 of `sm_90a`; the newest where it has no number."""
+    found = re.search(r"\d+", target)
+    return int(found[0]) if found else _INDEPENDENT
+
+
+def _active(e: Emitter) -> Register:
+    """The mask of the lanes that run this together."""
+    converged = _architecture(e.module.file.target) < _INDEPENDENT
+    (mask,) = e.effect("activemask", results=("b32",), auxiliary=CONVERGED * converged)
+    return mask
+
+
 def _members(e: Emitter, form: Form, operands: list[Operand]) -> Register:
-    """The member mask, the last operand; forms without `.sync` are among the lanes that run them."""
+    """The member mask, the last operand; forms without `.sync` are among the lanes that run them together."""
     if "sync" in form.flags:
         return e.read(operands.pop(), "b32")
-    (mask,) = e.effect("activemask", results=("b32",))
-    return mask
+    return _active(e)
 
 
 def _two(destination: Operand) -> tuple[Operand, Operand | None]:
@@ -139,8 +157,7 @@ def active_form(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (destination,) = operands
-        (mask,) = e.effect("activemask", results=("b32",))
-        e.write_register(destination, mask)
+        e.write_register(destination, _active(e))
 
     return lower
 

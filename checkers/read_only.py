@@ -1,0 +1,76 @@
+"""`read-only-written`: bytes that are loaded through the read-only cache, and written in the same launch.
+
+Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
+become) of global memory that a store or an atomic of any thread writes, in any CTA, before or after it, whatever orders
+the two.
+Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the compiler keeps, as it may
+do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves the old value.
+Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
+`read_only.note`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.finding import Finding
+from wsemu.outcome import ATOMIC
+from wsemu.places import lanes_text
+from wsemu.witness import Access, Witness, numbered
+
+if TYPE_CHECKING:
+    from wsemu.finding import Step
+    from wsemu.outcome import Event, RawFinding, Trace
+    from wsemu.places import Places
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
+    """The finding of a load and of what writes its bytes; a trace adds iterations and a schedule."""
+    d = raw.detail
+    load = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
+    store = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])
+    witness = None if trace is None else Witness(places, trace, {load.cta, store.cta})
+    steps = _schedule(load, store, witness) if witness else []
+    element, size = places.element(d["address"], raw.pc), d["bytes"]
+    verb = "updated atomically" if d["other_kind"] == ATOMIC else "stored"
+    array = places.array_name(raw.pc)
+    sites = [
+        places.site(
+            raw.pc, f"`{element}` loaded as read-only by {places.who(load.cta, load.warp)}, {lanes_text(raw.lanes)}",
+            cta=load.cta, warp=load.warp,
+        ),
+        places.site(
+            raw.other_pc, f"{verb} by {places.who(store.cta, store.warp)}", cta=store.cta, warp=store.warp,
+            primary=False,
+        ),
+    ]  # fmt: skip
+    for call in (*places.callers(raw.pc), *places.callers(raw.other_pc)):
+        sites += [call] if call not in sites else []
+    more = f"{size} bytes in all, the first at `{element}`; " if size > d["size"] else ""
+    return Finding(
+        code=raw.code,
+        message=f"{array} is loaded through the read-only cache, and written in the same launch",
+        sites=sites,
+        notes=[f"{more}the load may give the old value, whatever barrier or fence is between the two"],
+        help=f"load {array} without `ptx.ld_nc`, or write to another array",
+        count=raw.count,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
+    )
+
+
+def _schedule(load: Access, store: Access, witness: Witness) -> list[Step]:
+    """The two in the order of this run; nothing where the trace ends before."""
+    found = {witness.position(access): access for access in (load, store)}
+    positions = [position for position in found if position is not None]
+    if len(positions) < 2:
+        return []
+    first, second = sorted(positions)
+    named = {n: witness.places.accessed(found[n].pc, found[n].address) for n in (first, second)}
+    actors = {(access.cta, access.warp) for access in (load, store)}
+
+    def wanted(event: Event) -> bool:
+        return (event.cta, event.warp) in actors
+
+    return witness.as_run(first, second, named, wanted)

@@ -1,0 +1,19 @@
+"""Read-only written: a block loads through the read-only cache what it has just counted up.
+
+Hardware: no error; the load gives what the cache line held, the old value or the new one.
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def counter_read_as_constant(totals, y):
+    t = cuda.threadIdx.x
+    cuda.atomic.add(totals, t, 1)
+    cuda.syncthreads()
+    y[t] = ptx.ld_nc(totals, t) > 0  # expect: read-only-written
+
+
+counter_read_as_constant[1, 64](np.zeros(64, np.int32), np.zeros(64, np.bool_))

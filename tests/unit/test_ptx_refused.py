@@ -1,0 +1,216 @@
+"""PTX that is not modelled is refused by name where it is reached: never ignored, and no error of the whole file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu.bytecode import NAMES, PROXIES
+from wsemu.frontend.ptx import compile_entry, parse
+
+REGISTERS = """
+.reg .pred %p<5>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .b128 %q<4>;
+.shared .align 128 .b8 tile[1024];
+"""
+START = """
+ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [reach]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4;
+add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, tile; cvt.u64.u32 %rd5, %r3;
+setp.eq.u32 %p1, %r1, 0; @%p1 bra $end;
+"""
+
+
+def text(body: str, directives: str = "", outside: str = "", target: str = "sm_100a") -> str:
+    return (
+        f".version 8.8\n.target {target}\n.address_size 64\n{outside}\n"
+        f".visible .entry k(.param .u64 out, .param .u32 reach)\n{directives}\n"
+        f"{{{REGISTERS}{START}{body}\n$end:\nst.global.u32 [%rd3], 7;\nret;\n}}\n"
+    )
+
+
+def run(source: str, reach: int = 1, grid: int = 1) -> wsemu.Report:
+    """The report of a launch, the same one on both engines."""
+    kernel = wsemu.load_ptx(source)["k"]
+    out = np.zeros(4096, np.uint32)
+    reports = [wsemu.check(kernel, grid, 32, (out.copy(), reach), engine=engine) for engine in ("vm", "reference")]
+    one, other = (report.model_dump(exclude={"seconds"}) for report in reports)
+    assert one == other
+    return reports[0]
+
+
+REFUSED = """
+max.f32 %f1, %f2, %f3, %f4;
+min.NaN.f32 %f1, %f2, %f3, %f4;
+add.rn.f32x2 %rd6, %rd7, %rd8;
+fma.rn.f32.f16 %f1, %h1, %h2, %f2;
+add.rn.rz.f32 %f1, %f2, %f3;
+st.bulk.weak.shared::cta [%r3], 1024, 0;
+ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
+ld.global.frobnicated.u32 %r4, [%rd1];
+ld.relaxed.sys.v2.b32 {%r4,%r5}, [%rd1];
+st.release.gpu.global.b8 [%rd1], %h1;
+st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r5];
+red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r4, [%r5];
+atom.global.exch.b128 %q1, [%rd1], %q2;
+atom.global.v4.add.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
+atom.shared::cluster.add.u32 %r4, [%r3], 1;
+cvta.shared::cluster.u64 %rd6, %rd5;
+mapa.shared::cluster.u32 %r4, %r3, 0;
+isspacep.const %p2, %rd5;
+barrier.cluster.arrive.release.aligned;
+barrier.cta.sync.frobnicated 0;
+bra.frobnicated $end;
+fence.mbarrier_init.release.cluster;
+fence.acquire.gpu;
+fence.proxy.frobnicated;
+setmaxnreg.inc.sync.aligned.u32 64;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32;
+cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r4, %r5}], [%r6];
+clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r4,%r5,%r6,_}, %q1;
+cvt.rn.satfinite.e2m1x2.f32 %h1, %f1, %f2;
+discard.global.L2 [%rd1], 128;
+.frobnicate 1, 2;
+""".strip().splitlines()
+
+
+def name(instruction: str) -> str:
+    """As a report has it: without operands, a directive with them."""
+    return instruction.removesuffix(";") if instruction[0] == "." else instruction.partition(" ")[0].removesuffix(";")
+
+
+@pytest.mark.parametrize("instruction", REFUSED, ids=name)
+def test_an_instruction_that_is_not_modelled(instruction):
+    report = run(text(f"@%p4 bra $end;\n{instruction}"))
+    assert report.verdict == "incomplete"
+    assert report.reasons == ["not modelled"]
+    line = text(f"@%p4 bra $end;\n{instruction}").splitlines().index(instruction) + 1
+    assert f"`{name(instruction)}`" in report.notes[0]
+    assert f":{line})" in report.notes[0]
+    assert run(text(instruction), reach=0).verdict == "verified"
+
+
+def test_a_guarded_instruction_that_is_not_modelled_and_not_executed():
+    assert run(text("setp.eq.u32 %p2, %r2, 99;\n@%p2 max.f32 %f1, %f2, %f3, %f4;")).verdict == "verified"
+
+
+# -- fences between proxies ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", PROXIES)
+def test_a_fence_between_proxies_is_kept_and_says_nothing(kind):
+    operands = " [%rd1], 128" if kind.startswith("tensormap::generic.acquire") else ""
+    source = text(f"fence.proxy.{kind}{operands};")
+    module = parse(source, "k.ptx")
+    code = compile_entry(module, module.entries["k"], ("address", "value")).code
+    kept = [PROXIES[fields[6]] for fields in code.tolist() if NAMES[fields[0]] == "fence.proxy"]
+    assert kept == [kind]
+    report = run(source)
+    assert report.verdict == "verified"
+    assert report.counters.instruction_mix["fence"] == 1
+
+
+# -- clusters --------------------------------------------------------------------------------------------------------
+def stored(register: str, type_: str = "u32") -> str:
+    read = f"mov.u32 %r4, {register};"
+    if type_ == "pred":
+        read = f"mov.pred %p3, {register}; selp.u32 %r4, 1, 0, %p3;"
+    return f"{read} add.s64 %rd9, %rd3, 1024; st.global.u32 [%rd9], %r4;"
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        ".reqnctapercluster 2, 1, 1", ".explicitcluster\n.reqnctapercluster 1, 2", ".explicitcluster",
+        ".reqntid 32\n.reqnctapercluster 1\n.blocksareclusters\n.reqnctapercluster 4",
+    ],
+)  # fmt: skip
+def test_a_kernel_that_asks_for_clusters_is_incomplete(directives):
+    report = run(text("", directives), grid=2)
+    assert report.verdict == "incomplete" or "race" in repr(report.findings)
+    assert "a launch in clusters, `." in repr(report.notes)
+    report = run(text(stored("%cluster_nctarank"), directives))
+    assert report.verdict == "incomplete"
+    assert "`%cluster_nctarank` is not modelled" in report.notes[0]
+    report = run(text("fence.acq_rel.cluster;", directives))
+    assert "`fence.acq_rel.cluster` is not modelled" in report.notes[0]
+
+
+@pytest.mark.parametrize("directives", ["", ".maxclusterrank 8", ".reqnctapercluster 1, 1, 1", ".maxnreg 40"])
+def test_without_clusters_each_cta_is_one(directives):
+    for register in ("%cluster_nctarank", "%cluster_ctarank", "%cluster_nctaid.x", "%nclusterid.x", "%clusterid.y"):
+        assert run(text(stored(register), directives)).verdict == "verified"
+    assert run(text(stored("%is_explicit_cluster", "pred"), directives)).verdict == "verified"
+
+
+def test_directives_that_are_not_known():
+    for source in (text("", ".frobnicated 3"), text("", outside=".frobnicated 3;")):
+        report = run(source)
+        assert report.verdict == "incomplete"
+        assert "`.frobnicated 3`" in report.notes[0]
+    assert run(text("", '.pragma "nounroll";', outside='.pragma "new";')).verdict == "verified"
+
+
+# -- scopes ----------------------------------------------------------------------------------------------------------
+FAR = "[%rd1+8192]"
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        f"atom.global.cta.add.u32 %r4, {FAR}, 1;", f"red.relaxed.cluster.global.add.u32 {FAR}, 1;",
+        f"atom.cta.add.u32 %r4, {FAR}, 1;", f"ld.acquire.cta.u32 %r4, {FAR};", f"st.relaxed.cluster.u32 {FAR}, %r4;",
+    ],
+)  # fmt: skip
+def test_an_access_of_cta_scope_to_what_other_ctas_have_too(instruction):
+    assert run(text(instruction)).verdict == "verified"
+    report = run(text(instruction), grid=2)
+    assert report.verdict == "incomplete"
+    assert f"`{name(instruction)}` of global memory in a grid of several CTAs is not modelled" in report.notes[0]
+    guarded = "setp.eq.u32 %p2, %r2, 99; @{}%p2 " + instruction
+    assert "not modelled" not in repr(run(text(guarded.format("")), grid=2).notes)
+    assert "not modelled" in repr(run(text(guarded.format("!")), grid=2).notes)
+
+
+def test_an_access_of_cta_scope_to_shared_memory():
+    body = "cvta.shared.u64 %rd6, %rd5; st.u32 [%rd6], 0; bar.sync 0; atom.cta.add.u32 %r4, [%rd6], 1;"
+    assert "not modelled" not in repr(run(text(body), grid=2).notes)
+
+
+# -- read-only loads and active lanes -------------------------------------------------------------------------------
+@pytest.mark.parametrize("load", ["ld.global.nc.u32", "ld.global.nc.L1::no_allocate.L2::128B.u32", "ldu.global.u32"])
+def test_a_read_only_load_of_what_is_written(load):
+    report = run(text(f"{load} %r4, [%rd3];"))
+    assert [finding.code for finding in report.findings] == ["read-only-written"]
+    assert run(text(f"{load} %r4, [%rd3+4096];")).verdict == "verified"
+
+
+def test_a_strong_load_does_not_write():
+    load = "ld.global.nc.u32 %r4, [%rd3+4096];"
+    assert run(text(f"{load} ld.relaxed.gpu.global.u32 %r5, [%rd3+4096];")).verdict == "verified"
+    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 0;"))
+    assert "read-only-written" in [finding.code for finding in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("setp.eq.u32 %p2, %r4, -1; @%p2 bra $end; st.global.u32 [%rd3+4096], 1;", "branch"),
+        ("and.b32 %r4, %r4, 4; cvt.u64.u32 %rd6, %r4; add.s64 %rd6, %rd6, %rd3; ld.global.u32 %r5, [%rd6+4096];",
+         "address"),
+        ("shfl.sync.idx.b32 %r5, %r2, 0, 31, %r4;", "member mask"),
+        ("bar.warp.sync %r4;", "member mask"),
+        ("st.global.u32 [%rd3+4096], %r4;", "what is left in `out`"),
+        ("popc.b32 %r4, %r4; red.global.add.u32 [%rd1+8192], %r4;", "what is left in `out`"),
+        ("vote.sync.any.pred %p3, %p2, -1;", ""),
+        ("st.shared.u32 [tile], 1; add.u32 %r4, %r4, 1;", ""),
+    ],
+)  # fmt: skip
+def test_what_depends_on_which_lanes_are_active(body, what):
+    report = run(text(f"activemask.b32 %r4; {body}"))
+    assert report.verdict == ("incomplete" if what else "verified")
+    assert report.reasons == (["active lanes"] if what else [])
+    assert what in repr(report.notes)
+    assert run(text(f"activemask.b32 %r4; {body}", target="sm_60")).verdict in ("verified", "failed")
+
+
+def test_forms_without_sync_are_among_the_active_lanes():
+    for target, verdict in (("sm_60", "verified"), ("sm_75", "incomplete")):
+        assert run(text("vote.ballot.b32 %r4, %p2;", target=target)).verdict == verdict

@@ -1,0 +1,168 @@
+"""Counts of active lanes that one of them adds for all: the same sum, whichever lanes are active together.
+
+    mask = cuda.activemask()
+    if cuda.laneid == cuda.ffs(mask) - 1:
+        cuda.atomic.add(count, 0, cuda.popc(mask))
+
+Lanes that come to an `activemask` fall into groups, each of lanes that execute it together and get their own group as
+the mask.  Of each group the first lane adds the group's size, so that all groups together add the number of lanes that
+came there, provided that they add it to one place.  What this finds is such an addition: in straight-line code behind
+the `activemask`, under a branch or a guard that the first lane of the mask alone passes, of the number of its ones, at
+an address that is the same for all threads of the CTA.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.bytecode import NAMES, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.bytecode import Program
+
+ADDITIONS = ("atom.add.b32", "atom.add.b64")
+_UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid", "nctaid") for axis in "xyz"))
+_HALF = {"b32": 1 << 31, "b64": 1 << 63}
+Meaning = tuple[str, int]
+"""what a row holds: ("first", n) the number of the mask's first lane, plus n; ("mask", 0), ("reversed", 0) its bits,
+("size", 0) how many there are; ("lane", 0) the lane's own number, ("thread", 0) tid.x; ("elected", 1) whether the lane
+is the first one, ("elected", 0) whether not, ("never", 0); ("constant", n); ("uniform", 0)"""
+
+
+class Election(NamedTuple):
+    """An addition by the first lane of the active ones."""
+
+    atomic: int
+    """its pc"""
+    steered: int
+    """the pc of what lets one lane pass: a branch, or the atomic itself"""
+    region: range
+    """the pcs that only this lane executes"""
+
+
+def elections(program: Program, active: int, *, lanes_by_x: bool) -> list[Election]:
+    """The additions that the `activemask` at a pc decides; `lanes_by_x` says that the lane is tid.x modulo 32."""
+    return list(_Scan(program, lanes_by_x).run(active))
+
+
+class _Scan:
+    """Straight-line code, instruction by instruction, and what its rows hold."""
+
+    def __init__(self, program: Program, lanes_by_x: bool) -> None:
+        self.code: list[list[int]] = program.code.tolist()
+        self.lanes_by_x = lanes_by_x
+        self.entered = {row[6] for row in self.code if NAMES[row[0]] in ("bra", "jump")}
+        self.held: dict[int, Meaning] = {parameter.row: ("uniform", 0) for parameter in program.parameters}
+        self.held.update((array.row, ("uniform", 0)) for array in program.constant_arrays)
+        self.held.update((row, ("constant", int(value))) for row, type_, value in program.constants if type_[0] == "b")
+        for name, row in program.specials.items():
+            if name in _UNIFORM:
+                self.held[row] = ("uniform", 0)
+            elif name in ("laneid", "tid.x"):
+                self.held[row] = ("lane" if name == "laneid" else "thread", 0)
+
+    def run(self, active: int) -> Iterable[Election]:
+        """From an `activemask` to the next place where control comes from elsewhere, or goes."""
+        fields = self.code[active]
+        if fields[1]:  # lanes that are left out have another mask
+            return
+        self.held[fields[2]] = ("mask", 0)
+        for pc in range(active + 1, len(self.code)):
+            fields = self.code[pc]
+            name = NAMES[fields[0]]
+            kind = OPERATIONS[name].kind
+            if pc in self.entered:
+                return
+            if name == "bra" and fields[5] == fields[6] > pc and self._passes(fields[1] ^ 1):
+                yield from self._region(pc, range(pc + 1, fields[6]))
+                return
+            if kind in ("control", "barrier"):
+                return
+            if self._adds(name, fields) and self._passes(fields[1]):
+                yield Election(pc, pc, range(pc, pc + 1))
+            self._assign(name, kind, fields)
+
+    def _region(self, branch: int, region: range) -> list[Election]:
+        """What one lane does for all in a stretch of code; nothing, if it does anything else there."""
+        found = []
+        for pc in region:
+            fields = self.code[pc]
+            name = NAMES[fields[0]]
+            kind = OPERATIONS[name].kind
+            adds = self._adds(name, fields) and not fields[1]
+            if pc in self.entered or not (kind == "alu" or adds):
+                return []
+            if adds:
+                found.append(Election(pc, branch, region))
+            self._assign(name, kind, fields)
+        return found
+
+    def _passes(self, guard: int) -> bool:
+        """Whether the first lane alone passes a guard."""
+        return bool(guard >> 1) and self.held.get(guard >> 1) == ("elected", 1 - (guard & 1))
+
+    def _adds(self, name: str, fields: list[int]) -> bool:
+        """Whether an instruction adds the size at one place for all."""
+        if name not in ADDITIONS or self.held.get(fields[4]) != ("size", 0):
+            return False
+        return self.held.get(fields[3], ("", 0))[0] in ("uniform", "constant")
+
+    def _assign(self, name: str, kind: str, fields: list[int]) -> None:
+        """What the rows hold after an instruction."""
+        operation = OPERATIONS[name]
+        if kind == "store" or not operation.result:
+            return
+        held = None
+        if kind == "alu" and not fields[1]:
+            held = self._meaning(name, [self.held.get(row) for row in fields[3 : 3 + len(operation.operands)]])
+        elements = int(name.split(".")[1][1:]) if ".v" in name else 1
+        for k in range(elements):
+            self.held.pop(fields[2] + 256 * k, None)
+        if kind == "warp" and fields[7]:
+            self.held.pop(fields[7], None)
+        if held is not None:
+            self.held[fields[2]] = held
+
+    def _meaning(self, name: str, x: list[Meaning | None]) -> Meaning | None:
+        """The result of arithmetic."""
+        what = name.split(".")[0]
+        if None in x:
+            return self._selected(what, x)
+        a, b = (x + x)[:2]
+        assert a is not None
+        assert b is not None
+        operation = OPERATIONS[name]
+        if what in ("mov", "cvt") and operation.result[0] == operation.operands[0][0] != "f":
+            return a if what == "mov" or a[0] != "constant" else ("uniform", 0)
+        if what == "not" and a[0] == "elected":
+            return "elected", 1 - a[1]
+        if what in ("add", "sub") and operation.result in _HALF and a[0] == "first" and b[0] == "constant":
+            half = _HALF[operation.result]
+            return "first", (a[1] + (b[1] if what == "add" else -b[1]) + half) % (2 * half) - half
+        if a[0] in ("mask", "reversed", "thread"):
+            return self._of_bits(what, name, a, b)
+        if what == "setp":
+            chosen = ("lane", 0), ("first", 0)
+            if (a, b) in (chosen, chosen[::-1]) and name.split(".")[1] in ("eq", "ne"):
+                return "elected", int(".eq." in name)
+            return None
+        if all(item is not None and item[0] in ("uniform", "constant") for item in x):
+            return "uniform", 0
+        return self._selected(what, x)
+
+    def _of_bits(self, what: str, name: str, a: Meaning, b: Meaning) -> Meaning | None:
+        """What is made of the mask, or of tid.x."""
+        if a[0] == "thread":
+            return ("lane", 0) if what == "and" and b == ("constant", 31) and self.lanes_by_x else None
+        if name.startswith("setp.eq.") and b == ("constant", 0):
+            return "never", 0  # a lane is in its own mask
+        made: dict[tuple[str, str], Meaning] = {
+            ("mask", "ffs"): ("first", 1), ("mask", "brev"): ("reversed", 0), ("mask", "popc"): ("size", 0),
+            ("reversed", "popc"): ("size", 0), ("reversed", "clz"): ("first", 0),
+        }  # fmt: skip
+        return made.get((a[0], what))
+
+    def _selected(self, what: str, x: list[Meaning | None]) -> Meaning | None:
+        return x[1] if what == "selp" and x[2] == ("never", 0) else None

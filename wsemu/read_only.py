@@ -1,0 +1,129 @@
+"""Bytes that are loaded through the read-only cache and written in the same launch, in compiled code.
+
+For each byte of an array there is a byte of marks: whether such a load had it (`LOADED`), and whether a store or atomic
+had it (`STORED`), whoever did that and when.  A byte with both marks is one too many.  A second run, on one machine,
+tells which accesses were the first of each kind to such a byte: their *claims*.
+
+Programs without such loads run none of this: `access_noted` stands in for `vm.access` in those that have them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.bytecode import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, NO_STORE, NON_COHERENT, OPCODE, SEGMENT_SHIFT
+from wsemu.layout import LOADED, STORED, UNUSED_SHIFT
+from wsemu.machine import call5, claim_at, compiled, instruction_at, machine_at, segment_at, warp_at
+from wsemu.operations import (
+    SAME,
+    UNIT,
+    load_i64,
+    load_u8,
+    load_u32,
+    lowest_bit,
+    simple_pattern,
+    store_i64,
+    store_u8,
+    store_u32,
+)
+
+FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
+BOTH = LOADED | STORED
+FULL = (1 << LANES) - 1
+
+
+@compiled
+def mark(place, size, bit):
+    """Mark bytes; accesses of four bytes and more are marked four at a time."""
+    if size < 4:
+        for q in range(size):
+            store_u8(place + q, load_u8(place + q) | bit)
+    else:
+        for q in range(0, size, 4):
+            store_u32(place + q, load_u32(place + q) | bit * 0x01010101)
+
+
+@compiled
+def claim(m, segment, offset, size, bit):
+    """Enter the claim that is being made for those bytes with both marks that have none of this kind yet; whether there
+    was one."""
+    entries = segment.claims + (4 * segment.bytes if bit == STORED else 0)
+    found = False
+    for q in range(size):
+        place = entries + 4 * (offset + q)
+        if load_u8(segment.marked + offset + q) == BOTH and load_u32(place) == 0:
+            store_u32(place, m.claim_count + 1)
+            found = True
+    return found
+
+
+@compiled
+def mark_at_once(m, registers, i, mask, size, bit):
+    """Mark the bytes of an access by a whole warp whose lanes lie side by side, or of one whose lanes have one address;
+    False for another one."""
+    pattern = simple_pattern(registers, i.a, mask, (i.aux >> 16) & 255)
+    if pattern != SAME and (pattern != UNIT or mask != FULL):
+        return False
+    place = load_i64(registers + i.a + 8 * lowest_bit(mask)) + i.imm
+    number = place >> SEGMENT_SHIFT
+    if number < FIRST_ARRAY or number >= m.segment_count:
+        return False
+    segment = segment_at(m.segments, number)
+    offset = place & ((1 << SEGMENT_SHIFT) - 1)
+    extent = size << 5 if pattern == UNIT else size
+    if segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
+        return False
+    if pattern == SAME:
+        mark(segment.marked + offset, size, bit)
+    else:
+        for q in range(0, extent, 8):
+            word = segment.marked + offset + q
+            store_i64(word, load_i64(word) | bit * 0x0101010101010101)
+    return True
+
+
+@compiled
+def note(m, w, pc, registers, i, mask, bit):
+    """Mark what the lanes of an access touch, or claim it."""
+    size = i.aux & 255
+    if m.claims == 0 and mark_at_once(m, registers, i, mask, size, bit):
+        return
+    lanes = np.int64(0)
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        number = place >> SEGMENT_SHIFT
+        if number < FIRST_ARRAY or number >= m.segment_count:
+            continue
+        segment = segment_at(m.segments, number)
+        offset = place & ((1 << SEGMENT_SHIFT) - 1)
+        if segment.marked == 0 or offset > segment.bytes - size or offset & (size - 1):
+            continue
+        if m.claims == 0:
+            mark(segment.marked + offset, size, bit)
+        elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, bit):
+            lanes |= np.int64(1) << lane
+    if lanes:
+        made = claim_at(m.claims, m.claim_count)
+        m.claim_count += 1
+        made.pc = pc
+        made.cta = m.cta
+        made.warp = w
+        made.lanes = lanes
+        made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base
+
+
+def access_noted(address, w, pc, registers, mask):
+    """Execute the access at pc as `vm.access` does, and note it."""
+    m = machine_at(address, 0)
+    if m.resumes == 0:
+        i = instruction_at(m.code, pc)
+        flags = i.aux >> UNUSED_SHIFT
+        if i.op < FIRST_STORE:
+            if flags & NON_COHERENT:
+                note(m, w, pc, registers, i, mask, np.int64(LOADED))
+        elif flags & NO_STORE == 0:
+            note(m, w, pc, registers, i, mask, np.int64(STORED))
+    return call5(m.noted_entry, address, w, pc, registers, mask)
