@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu import settings
-from wsemu.bytecode import Program
+from wsemu.bytecode import SEGMENT_SHIFT, Program
 from wsemu.codes import checkers_named, finding_codes
 from wsemu.errors import CheckFailed, UsageError, WsemuError, briefly
 from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
@@ -248,6 +248,9 @@ def _examine(
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             value.blank = False
+    for captured in program.constant_arrays:
+        if _is_blank(captured.array):
+            captured.array.blank = False  # type: ignore[attr-defined]
     rows = address_rows(program, bound.rows)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
@@ -270,16 +273,29 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, arguments)
+    return as_declared(kernel, _own_arrays(arguments))
+
+
+def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
+    from wsemu.device_array import as_cuda_array, is_foreign
+
+    if not any(map(is_foreign, arguments)):
+        return arguments
+    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     """The arguments that are device arrays which nothing has written yet."""
-    blank = [getattr(value, "blank", False) is True for value in arguments]
+    blank = [_is_blank(value) for value in arguments]
     if not any(blank):
         return ()
     names = _match_arguments(kernel, arguments)
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+
+
+def _is_blank(value: Any) -> bool:
+    return getattr(value, "blank", False) is True
 
 
 def bind_launch(
@@ -303,6 +319,7 @@ def bind_launch(
     rows, memory, arrays = bind(program, arguments, names)
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if _is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 

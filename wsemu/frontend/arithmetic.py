@@ -318,5 +318,8 @@ def _compare_static(op: str, x: Value, y: Value) -> Scalar:
     """Host objects are equal as in Python; a host object equals no run-time value."""
     if op not in ("==", "!="):
         raise KernelError(f"`{op}` is not defined for {describe(x)} and {describe(y)}", remedy="compare numbers")
-    equal = isinstance(x, Static) and isinstance(y, Static) and bool(x.object == y.object)
+    equal = False
+    if isinstance(x, Static) and isinstance(y, Static):  # to NumPy, None is a dtype
+        nothing = x.object is None or y.object is None
+        equal = x.object is y.object if nothing else bool(x.object == y.object)
     return TRUE if equal == (op == "==") else FALSE

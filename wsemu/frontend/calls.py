@@ -90,7 +90,7 @@ def bind(call: Any, function: KernelFunction) -> list[Any]:
         problem = f"lacks `{missing[0]}`" if missing else f"got {len(call.args)} arguments"
         raise call.error(f"`{function.name}` {problem}", f"its signature is `{function.signature}`")
     found = [values.get(p.name) for p in parameters]
-    return [None if value == NOTHING else value for value in found]
+    return [None if isinstance(value, Static) and value.object is None else value for value in found]
 
 
 def positional(call: Any, name: str, *counts: int) -> list[Value]:

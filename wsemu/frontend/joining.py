@@ -100,8 +100,9 @@ def same_value(a: Any, v: Any) -> bool:
         case TupleValue():
             return len(a.items) == len(v.items) and all(map(same_value, a.items, v.items))
         case Static():
-            plain = (str, bytes, type(None), np.dtype)
-            return a.object is v.object or (isinstance(a.object, plain) and bool(a.object == v.object))
+            plain = (str, bytes, np.dtype)  # of one kind: NumPy has `np.dtype("float64") == None`
+            alike = isinstance(a.object, plain) and isinstance(v.object, type(a.object))
+            return a.object is v.object or (alike and bool(a.object == v.object))
         case Closure():
             return a.node is v.node and a.scope[0] is v.scope[0]
         case PatternValue():

@@ -20,6 +20,7 @@ from wsemu.frontend.construction import Construction
 from wsemu.frontend.expressions import Expressions
 from wsemu.frontend.frames import Frame
 from wsemu.frontend.functions import Functions
+from wsemu.frontend.graph import Register
 from wsemu.frontend.joining import Environment
 from wsemu.frontend.loops import Loops, Seeds
 from wsemu.frontend.names import Names
@@ -61,6 +62,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.hidden = 0
         self.span_numbers: dict[Any, int] = {}
         self.constant_arrays: dict[int, ArrayValue] = {}
+        self.captured: dict[int, Register] = {}
+        """id of a device array that the kernel names -> the register of its address"""
 
     @property
     def frame(self) -> Frame:
