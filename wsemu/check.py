@@ -5,17 +5,20 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu import settings
-from wsemu.bytecode import SEGMENT_SHIFT, Program
+from wsemu.bytecode import SEGMENT_SHIFT, Program, Span
 from wsemu.codes import checkers_named, finding_codes
-from wsemu.errors import CheckFailed, UsageError, WsemuError, briefly
+from wsemu.errors import CheckFailed, UnsupportedError, UsageError, WsemuError, briefly
 from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 from wsemu.limits import limits
+from wsemu.own import is_own
 from wsemu.places import BoundArray, Places
 
 if TYPE_CHECKING:
@@ -141,7 +144,8 @@ def check(
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
     `uninitialized` the names of array arguments whose contents count as not yet written.
-    UsageError and KernelError say what is wrong with the call or the source.
+    UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
+    is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,
@@ -155,7 +159,43 @@ def check(
     if workers is not None:
         _integer(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
-    return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    try:
+        return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    except UnsupportedError as error:
+        report = _not_run(kernel, configuration, _located(error))
+    for observer in observers:
+        observer(report)
+    return report
+
+
+def _not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
+    """The report of a launch that needs what is not modelled."""
+    from wsemu.finding import Report
+
+    place = f"{os.path.basename(error.span.file)}:{error.span.line}: " if error.span else ""
+    remedy = f" (help: {error.remedy})" if error.remedy else ""
+    return Report(
+        kernel=kernel.__name__,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict="incomplete",
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        notes=[f"{place}{error.message}: not modelled{remedy}", "it was not run: its arrays are as they were"],
+        reasons=[error.subject],
+    )
+
+
+def _located(error: UnsupportedError) -> UnsupportedError:
+    """The error with a place: where it has none in a kernel, the innermost line outside of wsemu, which launches."""
+    frame = sys._getframe()
+    while error.span is None and frame.f_back is not None:
+        frame = frame.f_back
+        if not is_own(frame.f_code.co_filename) and os.path.isfile(frame.f_code.co_filename):
+            line, end, column, end_column = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+            line = line or frame.f_lineno
+            error.span = Span(frame.f_code.co_filename, line, column or 0, end or line, end_column or 0)
+    return error
 
 
 def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -178,8 +218,11 @@ def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
 
 
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
+    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error.
 
+    What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that
+    the launch should have written.
+    """
     chosen = settings.current()
     if not chosen.wants(kernel.__name__):
         chosen = replace(chosen, checkers=frozenset())
@@ -191,6 +234,8 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()
     except WsemuError as error:
+        if isinstance(error, UnsupportedError):
+            _located(error)
         answers = [tell(kernel, configuration, error) for tell in refused]
         if not any(answers):
             raise

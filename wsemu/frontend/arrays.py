@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from wsemu.bytecode import SEGMENT_SHIFT, SharedArray
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Register
 from wsemu.frontend.promotion import number_type
-from wsemu.frontend.scalars import TRUE, both, choose, describe, either, part_type, register, scalar_cast
+from wsemu.frontend.scalars import TRUE, both, choose, describe, either, part_type, refusal, register, scalar_cast
 from wsemu.frontend.values import (
     NUMBERS,
     ArrayValue,
@@ -42,9 +42,8 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     """The number type of an element; KernelError for one that kernels cannot hold."""
     found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
-        raise KernelError(
-            f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
-        )
+        kind = UnsupportedError if dtype.kind in "SUMm" else KernelError  # which Numba has
+        raise kind(f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them")
     return found
 
 
@@ -63,7 +62,7 @@ def check_elements(dtype: np.dtype[Any], name: str) -> None:
 def as_index(b: Builder, x: Value, name: str) -> Scalar:
     """An integer index, of a type that `index` takes."""
     if not isinstance(x, Scalar):
-        raise KernelError(f"array `{name}` is indexed with {describe(x)}", remedy="index with integers or slices")
+        raise refusal(f"array `{name}` is indexed with {describe(x)}", "index with integers or slices", x)
     if x.type.kind == "f":
         raise KernelError(f"array `{name}` is indexed with a {x.type}", remedy="convert the index with `int(...)`")
     return x if x.type.bits >= 32 and x.type.kind != "b" else scalar_cast(b, x, int64)
@@ -173,7 +172,7 @@ def write(
             f"`{target.name}` is {why_not_writable(target)}", remedy="pass a writable array as an argument"
         )
     if dtype.names is not None or dtype.subdtype is not None:
-        raise KernelError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
+        raise UnsupportedError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
     type_ = element_type(dtype, target.name)
     number = arithmetic.cast(b, value, type_)
     if isinstance(number, ComplexValue):
@@ -263,7 +262,8 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
     """(start, length, step) of a slice of a dimension, as Python clamps it."""
     step = ONE if s.step is None else scalar_cast(b, as_index(b, s.step, "slice"), int64)
     if step.literal is None or step.literal == 0:
-        raise KernelError("the step of a slice must be a constant other than 0", remedy="write the step as a literal")
+        kind = UnsupportedError if step.literal is None else KernelError
+        raise kind("the step of a slice must be a constant other than 0", remedy="write the step as a literal")
     forward = step.literal > 0
     last = _minus(b, extent, ONE)
     low, high = (ZERO, extent) if forward else (Scalar(int64, None, -1), last)
@@ -350,7 +350,8 @@ def method(b: Builder, array: ArrayValue, name: str, args: list[Value]) -> Value
     if name == "reshape" and args:
         shape = args[0].items if isinstance(args[0], TupleValue) else tuple(args)
         return _reshaped(b, array, tuple(scalar_cast(b, as_index(b, x, array.name), int64) for x in shape))
-    raise KernelError(f"`{array.name}.{name}` with {len(args)} arguments", remedy="see NumPy's signature of it")
+    kind = UnsupportedError if name == "transpose" else KernelError
+    raise kind(f"`{array.name}.{name}` with {len(args)} arguments", remedy="index the array, or see NumPy's signature")
 
 
 def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:

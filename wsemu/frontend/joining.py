@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Block, Phi, Register
@@ -339,7 +339,9 @@ def same_types(a: Value, v: Value) -> bool:
 def used(value: Value, name: str) -> Value:
     """`value`, unless it has no single type."""
     if isinstance(value, Ambiguous):
-        raise KernelError(
+        both = (value.first, value.second)
+        objects = any(isinstance(one, (Static, Closure)) for one in both)  # None and a number are one type to Numba
+        raise (UnsupportedError if objects else KernelError)(
             f"`{name}` is {describe(value.first)} on one path and {describe(value.second)} on another",
             remedy="use two names, or convert to one type",
         )

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from wsemu import cuda
 from wsemu.bytecode import ConstantArray
-from wsemu.errors import UsageError
+from wsemu.errors import UnsupportedError, UsageError
 from wsemu.device_array import DeviceArray, as_cuda_array, is_foreign
 from wsemu.frontend import arrays, joining, library
 from wsemu.frontend.frames import Frame
@@ -214,7 +214,10 @@ class Names:
         self.at(node)
         found = self.attribute(value, node.attr, node)
         if found is None:
-            raise self.error(node, f"{describe(value)} has no attribute `{node.attr}`", "check the spelling")
+            what = f"{describe(value)} has no attribute `{node.attr}`"
+            if isinstance(value, ArrayValue) and (hasattr(np.ndarray, node.attr) or node.attr in (value.dtype.names or ())):
+                raise self.unsupported(node, f"{what} here", "load its elements one by one")
+            raise self.error(node, what, "check the spelling")
         return found
 
     def attribute(self: Walker, value: Value, name: str, node: ast.AST) -> Value | None:
@@ -244,6 +247,8 @@ class Names:
                 return Bound(Static(obj), name)
         try:
             found = getattr(obj, name)
+        except UnsupportedError as error:
+            raise self.unsupported(node, error.message, "check the kernel without it") from error
         except Exception as error:  # whatever a property raises
             what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
             said, _, near = str(error).partition("; ")  # our own modules add the nearest names

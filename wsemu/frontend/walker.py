@@ -24,6 +24,7 @@ from wsemu.frontend.graph import Register
 from wsemu.frontend.joining import Environment
 from wsemu.frontend.loops import Loops, Seeds
 from wsemu.frontend.names import Names
+from wsemu.frontend.scalars import refusal
 from wsemu.frontend.statements import Statements
 from wsemu.frontend.values import ArrayValue, TypedVariable, Value
 
@@ -100,6 +101,10 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         error = UnsupportedError(what, remedy=remedy)
         self.locate(error, node)
         return error
+
+    def refused(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
+        """The error of an operation on values that it does not take, as of `scalars.refusal`."""
+        return self.locate(refusal(message, remedy, *values), node)
 
     def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
         return self.locate(KernelError(message, remedy=remedy), node)
