@@ -173,6 +173,7 @@ def _not_run(kernel: Any, configuration: LaunchConfiguration, error: Unsupported
     from wsemu.finding import Report
 
     place = f"{os.path.basename(error.span.file)}:{error.span.line}: " if error.span else ""
+    what = error.message if "not modelled" in error.message else f"{error.message}: not modelled"
     remedy = f" (help: {error.remedy})" if error.remedy else ""
     return Report(
         kernel=kernel.__name__,
@@ -181,7 +182,7 @@ def _not_run(kernel: Any, configuration: LaunchConfiguration, error: Unsupported
         verdict="incomplete",
         arch=configuration.arch,
         dynamic_shared=configuration.dynamic_shared,
-        notes=[f"{place}{error.message}: not modelled{remedy}", "it was not run: its arrays are as they were"],
+        notes=[f"{place}{what}{remedy}", "it was not run: its arrays are as they were"],
         reasons=[error.subject],
     )
 

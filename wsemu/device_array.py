@@ -222,7 +222,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
     if is_foreign(obj):
         return from_cuda_array_interface(obj.__cuda_array_interface__, obj)
     array = np.asarray(obj)
-    if array.dtype.hasobject:
+    if not isinstance(obj, np.ndarray) and array.dtype.kind in "OSU":
         kind = type(obj).__name__
         raise UsageError(f"as_cuda_array: a {kind} has no CUDA array interface: give an array of numbers")
     device: DeviceArray = array.view(DeviceArray)
