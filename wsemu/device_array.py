@@ -234,7 +234,9 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: 
     whose = f"of a {type(owner).__name__} " * (owner is not None)
     if desc.get("mask") is not None:
         raise UsageError(f"the CUDA array interface {whose}has a mask: give an array without one")
-    fields = {name: desc[name] for name in ("shape", "typestr", "data", "strides", "descr") if name in desc}
+    fields: dict[str, Any] = {
+        name: desc[name] for name in ("shape", "typestr", "data", "strides", "descr") if name in desc
+    }
     low, high = _extent(fields)
     for memory in list(_lent.values()):
         first, end = byte_bounds(memory)

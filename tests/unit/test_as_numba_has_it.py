@@ -39,7 +39,7 @@ def reshaped_empty(x, n, m, y):
 @both_engines
 @pytest.mark.parametrize(("n", "m", "shape"), [(-1, 3, (2, 3)), (2, -1, (2, 3)), (3, 2, (3, 2)), (-7, 2, (3, 2))])
 def test_one_extent_below_zero_is_what_is_left_also_at_run_time(
-    engine: str, n: int, m: int, shape: tuple[int, int]
+    engine: Any, n: int, m: int, shape: tuple[int, int]
 ) -> None:
     y = np.zeros(3)
     run(reshaped, engine, np.arange(6.0), n, m, y)
@@ -48,13 +48,13 @@ def test_one_extent_below_zero_is_what_is_left_also_at_run_time(
 
 @both_engines
 @pytest.mark.parametrize(("n", "m"), [(-1, -1), (4, -1), (2, 2), (7, 1), (0, -1)])
-def test_a_shape_of_other_elements_is_found_where_they_are_used(engine: str, n: int, m: int) -> None:
+def test_a_shape_of_other_elements_is_found_where_they_are_used(engine: Any, n: int, m: int) -> None:
     report = wsemu.check(reshaped, 1, 1, (np.arange(6.0), n, m, np.zeros(3)), engine=engine)
     assert "out-of-bounds" in {finding.code for finding in report.errors}
 
 
 @both_engines
-def test_an_array_without_elements_has_any_shape_of_none(engine: str) -> None:
+def test_an_array_without_elements_has_any_shape_of_none(engine: Any) -> None:
     y = np.zeros(2)
     run(reshaped_empty, engine, np.zeros(0), 0, -1, y)
     assert y.tolist() == [0, 0]
@@ -62,7 +62,7 @@ def test_an_array_without_elements_has_any_shape_of_none(engine: str) -> None:
 
 @both_engines
 @pytest.mark.parametrize("x", [np.arange(12.0)[::2], np.asarray(np.arange(6.0).reshape(2, 3), order="F")])
-def test_only_an_array_whose_elements_lie_side_by_side_has_another_shape(engine: str, x: Any) -> None:
+def test_only_an_array_whose_elements_lie_side_by_side_has_another_shape(engine: Any, x: Any) -> None:
     report = wsemu.check(reshaped, 1, 1, (x, 3, 2, np.zeros(3)), engine=engine)
     assert {finding.code for finding in report.errors} == {"out-of-bounds"}
 
@@ -92,7 +92,7 @@ def ask_the_warp(y):
 
 
 @both_engines
-def test_lanes_that_do_not_exist_are_not_counted(engine: str) -> None:
+def test_lanes_that_do_not_exist_are_not_counted(engine: Any) -> None:
     y = np.zeros((5, 7), np.int32)
     run(ask_the_warp, engine, y, block=5)
     assert y.tolist() == [[31, 1, 0b10101 if i % 2 == 0 else 0b01010, 31, 1, 1, 0] for i in range(5)]
@@ -107,7 +107,7 @@ def after_some_left(y):
 
 
 @both_engines
-def test_lanes_that_have_left_are_not_counted(engine: str) -> None:
+def test_lanes_that_have_left_are_not_counted(engine: Any) -> None:
     y = np.zeros(8, np.int32)
     run(after_some_left, engine, y, block=32)
     assert y.tolist() == [255] * 8
@@ -163,7 +163,7 @@ def with_dtypes(x, y):
 
 
 @both_engines
-def test_a_dtype_object_is_a_dtype_also_that_of_float64(engine: str) -> None:
+def test_a_dtype_object_is_a_dtype_also_that_of_float64(engine: Any) -> None:
     y = np.zeros(4)
     run(with_dtypes, engine, np.arange(4.0), y, block=4)
     assert y.tolist() == [1, 2, 3, 4]
@@ -180,7 +180,7 @@ def by_type(x, a):
         return a.nothing_like_this
     if not (x is not None) or x == None:  # noqa: E711
         return a.nothing_like_this
-    if x is None and x > 3:
+    if x is None and x > 3:  # type: ignore[operator]
         return a.nothing_like_this
     return 1.0 if x is not None or a.nothing_like_this else a.nothing_like_this
 
@@ -200,7 +200,7 @@ def call_them(y):
 
 
 @both_engines
-def test_a_branch_that_the_type_of_a_literal_argument_decides_is_pruned(engine: str) -> None:
+def test_a_branch_that_the_type_of_a_literal_argument_decides_is_pruned(engine: Any) -> None:
     y = np.zeros(3)
     run(call_them, engine, y)
     assert y.tolist() == [1, 1, 2]
@@ -226,7 +226,7 @@ def add_at(y, i):
 
 
 @both_engines
-def test_an_atomic_converts_the_floats_of_a_tuple_to_indices(engine: str) -> None:
+def test_an_atomic_converts_the_floats_of_a_tuple_to_indices(engine: Any) -> None:
     y = np.zeros((3, 4), np.int32)
     run(add_at, engine, y, 3)
     assert np.argwhere(y).tolist() == [[1, 3]]
@@ -241,7 +241,7 @@ def becomes_an_array(x, n, y):
 
 
 @both_engines
-def test_a_loop_variable_may_become_an_array(engine: str) -> None:
+def test_a_loop_variable_may_become_an_array(engine: Any) -> None:
     y = np.zeros(3)
     run(becomes_an_array, engine, np.arange(3.0), 3, y)
     assert y.tolist() == [0, 1, 2]
@@ -260,11 +260,12 @@ def test_library_functions_of_both_engines_are_the_same_to_the_last_bit() -> Non
     rng = np.random.default_rng(5)
     x, y = (rng.standard_normal(256) * 10.0 ** rng.integers(-3, 2, 256) for _ in range(2))
     found = []
-    for engine in ENGINES:
+    ways: Any = ENGINES
+    for engine in ways:
         z = np.zeros((3, 256))
         wsemu.check(library, 8, 32, (x, y, z), engine=engine).assert_clean()
         found.append(z)
-    assert np.array_equal(*found, equal_nan=True)
+    assert np.array_equal(found[0], found[1], equal_nan=True)
 
 
 def test_hypot_and_gamma_end_as_in_c() -> None:

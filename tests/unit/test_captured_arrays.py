@@ -48,13 +48,13 @@ def run(kernel: Any, engine: Any, n: int = 4, **options: Any) -> Any:
     return y.tolist()
 
 
-def test_a_captured_device_array_is_what_it_is_at_the_launch(engine: str) -> None:
+def test_a_captured_device_array_is_what_it_is_at_the_launch(engine: Any) -> None:
     for value in (1.0, 9.0):
         DEVICE.copy_to_device(np.full(4, value))
         assert run(read_global, engine) == [2 * value] * 4
 
 
-def test_a_captured_host_array_is_what_it_was_when_the_kernel_was_compiled(engine: str) -> None:
+def test_a_captured_host_array_is_what_it_was_when_the_kernel_was_compiled(engine: Any) -> None:
     HOST[:] = np.arange(4.0)
     assert run(read_host, engine) == [0, 1, 2, 3]
     HOST[:] = 9
@@ -72,7 +72,7 @@ def test_a_captured_host_array_is_what_it_was_when_the_kernel_was_compiled(engin
     ],
     ids=["plain", "strided", "backwards", "foreign", "foreign and strided"],
 )
-def test_a_closure_may_write_the_device_array_that_it_names(engine: str, make: Any) -> None:
+def test_a_closure_may_write_the_device_array_that_it_names(engine: Any, make: Any) -> None:
     array = make(np.arange(4.0))
 
     @cuda.jit
@@ -87,7 +87,7 @@ def test_a_closure_may_write_the_device_array_that_it_names(engine: str, make: A
 
 
 @pytest.mark.parametrize("make", [cuda.mapped_array, cuda.managed_array, cuda.device_array])
-def test_memory_that_host_and_kernels_share_is_live(engine: str, make: Any) -> None:
+def test_memory_that_host_and_kernels_share_is_live(engine: Any, make: Any) -> None:
     array = make(4)
     array[:] = 3
 
@@ -101,7 +101,7 @@ def test_memory_that_host_and_kernels_share_is_live(engine: str, make: Any) -> N
     assert run(read, engine) == [4] * 4
 
 
-def test_an_array_that_is_captured_and_passed_is_one_memory(engine: str) -> None:
+def test_an_array_that_is_captured_and_passed_is_one_memory(engine: Any) -> None:
     array = cuda.to_device(np.zeros(64))
 
     @cuda.jit
@@ -114,7 +114,7 @@ def test_an_array_that_is_captured_and_passed_is_one_memory(engine: str) -> None
     assert {finding.code for finding in report.errors} == {"race"}
 
 
-def test_a_captured_array_that_nothing_has_written_is_uninitialized_once(engine: str) -> None:
+def test_a_captured_array_that_nothing_has_written_is_uninitialized_once(engine: Any) -> None:
     array = cuda.device_array(4)
 
     @cuda.jit
@@ -126,12 +126,12 @@ def test_a_captured_array_that_nothing_has_written_is_uninitialized_once(engine:
     assert codes == [["uninitialized-read"], []]
 
 
-def test_an_index_outside_a_captured_array_is_found(engine: str) -> None:
+def test_an_index_outside_a_captured_array_is_found(engine: Any) -> None:
     report = wsemu.check(read_global, 1, 5, (np.zeros(5),), engine=engine)
     assert {finding.code for finding in report.errors} == {"out-of-bounds"}
 
 
-def test_what_only_has_the_cuda_array_interface_is_an_argument(engine: str) -> None:
+def test_what_only_has_the_cuda_array_interface_is_an_argument(engine: Any) -> None:
     @cuda.jit
     def fill(y):
         y[cuda.threadIdx.x] = 1
@@ -144,7 +144,7 @@ def test_what_only_has_the_cuda_array_interface_is_an_argument(engine: str) -> N
 @pytest.mark.parametrize(
     "ask", [cuda.as_cuda_array, lambda o: cuda.from_cuda_array_interface(o.__cuda_array_interface__)]
 )
-def test_memory_of_nobody_here_is_refused(engine: str, ask: Any) -> None:
+def test_memory_of_nobody_here_is_refused(engine: Any, ask: Any) -> None:
     array = cuda.to_device(np.zeros(4))
     for changes in ({"data": (64, False)}, {"shape": (5,)}, {"shape": (2,), "strides": (32,)}):
         foreign = Foreign(array, **changes)
@@ -153,6 +153,6 @@ def test_memory_of_nobody_here_is_refused(engine: str, ask: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), "text", None])
-def test_what_is_no_array_does_not_become_one(engine: str, value: Any) -> None:
+def test_what_is_no_array_does_not_become_one(engine: Any, value: Any) -> None:
     with pytest.raises(wsemu.UsageError, match="has no CUDA array interface"):
         cuda.as_cuda_array(value)

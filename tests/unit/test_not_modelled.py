@@ -138,7 +138,7 @@ def test_such_a_launch_raises_where_nobody_asks_for_a_report(kernel: Any, x: Any
 
 @cuda.jit
 def no_such_name(x, n):
-    x[0] = nothing_of_this_name  # noqa: F821
+    x[0] = nothing_of_this_name  # type: ignore[name-defined]  # noqa: F821
 
 
 @cuda.jit
@@ -148,7 +148,7 @@ def float_index(x, n):
 
 @cuda.jit
 def none_plus_one(x, n):
-    x[0] = None + 1
+    x[0] = None + 1  # type: ignore[operator]
 
 
 @cuda.jit
