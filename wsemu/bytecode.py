@@ -448,7 +448,8 @@ class Parameter(NamedTuple):
 class ConstantArray(NamedTuple):
     """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
 
-    It is read-only, or `writable`: then each launch starts with a copy.
+    It is read-only, or `writable`: then each launch starts with a copy; a device array is `live`: what it holds at the
+    launch counts, and what the launch stores stays.
     """
 
     row: int
@@ -457,6 +458,7 @@ class ConstantArray(NamedTuple):
     writable: bool = False
     addresses: tuple[tuple[int, int, int], ...] = ()
     """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
+    live: bool = False
 
 
 class SharedArray(NamedTuple):

@@ -5,17 +5,20 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu import settings
-from wsemu.bytecode import Program
+from wsemu.bytecode import SEGMENT_SHIFT, Program, Span
 from wsemu.codes import checkers_named, finding_codes
-from wsemu.errors import CheckFailed, UsageError, WsemuError, briefly
+from wsemu.errors import CheckFailed, UnsupportedError, UsageError, WsemuError, briefly
 from wsemu.kernel import CodeKernel, LaunchConfiguration, configure
 from wsemu.limits import limits
+from wsemu.own import is_own
 from wsemu.places import BoundArray, Places
 
 if TYPE_CHECKING:
@@ -141,7 +144,8 @@ def check(
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
     `uninitialized` the names of array arguments whose contents count as not yet written.
-    UsageError and KernelError say what is wrong with the call or the source.
+    UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
+    is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,
@@ -155,7 +159,44 @@ def check(
     if workers is not None:
         _integer(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
-    return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    try:
+        return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+    except UnsupportedError as error:
+        report = _not_run(kernel, configuration, _located(error))
+    for observer in observers:
+        observer(report)
+    return report
+
+
+def _not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
+    """The report of a launch that needs what is not modelled."""
+    from wsemu.finding import Report
+
+    place = f"{os.path.basename(error.span.file)}:{error.span.line}: " if error.span else ""
+    what = error.message if "not modelled" in error.message else f"{error.message}: not modelled"
+    remedy = f" (help: {error.remedy})" if error.remedy else ""
+    return Report(
+        kernel=kernel.__name__,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict="incomplete",
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        notes=[f"{place}{what}{remedy}", "it was not run: its arrays are as they were"],
+        reasons=[error.subject],
+    )
+
+
+def _located(error: UnsupportedError) -> UnsupportedError:
+    """The error with a place: where it has none in a kernel, the innermost line outside of wsemu, which launches."""
+    frame = sys._getframe()
+    while error.span is None and frame.f_back is not None:
+        frame = frame.f_back
+        if not is_own(frame.f_code.co_filename) and os.path.isfile(frame.f_code.co_filename):
+            line, end, column, end_column = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+            line = line or frame.f_lineno
+            error.span = Span(frame.f_code.co_filename, line, column or 0, end or line, end_column or 0)
+    return error
 
 
 def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -178,8 +219,11 @@ def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
 
 
 def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error."""
+    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error.
 
+    What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that
+    the launch should have written.
+    """
     chosen = settings.current()
     if not chosen.wants(kernel.__name__):
         chosen = replace(chosen, checkers=frozenset())
@@ -191,6 +235,8 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()
     except WsemuError as error:
+        if isinstance(error, UnsupportedError):
+            _located(error)
         answers = [tell(kernel, configuration, error) for tell in refused]
         if not any(answers):
             raise
@@ -248,6 +294,9 @@ def _examine(
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             value.blank = False
+    for captured in program.constant_arrays:
+        if _is_blank(captured.array):
+            captured.array.blank = False  # type: ignore[attr-defined]
     rows = address_rows(program, bound.rows)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started, more)
@@ -270,16 +319,29 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, arguments)
+    return as_declared(kernel, _own_arrays(arguments))
+
+
+def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
+    from wsemu.device_array import as_cuda_array, is_foreign
+
+    if not any(map(is_foreign, arguments)):
+        return arguments
+    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     """The arguments that are device arrays which nothing has written yet."""
-    blank = [getattr(value, "blank", False) is True for value in arguments]
+    blank = [_is_blank(value) for value in arguments]
     if not any(blank):
         return ()
     names = _match_arguments(kernel, arguments)
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+
+
+def _is_blank(value: Any) -> bool:
+    return getattr(value, "blank", False) is True
 
 
 def bind_launch(
@@ -303,6 +365,7 @@ def bind_launch(
     rows, memory, arrays = bind(program, arguments, names)
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if _is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 

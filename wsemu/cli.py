@@ -39,7 +39,8 @@ def _cleaned() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(getattr(error, "message", None), str):
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
+        if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
             error.message = clean(error.message)  # type: ignore[attr-defined]

@@ -164,7 +164,7 @@ def compare(
     """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
     from wsemu.backends import gpu_process
 
-    wanted = [force or e.report.verdict == "verified" for e in emulated]
+    wanted = [(force or e.report.verdict == "verified") and not _captured(e) for e in emulated]
     jobs = [
         gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches)
         for e, sent in zip(emulated, wanted, strict=True)
@@ -187,11 +187,20 @@ def require_gpu() -> None:
         raise UsageError("no GPU here that Numba-CUDA can use: run this on a machine with an NVIDIA GPU and its driver")
 
 
+def _captured(emulated: Emulated) -> list[str]:
+    """The device arrays that a kernel names: their memory is this process's, and no argument that could be copied."""
+    program, _, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
+    return [array.name for array in program.constant_arrays if array.live]
+
+
 def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossReport:
     report = emulated.report
     base = CrossReport(kernel=report.kernel, status="same", report=report, launches=launches)
     if result is None:
         message = f"the emulator says {report.verdict}; what is not verified could hang the GPU: repair it, or force it"
+        captured = _captured(emulated)
+        if captured:
+            message = f"the kernel names the device array `{captured[0]}`: give it as an argument"
         return base.model_copy(update={"status": "refused", "message": message, "launches": 0})
     if result.error:
         return base.model_copy(update={"status": "failed", "message": result.error})

@@ -183,6 +183,18 @@ HOST = frozenset(
 """names that `wsemu.host` provides"""
 
 
+_NOT_MODELLED = frozenset(
+    """
+    Archive BaseCUDAMemoryManager CUSource Cubin Fatbin GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle
+    KernelRuntimeError LTOIR LinkableCode MappedMemory MemoryInfo MemoryPointer Object PTXSource PinnedMemory bf16
+    compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device config cuda_error
+    cudadrv devicearray driver_is_available extending fp8 is_bfloat16_supported literal literal_unroll nvvm
+    open_ipc_array set_memory_manager
+    """.split()
+)
+"""names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+
+
 def __getattr__(name: str) -> Any:
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
@@ -204,6 +216,10 @@ def __getattr__(name: str) -> Any:
         return _TYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _NOT_MODELLED:
+        from wsemu.errors import MissingName
+
+        raise MissingName(f"`cuda.{name}` is not modelled", remedy="do without it, or ask for it with `hasattr`")
     raise AttributeError(unknown("module `wsemu.cuda`", name, __dir__()))
 
 

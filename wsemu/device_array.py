@@ -7,10 +7,13 @@ arrays fails here too.
 from __future__ import annotations
 
 import contextlib
+import math
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.array_utils import byte_bounds
 
 from wsemu.errors import UsageError
 
@@ -75,6 +78,8 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        owner = _owner(self)
+        _lent[byte_bounds(owner)[0]] = owner
         return {**self.__array_interface__, "version": 3, "stream": None}
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -178,18 +183,83 @@ def is_cuda_array(obj: object) -> bool:
     return hasattr(obj, "__cuda_array_interface__")
 
 
+def is_foreign(obj: object) -> bool:
+    """Whether `obj` has the CUDA array interface and none of NumPy's."""
+    return not hasattr(obj, "__array_interface__") and is_cuda_array(obj)
+
+
 def is_cuda_ndarray(obj: object) -> bool:
     """Whether `obj` is a device array."""
     return isinstance(obj, DeviceArray)
 
 
-def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """`obj` as a device array, without a copy."""
-    array: DeviceArray = np.asarray(obj).view(DeviceArray)
+_lent: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
+"""address -> the memory of a device array whose interface somebody has asked for"""
+
+
+def _owner(array: Array) -> Array:
+    """The array that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
     return array
 
 
-from_cuda_array_interface = as_cuda_array
+class _Part:
+    """Memory of an array, described by an interface."""
+
+    def __init__(self, interface: dict[str, Any], owner: Array) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
+    """`obj`, an array or something with the CUDA array interface, as a device array, without a copy.
+
+    UsageError for anything else, and for memory that no device array of this process has: it may be a GPU's.
+    """
+    if isinstance(obj, DeviceArray):
+        return obj
+    if is_foreign(obj):
+        return from_cuda_array_interface(obj.__cuda_array_interface__, obj)
+    array = np.asarray(obj)
+    if not isinstance(obj, np.ndarray) and array.dtype.kind in "OSU":
+        kind = type(obj).__name__
+        raise UsageError(f"as_cuda_array: a {kind} has no CUDA array interface: give an array of numbers")
+    device: DeviceArray = array.view(DeviceArray)
+    return device
+
+
+def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: bool = True) -> DeviceArray:
+    """The device array that `desc`, a CUDA array interface, describes; errors as of `as_cuda_array`."""
+    whose = f"of a {type(owner).__name__} " * (owner is not None)
+    if desc.get("mask") is not None:
+        raise UsageError(f"the CUDA array interface {whose}has a mask: give an array without one")
+    fields: dict[str, Any] = {
+        name: desc[name] for name in ("shape", "typestr", "data", "strides", "descr") if name in desc
+    }
+    low, high = _extent(fields)
+    for memory in list(_lent.values()):
+        first, end = byte_bounds(memory)
+        if first <= low and high <= end:
+            made: DeviceArray = np.asarray(_Part({**fields, "version": 3}, memory)).view(DeviceArray)
+            return made
+    if low == high:
+        return device_array(desc["shape"], desc["typestr"])
+    raise UsageError(
+        f"the CUDA array interface {whose}names memory that no device array here has, maybe a GPU's: "
+        "wsemu runs on the CPU; pass a NumPy array, or the interface of what `cuda.to_device` returned"
+    )
+
+
+def _extent(fields: dict[str, Any]) -> tuple[int, int]:
+    """The addresses of the first byte of an array and of the one after its last."""
+    dtype, first = np.dtype(fields["typestr"]), int(fields["data"][0])
+    if 0 in fields["shape"]:
+        return first, first
+    if fields.get("strides") is None:
+        return first, first + math.prod(fields["shape"]) * dtype.itemsize
+    steps = [(extent - 1) * stride for extent, stride in zip(fields["shape"], fields["strides"], strict=True)]
+    return first + sum(s for s in steps if s < 0), first + sum(s for s in steps if s > 0) + dtype.itemsize
 
 
 def In(array: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +51,20 @@ class KernelError(WsemuError):
 
 class UnsupportedError(KernelError):
     """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
+
+    @property
+    def subject(self) -> str:
+        """The thing that is not modelled: what the message has as code, else the message."""
+        found = re.search(r"`([^`]+)`", self.message)
+        return found[1] if found else self.message
+
+
+class MissingName(UnsupportedError, AttributeError):
+    """A name of Numba-CUDA that has nothing behind it here; to Python, an attribute that is not there."""
+
+
+class MissingModule(UnsupportedError, ModuleNotFoundError):
+    """A module of Numba-CUDA that has nothing behind it here; to Python, a module that is not there."""
 
 
 class CheckFailed(WsemuError):

@@ -253,8 +253,8 @@ def run(campaign: Campaign, jobs: int, file: Path | None, watcher: Watcher, *, f
     progress = Progress(campaign)
     crew: _Crew | None = None
     try:
+        crew = _Crew(campaign)  # first: where there is no such test, no file is made for it
         with Results(file or campaign.results) as results:
-            crew = _Crew(campaign)
             progress.changed = results.begin(campaign.name, campaign.seed, crew.source, fresh=fresh)
             wanted = {*campaign.batches()}
             progress.outcomes = {batch: outcome for batch, outcome in results.known().items() if batch in wanted}

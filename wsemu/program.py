@@ -113,7 +113,7 @@ class _Run:
         self.missing += 1
         self.verdicts.append("incomplete")
         self.kernels.add(kernel.__name__)
-        self.reasons[_subject(error)] = None
+        self.reasons[error.subject] = None
         if self._is_new(kernel.__name__, str(error)):
             self.printer.error(error)
             self.printer.text(f"{kernel.__name__} was not run: its arrays are as they were", "warning")
@@ -166,12 +166,6 @@ def _flush() -> None:
 
 def _plural(count: int, noun: str, ending: str = "s") -> str:
     return f"{count:,} {noun}{ending if count != 1 else ''}"
-
-
-def _subject(error: UnsupportedError) -> str:
-    """The thing that is not modelled: what the message has as code, else the message."""
-    found = re.search(r"`([^`]+)`", error.message)
-    return found[1] if found else error.message
 
 
 def run(
@@ -330,7 +324,7 @@ def _refused(error: WsemuError, launches: _Run, file: Path) -> int:
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error if isinstance(error, KernelError) else _placed(error, file))
+    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, file))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
@@ -342,7 +336,11 @@ def _placed(error: WsemuError, file: Path) -> WsemuError:
     if frame is None or frame.lineno is None:
         return error
     end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
-    return KernelError(str(error), Span(frame.filename, frame.lineno, frame.colno or 0, *end))
+    span = Span(frame.filename, frame.lineno, frame.colno or 0, *end)
+    if isinstance(error, KernelError):
+        error.span = span
+        return error
+    return KernelError(str(error), span)
 
 
 def _raised(error: BaseException, launches: _Run, file: Path) -> int:

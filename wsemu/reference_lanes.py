@@ -82,7 +82,7 @@ def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, th
         if mode == "any":
             run.write(fields[2], "b32", lane, sum(1 << k for k, value in values.items() if value == own))
         else:
-            run.write(fields[2], "b32", lane, members if equal else 0)
+            run.write(fields[2], "b32", lane, there if equal else 0)
             if fields[7]:
                 run.write(fields[7], "p", lane, equal)
 

@@ -6,13 +6,16 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
 whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no
-defined bits beyond being a nan.  Library functions are Python's `math`, in double.
+defined bits beyond being a nan.  Library functions are those of the C library, in double, by Python's
+`math` where that hands them on.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
@@ -458,7 +461,7 @@ def _with(function: Callable[..., float], special: Callable[..., float]) -> Call
     """`function`, and `special` for arguments where Python raises and C returns something."""
 
     def meaning(*x: float) -> float:
-        if any(math.isnan(v) for v in x) and function not in (math.hypot, math.pow):
+        if any(math.isnan(v) for v in x) and function is not math.pow:
             return math.nan
         try:
             return function(*x)
@@ -478,10 +481,13 @@ def _pow_special(a: float, b: float) -> float:
     return -math.inf if a < 0 and odd else math.inf
 
 
-def _gamma_special(a: float) -> float:
-    if a == 0:
-        return math.copysign(math.inf, a)
-    return math.inf if a > 0 else math.nan
+def _of_c(name: str, count: int) -> Callable[..., float]:
+    """A function of the C library on `count` doubles: Python has algorithms of its own for these, whose last bits
+    differ."""
+    function = getattr(ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None), name)
+    function.argtypes, function.restype = [ctypes.c_double] * count, ctypes.c_double
+    meaning: Callable[..., float] = function
+    return meaning
 
 
 def _not_a_number(*_: float) -> float:
@@ -505,10 +511,9 @@ LIBRARY: dict[str, Callable[..., float]] = {
             "erfc",
             "cbrt",
             "atan2",
-            "hypot",
         ]
     },
-    **{name: _with(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh", "lgamma"]},
+    **{name: _with(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh"]},
     "sinh": _with(math.sinh, lambda a: math.copysign(math.inf, a)),
     "atanh": _with(math.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
     **{
@@ -516,7 +521,7 @@ LIBRARY: dict[str, Callable[..., float]] = {
         for name in ["log", "log2", "log10"]
     },
     "log1p": _with(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
-    "tgamma": _with(math.gamma, _gamma_special),
+    **{name: _of_c(name, count) for name, count in {"hypot": 2, "lgamma": 1, "tgamma": 1}.items()},
     "rsqrt": lambda a: _quotient(1.0, a if a == 0 else _square_root(a)),
     "pow": _with(math.pow, _pow_special),
     "fmod": _fmod,

@@ -88,8 +88,9 @@ def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> st
         return f"the launch has {len(arguments)} arguments, the signature {len(one.arguments)}"
     for type_, value, name in zip(one.arguments, arguments, names, strict=True):
         if not hasattr(type_, "ndim"):
-            if number(type_) is not None and _number_of(value) is None:
-                return f"`{name}` is {_described(value)}, not a number"
+            why = _misfit_number(type_, value)
+            if why:
+                return f"`{name}` is {_described(value)}{why}"
             continue
         if not hasattr(value, "__array_interface__") or isinstance(value, np.generic):
             return f"`{name}` is {_described(value)}, not an array"
@@ -97,8 +98,22 @@ def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> st
         wanted = number_type(type_.dtype)
         if array.ndim != type_.ndim or (wanted is not None and number_type(array.dtype) is not wanted):
             return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
-        if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, "behaved")):
+        if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, ""), True):
             return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
+    return ""
+
+
+def _misfit_number(type_: Any, value: Any) -> str:
+    """Why a value does not become a number of a declared type; empty where it does, or where the type is no number."""
+    wanted, given = number(type_), _number_of(value)
+    if wanted is None:
+        return ""
+    if given is None:
+        return ", not a number"
+    if given.kind == "c" and wanted.kind != "c":
+        return f", which does not convert to {wanted}: pass its `.real` or `.imag`"
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return ", which does not fit into 64 bits"
     return ""
 
 

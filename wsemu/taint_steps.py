@@ -33,10 +33,13 @@ class Regions:
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
         self.list = [Region("constant"), Region("votes")]
-        self.entry: State = {array.row: 1 << first for array in program.constant_arrays if not array.writable}
+        constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
+        self.entry: State = {array.row: 1 << first for array in constant}
         """what the rows of base addresses hold"""
         self.entry.update(
-            (array.row, self._add(Region("global"))) for array in program.constant_arrays if array.writable
+            (array.row, self._add(Region("global")))
+            for array in program.constant_arrays
+            if array.writable and not array.live
         )
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
@@ -55,12 +58,12 @@ class Regions:
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
-        for parameter in program.parameters:
-            if parameter.part in ("address", "first"):
-                segment = None if segment_of is None else segment_of(parameter.row)
-                if segment not in segments:
-                    segments[segment] = self._add(Region("global"))
-                self.entry[parameter.row] = segments[segment]
+        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first")]
+        for row in (*rows, *(array.row for array in program.constant_arrays if array.live)):
+            segment = None if segment_of is None else segment_of(row)
+            if segment not in segments:
+                segments[segment] = self._add(Region("global"))
+            self.entry[row] = segments[segment]
         if None in segments:  # an unknown one may be any of them
             together = 0
             for bit in segments.values():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
 from wsemu.bytecode import Span
-from wsemu.errors import UnsupportedError
+from wsemu.errors import MissingModule, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,11 +83,12 @@ class _Hook:
             return None
         if part not in _PARTS:
             known = ", ".join(f"`{p}`" for p in _PARTS)
-            raise ModuleNotFoundError(
-                f"wsemu runs this program without Numba-CUDA and has nothing for `{root}.{part}`: "
-                f"import names from `{root}` itself (parts that exist: {known})",
-                name=name,
+            missing = MissingModule(
+                f"wsemu runs this program without Numba-CUDA and has nothing for `{root}.{part}`",
+                remedy=f"import names from `{root}` itself (parts that exist: {known})",
             )
+            missing.name = name
+            raise missing
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:

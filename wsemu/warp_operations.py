@@ -96,7 +96,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
 
 
 @compiled
-def match(registers, i, mask, there, members):
+def match(registers, i, mask, there):
     wide = i.op >= MATCH_ANY64
     every = i.op == MATCH_ALL or i.op == MATCH_ALL64
     first = read_lane(registers, i.a, lowest_bit(there) & 31, wide)
@@ -110,7 +110,7 @@ def match(registers, i, mask, there, members):
         lane = lowest_bit(rest)
         rest &= rest - 1
         if every:
-            write_lane(registers, i.d, lane, False, members if equal else 0)
+            write_lane(registers, i.d, lane, False, there if equal else 0)
             continue
         peers = np.int64(0)
         own = read_lane(registers, i.a, lane, wide)
@@ -224,7 +224,7 @@ def exchange(m, warp, w, pc, mask, members):
     if i.op <= BFLY64 and (i.op <= BFLY or i.op >= IDX64):
         shuffle(m, registers, w, pc, mask, there, members & warp.alive & ~mask)
     elif i.op == MATCH_ANY or i.op == MATCH_ALL or i.op == MATCH_ANY64 or i.op == MATCH_ALL64:
-        match(registers, i, mask, there, members)
+        match(registers, i, mask, there)
     elif i.op <= BALLOT:
         vote(registers, i, mask, there)
     elif i.op <= MAX:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from wsemu import commands
+from wsemu.cli import app
 from wsemu.native import COMPILING
 from wsemu.program import run
 from wsemu.settings import Settings
@@ -63,6 +64,15 @@ def test_help_and_version():
     assert "check" in wsemu("--help").stdout
     assert wsemu("--version").stdout.startswith("wsemu 0.")
     assert "--no-fma" in wsemu("check", "--help").stdout
+
+
+def test_without_arguments_the_help_has_lines(capsys):
+    with pytest.raises(SystemExit) as ended:
+        app([], prog_name="wsemu")
+    said = "".join(capsys.readouterr())
+    assert ended.value.code == 2
+    assert said.startswith("Usage: wsemu [OPTIONS] COMMAND [ARGS]...\n\n")
+    assert "\N{REPLACEMENT CHARACTER}" not in said
 
 
 def test_help_is_fast():

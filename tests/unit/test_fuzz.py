@@ -200,6 +200,7 @@ def test_a_wrong_test_has_a_message_and_exit_code_2(folder: Path, test: str, mes
     (folder / "dies.py").write_text("import os\nos._exit(3)\n")
     done = fuzz(folder, test)
     assert done.returncode == 2
+    assert not (folder / ".wsemu").exists()
     assert message in " ".join(done.stdout.split())
     assert "Traceback" not in done.stdout + done.stderr
 

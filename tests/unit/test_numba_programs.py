@@ -186,7 +186,10 @@ def test_parts_of_numba_cuda(module, names):
 
 
 def test_a_part_that_is_not_there_is_named():
-    with takeover.numba_cuda(), pytest.raises(ImportError, match=r"has nothing for `numba.cuda.codegen`: import names"):
+    with (
+        takeover.numba_cuda(),
+        pytest.raises(ImportError, match=r"has nothing for `numba.cuda.codegen` .*import names"),
+    ):
         exec("import numba.cuda.codegen")
 
 
@@ -466,4 +469,4 @@ def test_a_foreign_function_is_not_modelled():
         x[0] = foreign(x[0])
 
     with pytest.raises(UnsupportedError, match=r"`declare_device.f` is not modelled"):
-        check(kernel, 1, 1, (np.zeros(1, np.float32),))
+        kernel[1, 1](np.zeros(1, np.float32))

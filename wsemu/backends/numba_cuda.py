@@ -15,6 +15,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda, ptx
+from wsemu.device_array import DeviceArray
 from wsemu.errors import UsageError
 from wsemu.kernel import Kernel
 from wsemu.marker import KernelFunction
@@ -136,6 +137,8 @@ def converted(value: Any, name: str) -> Any:
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
     if isinstance(value, Kernel):
         return dispatcher(value)
+    if isinstance(value, DeviceArray):
+        raise UsageError(f"`{name}` is a device array of the emulator, which a GPU cannot see: give it as an argument")
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(converted(item, name) for item in value)
     if _is_pattern(value):

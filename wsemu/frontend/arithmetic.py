@@ -27,6 +27,7 @@ from wsemu.frontend.scalars import (
     literal,
     negate,
     number,
+    refusal,
     register,
     scalar_cast,
     truth,
@@ -89,7 +90,7 @@ def _operands(op: str, x: Value, y: Value) -> tuple[Scalar | ComplexValue, Scala
                 f"`{op}` works on elements, not on the whole array `{value.name}`", remedy="index the array"
             )
     if not (isinstance(x, (Scalar, ComplexValue)) and isinstance(y, (Scalar, ComplexValue))):
-        raise KernelError(f"`{op}` is not defined for {describe(x)} and {describe(y)}", remedy="use numbers")
+        raise refusal(f"`{op}` is not defined for {describe(x)} and {describe(y)}", "use numbers", x, y)
     return x, y
 
 
@@ -317,6 +318,9 @@ def _compare_tuples(b: Builder, op: str, x: tuple[Value, ...], y: tuple[Value, .
 def _compare_static(op: str, x: Value, y: Value) -> Scalar:
     """Host objects are equal as in Python; a host object equals no run-time value."""
     if op not in ("==", "!="):
-        raise KernelError(f"`{op}` is not defined for {describe(x)} and {describe(y)}", remedy="compare numbers")
-    equal = isinstance(x, Static) and isinstance(y, Static) and bool(x.object == y.object)
+        raise refusal(f"`{op}` is not defined for {describe(x)} and {describe(y)}", "compare numbers", x, y)
+    equal = False
+    if isinstance(x, Static) and isinstance(y, Static):  # to NumPy, None is a dtype
+        nothing = x.object is None or y.object is None
+        equal = x.object is y.object if nothing else bool(x.object == y.object)
     return TRUE if equal == (op == "==") else FALSE

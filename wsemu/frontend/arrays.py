@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from wsemu.bytecode import SEGMENT_SHIFT, SharedArray
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Register
 from wsemu.frontend.promotion import number_type
-from wsemu.frontend.scalars import choose, describe, part_type, register, scalar_cast
+from wsemu.frontend.scalars import TRUE, both, choose, describe, either, part_type, refusal, register, scalar_cast
 from wsemu.frontend.values import (
     NUMBERS,
     ArrayValue,
@@ -42,9 +42,8 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     """The number type of an element; KernelError for one that kernels cannot hold."""
     found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
-        raise KernelError(
-            f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
-        )
+        kind = UnsupportedError if dtype.kind in "SUMm" else KernelError  # which Numba has
+        raise kind(f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them")
     return found
 
 
@@ -63,7 +62,7 @@ def check_elements(dtype: np.dtype[Any], name: str) -> None:
 def as_index(b: Builder, x: Value, name: str) -> Scalar:
     """An integer index, of a type that `index` takes."""
     if not isinstance(x, Scalar):
-        raise KernelError(f"array `{name}` is indexed with {describe(x)}", remedy="index with integers or slices")
+        raise refusal(f"array `{name}` is indexed with {describe(x)}", "index with integers or slices", x)
     if x.type.kind == "f":
         raise KernelError(f"array `{name}` is indexed with a {x.type}", remedy="convert the index with `int(...)`")
     return x if x.type.bits >= 32 and x.type.kind != "b" else scalar_cast(b, x, int64)
@@ -173,7 +172,7 @@ def write(
             f"`{target.name}` is {why_not_writable(target)}", remedy="pass a writable array as an argument"
         )
     if dtype.names is not None or dtype.subdtype is not None:
-        raise KernelError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
+        raise UnsupportedError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
     type_ = element_type(dtype, target.name)
     number = arithmetic.cast(b, value, type_)
     if isinstance(number, ComplexValue):
@@ -263,7 +262,8 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
     """(start, length, step) of a slice of a dimension, as Python clamps it."""
     step = ONE if s.step is None else scalar_cast(b, as_index(b, s.step, "slice"), int64)
     if step.literal is None or step.literal == 0:
-        raise KernelError("the step of a slice must be a constant other than 0", remedy="write the step as a literal")
+        kind = UnsupportedError if step.literal is None else KernelError
+        raise kind("the step of a slice must be a constant other than 0", remedy="write the step as a literal")
     forward = step.literal > 0
     last = _minus(b, extent, ONE)
     low, high = (ZERO, extent) if forward else (Scalar(int64, None, -1), last)
@@ -281,6 +281,10 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
 
 def _plus(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     return arithmetic.binary(b, "+", x, y)  # type: ignore[return-value]
+
+
+def _times(b: Builder, x: Scalar, y: Scalar) -> Scalar:
+    return arithmetic.binary(b, "*", x, y)  # type: ignore[return-value]
 
 
 def _minus(b: Builder, x: Scalar, y: Scalar) -> Scalar:
@@ -346,7 +350,8 @@ def method(b: Builder, array: ArrayValue, name: str, args: list[Value]) -> Value
     if name == "reshape" and args:
         shape = args[0].items if isinstance(args[0], TupleValue) else tuple(args)
         return _reshaped(b, array, tuple(scalar_cast(b, as_index(b, x, array.name), int64) for x in shape))
-    raise KernelError(f"`{array.name}.{name}` with {len(args)} arguments", remedy="see NumPy's signature of it")
+    kind = UnsupportedError if name == "transpose" else KernelError
+    raise kind(f"`{array.name}.{name}` with {len(args)} arguments", remedy="index the array, or see NumPy's signature")
 
 
 def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
@@ -370,27 +375,48 @@ def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
 
 
 def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
-    unknown = [n for n, extent in enumerate(shape) if extent.literal == -1]
-    if unknown:
-        known = ONE
-        for n, extent in enumerate(shape):
-            known = known if n in unknown else arithmetic.binary(b, "*", known, extent)  # type: ignore[assignment]
-        rest = arithmetic.binary(b, "//", size_of(b, array), known)
-        shape = tuple(rest if n in unknown else extent for n, extent in enumerate(shape))  # type: ignore[misc]
+    """The same elements in another shape, as Numba has it: of the extents, which may be known at run time only, one may
+    be negative and stands for what is left.  Only an array whose elements lie side by side has another shape."""
+    size = size_of(b, array)
+    is_open = [arithmetic.compare(b, "<", extent, ZERO) for extent in shape]
+    known, opened = ONE, ZERO
+    for extent, unknown in zip(shape, is_open, strict=True):
+        known = _times(b, known, choose(b, unknown, ONE, extent))
+        opened = _plus(b, opened, choose(b, unknown, ONE, ZERO))
+    empty = arithmetic.compare(b, "==", known, ZERO)
+    whole: Scalar = arithmetic.binary(b, "//", size, choose(b, empty, ONE, known))  # type: ignore[assignment]
+    rest = choose(b, empty, ZERO, whole)
+    shape = tuple(choose(b, unknown, rest, extent) for extent, unknown in zip(shape, is_open, strict=True))
     made = replace(array, shape=shape, strides=row_major(b, shape, array.dtype.itemsize))
-    return made if unknown else replace(made, address=_holding(b, array, size_of(b, made)))
+    fits = arithmetic.compare(b, "==", size_of(b, made), size)
+    fits = both(b, fits, arithmetic.compare(b, "<=", opened, ONE))
+    return replace(made, address=_fitting(b, array, made, both(b, fits, _is_contiguous(b, array))))
 
 
-def _holding(b: Builder, array: ArrayValue, elements: Scalar) -> Register:
-    """The address of an array, flagged as outside where it has fewer elements than are wanted of it."""
-    there = size_of(b, array)
-    if elements.literal is None or there.literal is None:
-        room, stride = _plus(b, there, ONE), b.constant("b64", 0)
-        return b.emit("index.u64", register(b, elements), register(b, room), stride, array.address)
-    if elements.literal > there.literal:
+def _is_contiguous(b: Builder, array: ArrayValue) -> Scalar:
+    """Whether the elements lie side by side, the last index first; an extent of 1 has no step."""
+    result = TRUE
+    for extent, stride, wanted in zip(
+        array.shape, array.strides, row_major(b, array.shape, array.dtype.itemsize), strict=True
+    ):
+        alone = arithmetic.compare(b, "<=", extent, ONE)
+        result = both(b, result, either(b, alone, arithmetic.compare(b, "==", stride, wanted)))
+    return result
+
+
+def _fitting(b: Builder, array: ArrayValue, made: ArrayValue, fits: Scalar) -> Register:
+    """The address of an array, flagged as outside where it does not have the shape that is `made` of it."""
+    if fits.literal is None:
+        wanted = size_of(b, made)
+        room = choose(b, fits, _plus(b, wanted, ONE), ZERO)
+        return b.emit("index.u64", register(b, wanted), register(b, room), b.constant("b64", 0), array.address)
+    if not fits.literal:
+        has, gets = (
+            " x ".join("?" if x.literal is None else str(x.literal) for x in a.shape) or "1" for a in (array, made)
+        )
         raise KernelError(
-            f"`{array.name}` has {there.literal} elements, and is reshaped to {elements.literal}",
-            remedy="give a shape of as many elements",
+            f"`{array.name}` of {has} elements is reshaped to {gets}",
+            remedy="give a shape of as many elements, with at most one extent of -1, of an array that is contiguous",
         )
     return array.address
 

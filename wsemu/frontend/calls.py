@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import promotion
 from wsemu.frontend.scalars import describe, literal, number, scalar_cast
 from wsemu.frontend.values import ArrayValue, ComplexValue, NumberType, Scalar, Static, Value
@@ -38,6 +38,10 @@ class Call:
     def error(self, message: str, remedy: str = "") -> KernelError:
         """An error at this call, to be raised; whoever walks the source adds the place."""
         return KernelError(message, remedy=remedy)
+
+    def unsupported(self, message: str, remedy: str = "") -> UnsupportedError:
+        """The same of something that Numba-CUDA has."""
+        return UnsupportedError(message, remedy=remedy)
 
 
 Handler = Callable[[Any], Value]
@@ -90,7 +94,7 @@ def bind(call: Any, function: KernelFunction) -> list[Any]:
         problem = f"lacks `{missing[0]}`" if missing else f"got {len(call.args)} arguments"
         raise call.error(f"`{function.name}` {problem}", f"its signature is `{function.signature}`")
     found = [values.get(p.name) for p in parameters]
-    return [None if value == NOTHING else value for value in found]
+    return [None if isinstance(value, Static) and value.object is None else value for value in found]
 
 
 def positional(call: Any, name: str, *counts: int) -> list[Value]:
@@ -109,7 +113,10 @@ def scalar(call: Any, x: Value, what: str) -> Scalar:
     """`x` as a real number."""
     value = number(x, what)
     if isinstance(value, ComplexValue):
-        raise call.error(f"{what} needs a real number, not {value.type}", "use the .real and .imag parts")
+        of_numpy = what.startswith("`np.")  # Numba's ufuncs take complex numbers, its other functions do not
+        raise (call.unsupported if of_numpy else call.error)(
+            f"{what} needs a real number, not {value.type}", "use the .real and .imag parts"
+        )
     return value
 
 

@@ -284,7 +284,7 @@ class Expressions:
             return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
         if isinstance(container, TupleValue):
             return self.tuple_item(node, container, index)
-        raise self.error(node, f"{describe(container)} cannot be indexed", "index arrays and tuples")
+        raise self.refused(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
 
     def tuple_item(self: Walker, node: ast.expr, container: TupleValue, index: Value) -> Value:
         count = len(container.items)
@@ -320,7 +320,7 @@ class Expressions:
             return tuple(constant(value.start.type, n) for n in range(*bounds))
         if isinstance(value, Static) and isinstance(value.object, tuple):
             return tuple(self.host_value(item, "item") for item in value.object)
-        raise self.error(node, f"{describe(value)} cannot be taken apart", "use a tuple")
+        raise self.refused(node, f"{describe(value)} cannot be taken apart", "use a tuple", value)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     # -- calls ---------------------------------------------------------------------------------------------------------

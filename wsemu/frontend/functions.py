@@ -360,7 +360,8 @@ class Functions:
             return self.walk_function(_plain(member.__func__), [Static(cls), *args], kwargs, node)
         function = _plain(member)
         if not isinstance(function, FunctionType):
-            raise self.error(node, f"`{cls.__name__}.{name}` is no plain method", "define it with `def` in the class")
+            what = f"`{cls.__name__}.{name}` is no plain method"
+            raise self.unsupported(node, what, "define it with `def` in the class")
         return self.walk_function(function, [receiver, *args], kwargs, node)
 
 

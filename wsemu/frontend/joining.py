@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Block, Phi, Register
@@ -100,8 +100,9 @@ def same_value(a: Any, v: Any) -> bool:
         case TupleValue():
             return len(a.items) == len(v.items) and all(map(same_value, a.items, v.items))
         case Static():
-            plain = (str, bytes, type(None), np.dtype)
-            return a.object is v.object or (isinstance(a.object, plain) and bool(a.object == v.object))
+            plain = (str, bytes, np.dtype)  # of one kind: NumPy has `np.dtype("float64") == None`
+            alike = isinstance(a.object, plain) and isinstance(v.object, type(a.object))
+            return a.object is v.object or (alike and bool(a.object == v.object))
         case Closure():
             return a.node is v.node and a.scope[0] is v.scope[0]
         case PatternValue():
@@ -338,7 +339,9 @@ def same_types(a: Value, v: Value) -> bool:
 def used(value: Value, name: str) -> Value:
     """`value`, unless it has no single type."""
     if isinstance(value, Ambiguous):
-        raise KernelError(
+        both = (value.first, value.second)
+        objects = any(isinstance(one, (Static, Closure)) for one in both)  # None and a number are one type to Numba
+        raise (UnsupportedError if objects else KernelError)(
             f"`{name}` is {describe(value.first)} on one path and {describe(value.second)} on another",
             remedy="use two names, or convert to one type",
         )

@@ -86,7 +86,8 @@ def _extreme(call: Any, name: str, relation: str) -> Value:
     if len(items) == 1 and isinstance(items[0], TupleValue):
         items = list(items[0].items)
     elif len(items) < 2:
-        raise call.error(f"`{name}` needs two or more numbers, or a tuple of them", "an array is searched with a loop")
+        kind = call.unsupported if items and isinstance(items[0], ArrayValue) else call.error
+        raise kind(f"`{name}` needs two or more numbers, or a tuple of them", "an array is searched with a loop")
     numbers = [scalar(call, x, f"`{name}`") for x in items]
     if not numbers:
         raise call.error(f"`{name}` of an empty tuple", "give it an item")
@@ -120,7 +121,7 @@ def rounded(call: Any) -> Value:
         return _nearest(call.b, scalar_cast(call.b, x, float64))
     signature, (x, digits) = converted(call, "round", _ROUND_TO, *arguments)
     if digits.literal is None:
-        raise call.error("`round` needs a constant number of digits", "write a literal, or scale the number yourself")
+        raise call.unsupported("`round` needs a constant number of digits", "write a literal, or scale the number yourself")
     return _round_to(call.b, x, int(digits.literal), signature)
 
 
@@ -229,7 +230,8 @@ def total(call: Any) -> Value:
     """The sum of a tuple's items, from the int 0 on."""
     items, *start = positional(call, "sum", 1, 2)
     if not isinstance(items, TupleValue):
-        raise call.error(f"`sum` needs a tuple, not {describe(items)}", "add the elements in a loop")
+        kind = call.unsupported if isinstance(items, ArrayValue) else call.error
+        raise kind(f"`sum` needs a tuple, not {describe(items)}", "add the elements in a loop")
     result: Value = start[0] if start else literal(0)
     for item in items.items:
         result = binary(call.b, "+", result, item)

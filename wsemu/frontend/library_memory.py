@@ -61,9 +61,10 @@ def constant_array(call: Any, ndarray: Value) -> Value:
 
 
 def indices_of(call: Any, index: Value, what: str) -> list[Value]:
-    """The indices of one element: an integer or a tuple of them, as int64."""
-    items = index.items if isinstance(index, TupleValue) else (index,)
-    return [integer(call, item, f"the index of {what}", int64) for item in items]
+    """The indices of one element: an integer or a tuple of numbers, as int64, to which Numba converts floats, too."""
+    if isinstance(index, TupleValue):
+        return [scalar_cast(call.b, scalar(call, item, f"the index of {what}"), int64) for item in index.items]
+    return [integer(call, index, f"the index of {what}", int64)]
 
 
 def _element(

@@ -63,7 +63,10 @@ def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Sca
             for x in operands
         ):
             return type_
-    raise call.error(f"`{name}` is not defined for {', '.join(x.type.name for x in operands)}", "convert the operands")
+    halves = float16 in {x.type for x in operands}
+    raise (call.unsupported if halves else call.error)(
+        f"`{name}` is not defined for {', '.join(x.type.name for x in operands)}", "convert the operands"
+    )
 
 
 def _operands(call: Any, name: str, count: int, types: tuple[NumberType, ...]) -> list[Scalar]:

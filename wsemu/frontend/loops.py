@@ -164,6 +164,8 @@ class Loops:
         if any(wider):
             raise Widen
         for name, entry in header.carried.items():
+            if isinstance(entry.value, joining.Ambiguous):  # of no type, and nothing is carried
+                continue
             for (made, type_), leaf in zip(entry.phis, joining.leaves(self.env[name]), strict=True):
                 if type_ is not None and isinstance(leaf, Scalar):
                     leaf = register(self.b, scalar_cast(self.b, leaf, type_))

@@ -12,13 +12,16 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from wsemu import cuda
 from wsemu.bytecode import ConstantArray
+from wsemu.errors import UnsupportedError, UsageError
+from wsemu.device_array import DeviceArray, as_cuda_array, is_foreign
 from wsemu.frontend import arrays, joining, library
 from wsemu.frontend.frames import Frame
 from wsemu.frontend.scalars import describe, literal
-from wsemu.frontend.syntax import derived_names, names_in
+from wsemu.frontend.syntax import derived_names, is_simple, numbers_in
 from wsemu.frontend.values import (
     ArrayValue,
     Bound,
@@ -80,11 +83,22 @@ class Names:
     def is_assumed(self: Walker, node: ast.expr) -> bool:
         """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
 
-        A branch on it is typed with both its arms, though only one of them can run.
+        A branch on it is typed with both its arms, though only one of them can run.  What follows from types alone, such
+        as `x is None`, Numba knows.
         """
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.is_assumed(node.operand)
+        if isinstance(node, ast.BoolOp):
+            decides = isinstance(node.op, ast.Or)
+            for part in node.values:
+                if self.is_assumed(part):
+                    return True
+                if is_simple(part) and self.condition(part).literal is decides:
+                    return False
+            return False
         frame: Frame | None = self.frame
         while frame is not None:
-            if frame.known and names_in(node) & derived_names(frame.source.node, frame.known):
+            if frame.known and numbers_in(node) & derived_names(frame.source.node, frame.known):
                 return True
             frame = frame.maker
         return False
@@ -139,6 +153,8 @@ class Names:
             return Static(value)
         if isinstance(value, (bool, int, float, complex, np.generic)):
             return self.host_number(value, name)
+        if isinstance(value, DeviceArray) or (is_foreign(value) and not isinstance(value, type)):
+            return self.captured_array(value, name)
         if isinstance(value, np.ndarray):
             return self.constant_array(value, name)
         if isinstance(value, tuple) and library.find(value) is None:
@@ -171,13 +187,37 @@ class Names:
             self.constant_arrays[id(array)] = found
         return found
 
+    def captured_array(self: Walker, value: Any, name: str) -> Value:
+        """A device array that a kernel names: its memory is part of every launch, as that of an argument is."""
+        try:
+            array = as_cuda_array(value)
+        except UsageError as error:  # not memory of this process
+            raise self.unsupported(self.node, f"`{name}`: {error}", "pass it as a NumPy array") from error
+        arrays.check_elements(array.dtype, name)
+        register = self.captured.get(id(value))
+        if register is None:
+            register = self.captured[id(value)] = self.b.graph.new("b64")
+            writable = bool(array.flags.writeable)
+            self.b.graph.constant_arrays[register] = ConstantArray(0, name, array, writable, live=True)
+        if array.ndim == 0 and array.dtype.names:
+            return RecordValue(array.dtype, register, 0, name, "global", array.flags.writeable)
+        low, high = byte_bounds(array)
+        before = array.__array_interface__["data"][0] - low  # where an axis runs backwards
+        first = arrays.moved(self.b, register, -before)
+        shape, strides = (tuple(Scalar(int64, None, n) for n in part) for part in (array.shape, array.strides))
+        bounds = Scalar(int64, first), Scalar(int64, None, high - low if array.size else 0)
+        return ArrayValue(array.dtype, register, shape, strides, name, "global", bounds, array.flags.writeable)
+
     # -- attributes ---------------------------------------------------------------------------------------------------
     def get_Attribute(self: Walker, node: ast.Attribute) -> Value:
         value = self.evaluate(node.value)
         self.at(node)
         found = self.attribute(value, node.attr, node)
         if found is None:
-            raise self.error(node, f"{describe(value)} has no attribute `{node.attr}`", "check the spelling")
+            what = f"{describe(value)} has no attribute `{node.attr}`"
+            if isinstance(value, ArrayValue) and (hasattr(np.ndarray, node.attr) or node.attr in (value.dtype.names or ())):
+                raise self.unsupported(node, f"{what} here", "load its elements one by one")
+            raise self.error(node, what, "check the spelling")
         return found
 
     def attribute(self: Walker, value: Value, name: str, node: ast.AST) -> Value | None:
@@ -207,6 +247,8 @@ class Names:
                 return Bound(Static(obj), name)
         try:
             found = getattr(obj, name)
+        except UnsupportedError as error:
+            raise self.unsupported(node, error.message, "check the kernel without it") from error
         except Exception as error:  # whatever a property raises
             what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
             said, _, near = str(error).partition("; ")  # our own modules add the nearest names

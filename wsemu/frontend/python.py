@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wsemu.bytecode import Parameter, Program
-from wsemu.errors import KernelError, UsageError
+from wsemu.errors import UnsupportedError, UsageError
 from wsemu.frontend.assemble import assemble
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Graph
@@ -106,9 +106,10 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     """The type of a host argument; UsageError names the argument that cannot be passed."""
     if isinstance(value, np.ndarray):
         if number_type(value.dtype) is None and value.dtype.names is None:
-            raise UsageError(
-                f"argument `{name}` is an array of {value.dtype}: kernels hold numbers of up to 64 bits, and records"
-            )
+            what = f"argument `{name}` is an array of {value.dtype}"
+            if value.dtype.kind in "SUMm":
+                raise UnsupportedError(what, remedy="pass numbers of up to 64 bits, such as `array.view(np.int64)`")
+            raise UsageError(f"{what}: kernels hold numbers of up to 64 bits, and records")
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
         return ArrayType(value.dtype, value.ndim, layout, bool(value.flags.writeable))
     if isinstance(value, bool):
@@ -119,6 +120,10 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
         return int64 if value < 1 << 63 else uint64
     if isinstance(value, np.generic):
         found = number_type(value.dtype)
+        if found is None and isinstance(value, (np.void, np.datetime64, np.timedelta64)):
+            raise UnsupportedError(
+                f"argument `{name}` is {_single(value)}", remedy="pass an array of one element, or its numbers one by one"
+            )
         if found is None:
             raise UsageError(f"argument `{name}` is {value!r} of dtype {value.dtype}: pass a number of up to 64 bits")
         return found
@@ -138,6 +143,10 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     if dataclasses.is_dataclass(value) and is_pattern(value):
         return _pattern_type(value, name)
     return StaticType(value)
+
+
+def _single(value: np.generic) -> str:
+    return "a single record" if isinstance(value, np.void) else f"a {type(value).__name__}"
 
 
 def _pattern_type(value: Any, name: str) -> PatternType:
@@ -164,7 +173,7 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
     try:
         walker.run_kernel(function, values)
     except RecursionError as error:
-        too_deep = KernelError(
+        too_deep = UnsupportedError(
             f"kernel `{function.__name__}` nests expressions or calls too deeply", remedy="split it up"
         )
         raise walker.locate(too_deep, walker.node) from error

@@ -6,12 +6,13 @@ Python number within its type's range: signed or unsigned int, float rounded to 
 
 from __future__ import annotations
 
+import enum
 import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.errors import KernelError
+from wsemu.errors import KernelError, UnsupportedError
 from wsemu.frontend import folding
 from wsemu.frontend.promotion import number_type
 from wsemu.frontend.values import (
@@ -127,12 +128,28 @@ def describe(x: Value) -> str:
     return type(x).__name__.removesuffix("Value").lower()
 
 
+def refusal(message: str, remedy: str, *values: Value) -> KernelError:
+    """The error of an operation on values that it does not take here: UnsupportedError where Numba may take them."""
+    kind = UnsupportedError if any(map(_is_of_numba_alone, values)) else KernelError
+    return kind(message, remedy=remedy)
+
+
+def _is_of_numba_alone(x: Value) -> bool:
+    """Whether a value is of a kind on which Numba computes and the emulator does not."""
+    if isinstance(x, TupleValue):
+        return any(map(_is_of_numba_alone, x.items))
+    if isinstance(x, Static):
+        kinds = (str, bytes, enum.Enum, enum.EnumMeta, np.flexible, np.datetime64, np.timedelta64)
+        return isinstance(x.object, kinds)
+    return isinstance(x, RecordValue)
+
+
 def number(x: Value, what: str) -> Number:
     """`x` if it is a number; else an error that names `what` wanted one."""
     if isinstance(x, (Scalar, ComplexValue)):
         return x
     remedy = "index it to get an element" if isinstance(x, ArrayValue) else "give a number"
-    raise KernelError(f"{what} needs a number, not {describe(x)}", remedy=remedy)
+    raise refusal(f"{what} needs a number, not {describe(x)}", remedy, x)
 
 
 # -- conversions -----------------------------------------------------------------------------------------------------

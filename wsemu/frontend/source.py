@@ -43,7 +43,7 @@ def _of_code(code: CodeType, name: str) -> Source:
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError) as error:
-        raise KernelError(
+        raise UnsupportedError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
             remedy="define kernels in a file, not in an interactive prompt or `exec`",
         ) from error
@@ -54,7 +54,7 @@ def _of_code(code: CodeType, name: str) -> Source:
             return Source(file, node)
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise UnsupportedError(f"`async def {code.co_name}` in a kernel", remedy="use `def`")
-    raise KernelError(
+    raise UnsupportedError(
         f"`{code.co_name}` is not found in its own source, {code.co_filename}",
         remedy="define it with `def`, and start again if the file was edited",
     )

@@ -102,7 +102,10 @@ class Statements:
                 return
         value = self.named(first, node.value)
         if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
-            raise self.error(node.value, f"{describe(value)} cannot be stored into an array", "give a number")
+            what = f"{describe(value)} cannot be stored into an array"
+            if isinstance(value, TupleValue):  # into a slice or a record
+                raise self.unsupported(node.value, what, "store its items one by one")
+            raise self.refused(node.value, what, "give a number", value)
         for target in node.targets:
             self.assign(target, value)
 

@@ -57,6 +57,22 @@ def names_in(node: ast.AST) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=FACTS)
+def numbers_in(node: ast.AST) -> frozenset[str]:
+    """The names in an expression on whose numbers its value may depend, and not on their types alone."""
+    match node:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
+            if any(isinstance(side, ast.Constant) and side.value is None for side in (left, right)):
+                return frozenset()
+        case ast.Call(func=ast.Name("len"), args=[_]):
+            return frozenset()
+        case ast.Attribute(attr="ndim"):
+            return frozenset()
+        case ast.Name():
+            return frozenset((node.id,))
+    return frozenset().union(*map(numbers_in, ast.iter_child_nodes(node)))
+
+
+@functools.lru_cache(maxsize=FACTS)
 def derived_names(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
     """`names`, and the variables of a function that are computed from them."""
     found = set(names)
@@ -70,7 +86,7 @@ def derived_names(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
             case ast.For(target=target, iter=iterable):
                 pairs.append((target, iterable))
     while True:
-        more = {name for target, value in pairs if names_in(value) & found for name in names_in(target)}
+        more = {name for target, value in pairs if numbers_in(value) & found for name in names_in(target)}
         if more <= found:
             return frozenset(found)
         found |= more

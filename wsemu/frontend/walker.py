@@ -20,9 +20,11 @@ from wsemu.frontend.construction import Construction
 from wsemu.frontend.expressions import Expressions
 from wsemu.frontend.frames import Frame
 from wsemu.frontend.functions import Functions
+from wsemu.frontend.graph import Register
 from wsemu.frontend.joining import Environment
 from wsemu.frontend.loops import Loops, Seeds
 from wsemu.frontend.names import Names
+from wsemu.frontend.scalars import refusal
 from wsemu.frontend.statements import Statements
 from wsemu.frontend.values import ArrayValue, TypedVariable, Value
 
@@ -61,6 +63,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.hidden = 0
         self.span_numbers: dict[Any, int] = {}
         self.constant_arrays: dict[int, ArrayValue] = {}
+        self.captured: dict[int, Register] = {}
+        """id of a device array that the kernel names -> the register of its address"""
 
     @property
     def frame(self) -> Frame:
@@ -97,6 +101,10 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         error = UnsupportedError(what, remedy=remedy)
         self.locate(error, node)
         return error
+
+    def refused(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
+        """The error of an operation on values that it does not take, as of `scalars.refusal`."""
+        return self.locate(refusal(message, remedy, *values), node)
 
     def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
         return self.locate(KernelError(message, remedy=remedy), node)
