@@ -17,12 +17,13 @@ from wsemu.bytecode import SEGMENT_SHIFT
 from wsemu.checkers.conflict import Conflict, conflict, step
 from wsemu.finding import Finding
 from wsemu.places import lanes_text
-from wsemu.witness import Witness, culprit
+from wsemu.witness import culprit, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
@@ -34,7 +35,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     """The finding of two lanes of a warp; a trace adds in which iterations."""
     if raw.other_pc < 0:
         return _one_store(raw, places)
-    witness = None if trace is None else Witness(places, trace, {raw.cta})
+    witness = None if trace is None else reading(places, trace, {raw.cta})
     found = conflict(raw, places, witness)
     earlier = _lane_range(raw.detail["other_lane"], raw.detail["other_last"])
     between = f"{lanes_text(raw.lanes)} and {earlier}"

@@ -21,17 +21,18 @@ from wsemu.checkers.conflict import VERBS, Conflict, conflict, step
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
 from wsemu.places import CALLS
-from wsemu.witness import Witness, numbered
+from wsemu.witness import numbered, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import Event, RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
-    witness = None if trace is None else Witness(places, trace, {raw.cta, raw.detail["other_cta"]})
+    witness = None if trace is None else reading(places, trace, {raw.cta, raw.detail["other_cta"]})
     found = conflict(raw, places, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
         witness = None  # the trace ends before that

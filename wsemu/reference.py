@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.bytecode import CTA_COST, FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
-from wsemu.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
+from wsemu.outcome import MOST_FINDINGS, BarrierState, Outcome, RawFinding, Status, Untold, WarpState
 from wsemu.reference_barriers import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference_operations import from_float, unsigned
 from wsemu.reference_races import Options, Watch
@@ -73,6 +73,7 @@ def run(
             outcome.status = status
             break
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
+    outcome.untold.sort()
     outcome.trace = launch.watch.trace
     return outcome
 
@@ -117,7 +118,10 @@ class Launch:
         known = self._findings.get(key)
         if known is None:
             self._findings[key] = finding
-            self.outcome.findings.append(finding)
+            if len(self.outcome.findings) < MOST_FINDINGS:
+                self.outcome.findings.append(finding)
+            else:
+                self.outcome.untold.append(Untold(*key))
         else:
             known.count += finding.count
 

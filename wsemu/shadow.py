@@ -56,6 +56,7 @@ from wsemu.machine import (
     segment_at,
     warp_at,
 )
+from wsemu.memory import number_of
 from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, load_u8, lowest_bit, store_i64, store_u8
 
 RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
@@ -556,22 +557,13 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
-    found = np.int64(-1)
-    for n in range(m.raw_count):
-        r = raw_at(m.raw, n)
-        if r.code == code and r.pc == pc and r.other_pc == v_pc:
-            found = np.int64(n)
+    found = number_of(m, code, pc, v_pc)
     if found < 0:
-        if m.raw_count == m.raw_capacity:
-            return
-        found = np.int64(m.raw_count)
-        m.raw_count += 1
-        r = raw_at(m.raw, found)
-        r.lanes = 0
-        r.count = 0
-        r.serial = 0
-        r.detail[10] = LANES
+        return
     r = raw_at(m.raw, found)
+    if r.count == 0:
+        r.lanes = 0
+        r.detail[10] = LANES
     if r.serial != m.serial:
         r.serial = m.serial
         r.count += 1
@@ -583,11 +575,8 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     )
     if not lower:
         return
-    r.code = code
-    r.pc = pc
     r.cta = m.cta
     r.warp = w
-    r.other_pc = v_pc
     r.other_warp = other
     r.detail[0] = address
     r.detail[1] = kind
