@@ -22,7 +22,7 @@ _WORDS = {
 
 def in_cuda(report: Report) -> Report:
     """The report of a kernel in PTX, where its source is not Python."""
-    changes = {name: [_finding(finding) for finding in getattr(report, name)] for name in ("findings", "costliest")}
+    changes = {name: [finding.then(_finding) for finding in getattr(report, name)] for name in ("findings", "costliest")}
     return report.model_copy(update=changes)
 
 

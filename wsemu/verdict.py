@@ -20,7 +20,7 @@ import numpy as np
 from wsemu.bytecode import ABORTS, ATOMICS, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
-from wsemu.outcome import ATOMIC
+from wsemu.outcome import ATOMIC, READ
 from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
@@ -73,7 +73,6 @@ def judge(
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
-    findings = _in_order(findings)
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
@@ -132,21 +131,25 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         "intra-warp-race": intra_warp,
         "barrier-recycling": recycling,
     }
-    trace = _trace(wanted, trace_of)
-    wanted = _by_source(wanted, places)
+    trace = _trace(wanted, places, trace_of)
+
+    def explained(raw: RawFinding, trace: Trace | None) -> Finding:
+        room = rooms.get(raw.code, barrier_misuse)
+        if raw.code in ORDERED:
+            found: Finding = room.explain(raw, places, trace)
+            return found
+        more = (trace,) if room is initialised else ()
+        return _alone(room.explain(raw, places, *more), raw, places)
+
+    wanted = _by_source(_folded(wanted, places, trace), places)
     wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
+    races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
-        rooms[raw.code].explain(raw, places, trace)
-        if raw.code in ORDERED
-        else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
-        for raw in wanted
+        Finding.later(
+            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+        )
+        for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
     ]
-
-
-def _in_order(findings: list[Finding]) -> list[Finding]:
-    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
-    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
-    return [next(races) if finding.code == "race" else finding for finding in findings]
 
 
 def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
@@ -161,14 +164,48 @@ def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
         other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
         key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
         known = first.get(key)
-        first[key] = replace(known, count=known.count + raw.count) if known else raw
+        first[key] = _together(known, raw) if known else raw
     return list(first.values())
 
 
-def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
+def _together(first: RawFinding, other: RawFinding) -> RawFinding:
+    """The first of two findings, as one for both."""
+    unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
+    return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
+
+
+def _trace(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> Trace | None:
     """The events behind the findings that need them."""
-    ordered = [raw for raw in wanted if raw.code in ORDERED]
-    return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+    asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    for raw in wanted:
+        if raw.code == "uninitialized-read":
+            asked |= {raw.pc, *places.writers(raw.pc)}
+    return trace_of(frozenset(asked)) if asked or any(raw.code in ORDERED for raw in wanted) else None
+
+
+def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """Without the reads of what is not yet written that are one side of a race with what writes it: one cause is one
+    finding, and the race says so."""
+    unwritten = [raw for raw in wanted if raw.code == "uninitialized-read"]
+    races = [raw for raw in wanted if raw.code == "race" and raw.detail["kind"] != READ]
+    if trace is None or not unwritten or not races:
+        return wanted
+    from wsemu.checkers import initialised
+
+    written: dict[int, list[RawFinding]] = {}
+    for race in races:
+        written.setdefault(race.other_pc, []).append(race)
+    out, told = [], []
+    for raw in unwritten:
+        by = initialised.written_later(raw, places, trace) if raw.pc in written else None
+        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
+        out += [id(raw)] * bool(cause)
+        told += [id(race) for race in cause]
+    return [
+        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in told else raw
+        for raw in wanted
+        if id(raw) not in out
+    ]
 
 
 def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:

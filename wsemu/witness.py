@@ -100,6 +100,22 @@ class Witness:
                 return one[before - 1], n
         return (one[0] if one else None), (two[0] if two else None)  # the trace ends before that
 
+    def next_to(self, address: int, pc: int, after: int, warps: Iterable[int] | None = None) -> int | None:
+        """Where an access of some warps, or of any, first touches a byte after a place in the trace."""
+        for n in self._of_instruction.get(pc, [])[bisect_right(self._of_instruction.get(pc, []), after) :]:
+            event = self.events[n]
+            if (warps is None or event.warp in warps) and self.reaches(event, address):
+                return n
+        return None
+
+    @functools.cached_property
+    def _of_instruction(self) -> dict[int, list[int]]:
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for (kind, _, _, pc), positions in self._executions.items():
+            if kind == "access":
+                found[pc] += positions
+        return {pc: sorted(positions) for pc, positions in found.items()}
+
     def _at(self, access: Access) -> list[int]:
         """The executions of an access in its interval that touch its address with one of its lanes."""
         found = self.executions(access.cta, access.warp, access.pc)
@@ -150,6 +166,11 @@ class Witness:
         """Where the barrier operations are."""
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
+    @functools.cached_property
+    def _orders(self) -> list[int]:
+        """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
+        return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync", "exit")]
+
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
     def clocks(self, cta: int) -> _Clocks:
@@ -163,11 +184,11 @@ class Witness:
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
-        """Where the barrier operations before `end` are that need not wait for the one that ends a warp's interval."""
+        """Where the barrier operations and exits before `end` are that need not wait for the one that ends a warp's interval."""
         clocks = self.clocks(cta)
         return [
             n
-            for n in self.barriers[: bisect_left(self.barriers, end)]
+            for n in self._orders[: bisect_left(self._orders, end)]
             if self.events[n].cta == cta and clocks.knows(self.events[n], warp) < interval
         ]
 
@@ -225,7 +246,8 @@ class Witness:
     # -- a schedule ---------------------------------------------------------------------------------------------------
 
     def before(self, *operations: tuple[int, int, int]) -> list[int]:
-        """Where the barrier operations are that happen before one of some operations, (CTA, warp, interval) each."""
+        """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp, interval)
+        each."""
         knowledge = [
             (cta, {**self.known(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
         ]
@@ -233,7 +255,7 @@ class Witness:
         for cta, known in knowledge:
             for warp, interval in known.items():
                 last[cta, warp] = max(last[cta, warp], interval)
-        events = ((n, self.events[n]) for n in self.barriers)
+        events = ((n, self.events[n]) for n in self._orders)
         return [n for n, event in events if event.interval <= last[event.cta, event.warp]]
 
     def counted(self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()) -> dict[int, Counted] | None:
@@ -244,6 +266,8 @@ class Witness:
         found = {}
         for n in positions:
             event = self.events[n]
+            if not self._is_barrier(n):
+                continue
             key, warp = (event.cta, event.place), (event.cta, event.warp)
             barrier, count = barriers[key], self.expected(event.cta, event.place, event.generation)
             if warp in waits or (barrier.arrived and count and barrier.expected not in (0, count)):
@@ -275,15 +299,20 @@ class Witness:
         return {key: arrived[key] for key in complete}
 
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
-        """A schedule of these barrier operations and accesses; the last ones that are wanted are shown."""
+        """A schedule of these barrier operations and accesses, perhaps with other accesses among them; the last ones
+        that are wanted are shown."""
         counted = self.counted(sorted(positions)) or {}
-        telling = sorted({n for n in positions if wanted(self.events[n])} | set(accesses))[-_MOST_STEPS:]
+        told = {n for n in positions if self._is_barrier(n) and wanted(self.events[n])}
+        telling = sorted(told | set(accesses))[-_MOST_STEPS:]
         steps = []
-        for n in sorted([*positions, *accesses]):
+        for n in sorted({*positions, *accesses}):
             event, shown = self.events[n], n in telling
-            if n in accesses:
+            if event.kind == "exit":
+                steps.append(self.step(event, n, "exit", shown=shown))
+            elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""
-                steps.append(self.step(event, n, self.places.verb(event.pc), what=accesses[n], when=when, shown=shown))
+                what = accesses.get(n) or self.places.accessed(event.pc, event.place)
+                steps.append(self.step(event, n, self.places.verb(event.pc), what=what, when=when, shown=shown))
             else:
                 count = counted.get(n, Counted(event.generation, 0, 0))
                 steps.append(self.step(event, n, event.kind, barrier=event.place, **count._asdict(), shown=shown))
@@ -291,18 +320,40 @@ class Witness:
 
     def as_run(self, first: int, second: int, accesses: dict[int, str], wanted: Callable[[Event], bool]) -> list[Step]:
         """Two operations, by their places in the trace, in the order of the run, after all barrier operations before
-        the second; `accesses` names those of the two that are accesses."""
-        barriers = self.barriers[: bisect_right(self.barriers, second)]
+        the second, and where warps go where racing accesses send them, after all of those; `accesses` names those of
+        the two that are accesses."""
+        before = self.run_until(second)
         marks = {first: "(1)", second: "(2)"}
-        steps = self.steps(barriers, wanted, accesses)
+        steps = self.steps(before, wanted, accesses)
         return [
             step.model_copy(
                 update={"mark": marks[n], "shown": True} | ({"when": self.iteration(n)} if step.what else {})
             )
             if n in marks
             else step
-            for n, step in zip(sorted([*barriers, *accesses]), steps, strict=True)
+            for n, step in zip(sorted({*before, *accesses}), steps, strict=True)
         ]
+
+    def run_until(self, last: int) -> list[int]:
+        """Where all operations are up to one, as a schedule of the run itself: barriers and exits, and accesses too
+        where those that race decide what warps do."""
+        before = self._orders[: bisect_right(self._orders, last)]
+        if self.places.steered():
+            before = sorted([*before, *(n for n in range(last + 1) if self._is_access(n))])
+        return before
+
+    def first(self, access: Access) -> int:
+        """Where the first execution of an access is that fits; the end of the trace if it has none."""
+        return next(iter(self._at(access)), len(self.events))
+
+    def _is_barrier(self, position: int) -> bool:
+        return self.events[position].kind in ("arrive", "sync")
+
+    def _is_access(self, position: int) -> bool:
+        """Whether an access was made there; an atomic that was asked for is there twice."""
+        event = self.events[position]
+        twice = ("access", event.cta, event.warp, event.pc) in self._executions
+        return event.kind == "access" or (event.kind == "atomic" and not twice)
 
     def earlier(self, access: Access, position: int | None) -> list[int]:
         """Where a warp executed an access before, once for each interval."""
@@ -385,6 +436,12 @@ def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
         trace.readings[wanted] = Witness(places, trace, wanted)
     found: Witness = trace.readings[wanted]
     return found
+
+
+def around(places: Places, *ctas: int) -> Iterable[int]:
+    """The CTAs whose operations a schedule of an operation in each of some CTAs has: theirs; where racing accesses
+    decide what warps do, those that ran in between, too."""
+    return range(min(ctas), max(ctas) + 1) if places.steered() else ctas
 
 
 def culprit(raw: RawFinding, places: Places) -> Step:
