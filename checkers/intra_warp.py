@@ -80,6 +80,9 @@ def _lane_range(first: int, last: int) -> str:
 
 def _help(found: Conflict) -> str:
     places, one, two = found.places, found.first.access, found.second.access
+    if found.hazard == "read-after-write" and found.one_text and not (found.one_place or found.in_loop):
+        there = f"{places.after(one.pc, two.pc)}, where all lanes meet"
+        return f"add `cuda.syncwarp()` {there}; or pass the value on with `cuda.shfl_sync`, without memory"
     if found.one_place or (found.one_text and not found.in_loop):
         return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
     if found.one_statement:

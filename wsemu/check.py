@@ -254,7 +254,7 @@ def _examine(
     if isinstance(kernel, CodeKernel):
         from wsemu.dialect import in_cuda
 
-        report = in_cuda(report)
+        report = in_cuda(report, {span.file for span in program.spans})
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, initial())})
     if outcome.status == "done" and not chosen.wants(report.kernel):

@@ -232,12 +232,14 @@ class Places:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
 
     def writers(self, pc: int) -> list[int]:
-        """The stores and atomics that were executed and may have gone to the array which an access names."""
-        named = self.program.array_of
+        """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
+        stores and exchanges."""
+        named, code = self.program.array_of, self.program.code
         return [
             other
             for other in self.outcome.accesses
-            if self.verb(other) in ("store", "atomic") and (named[other] == named[pc] or None in (named[other], named[pc]))
+            if (self.verb(other) == "store" or NAMES[int(code[other, 0])].startswith("atom.exch"))
+            and (named[other] == named[pc] or None in (named[other], named[pc]))
         ]
 
     def size(self, pc: int) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from wsemu.bytecode import ABORTS, ATOMICS, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
-from wsemu.outcome import ATOMIC, READ
+from wsemu.outcome import ATOMIC, MOST_FINDINGS, READ
 from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.kernel import LaunchConfiguration
-    from wsemu.outcome import Outcome, RawFinding, Trace
+    from wsemu.outcome import Outcome, RawFinding, Trace, Untold
     from wsemu.settings import Settings
 
     TraceOf = Callable[[frozenset[int]], Trace]
@@ -62,6 +62,7 @@ def judge(
     undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places)
     findings = _explained(wanted, places, trace_of)
+    untold = _untold(places, wanted, settings)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
         from wsemu.checkers import deadlock
 
@@ -76,6 +77,8 @@ def judge(
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
+    if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
+        stopped.append(_too_many(untold))
     asserted = _asserted(places, aborts=True)
     reasons = [*stopped, *apart, *undefined, *asserted, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped or apart else []
@@ -83,7 +86,7 @@ def judge(
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
     words += ["clocks"] if "clocks" in steered.values() else []
-    said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
+    said = [*notes, *([_too_many(untold)] if untold and failed else []), *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -99,12 +102,30 @@ def judge(
         findings=findings,
         suppressed=suppressed,
         unused=unused,
+        untold=untold,
         costliest=costliest,
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
         proof=_proof(settings, suppressed) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
+    )
+
+
+def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
+    """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
+    known = {_source_of(raw, places) for raw in wanted}
+    chosen = (raw for raw in places.outcome.untold if CHECKER_OF.get(raw.code) in settings.checkers)
+    return len({_source_of(raw, places) for raw in chosen} - known)
+
+
+def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
+    return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
+
+
+def _too_many(untold: int) -> str:
+    return (
+        f"a launch keeps its first {MOST_FINDINGS:,} findings: {untold:,} more, at other places, are counted and no more"
     )
 
 
@@ -161,8 +182,7 @@ def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
     """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
-        other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
-        key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
+        key = (*_source_of(raw, places), raw.detail.get("barrier"))
         known = first.get(key)
         first[key] = _together(known, raw) if known else raw
     return list(first.values())

@@ -112,7 +112,7 @@ def clean(text: str) -> str:
 
 
 def _outcome(report: Report) -> str:
-    errors, warnings = len(report.errors), len(report.warnings)
+    errors, warnings = len(report.errors) + report.untold, len(report.warnings)
     parts = [f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
     if report.verdict == "verified":
         parts = [report.proof or "no error found", *parts]
