@@ -191,6 +191,8 @@ class Watch:
     initialised: bool = True
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70"""
+    strict: bool = False
+    """note what is right, and looks like a mistake"""
     stored: frozenset[int] | None = None
     """numbers of the segments of arrays that are expected to be written; None: any.  Another one that is written makes
     the launch start anew, so that this says only where races are worth looking for"""
@@ -285,7 +287,8 @@ class Machine:
         self.warps["lane_clocks"] = address_of(self.lane_clocks) + np.arange(count) * self.lane_clocks[0].nbytes
         self.bases = np.zeros(ctas, np.int64)
         state["bases"] = address_of(self.bases)
-        state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
+        state["clocks"], state["recycling"] = 1, watch.recycling
+        state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         if watch.races:
             self.planes = Planes(self.segments, self.state, watch.suspects)
 
@@ -492,6 +495,7 @@ _DETAIL = {
     "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
     "undefined-shuffle": ("source",),
     "failed-assertion": (),
+    "same-value": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,
 }

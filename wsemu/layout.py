@@ -164,6 +164,7 @@ MACHINE = record(
     clocks=1,  # 1: happens-before is tracked
     recycling=1,  # 1: barrier-recycling is looked for
     lockstep=1,  # 1: the lanes of a warp run together
+    strict=1,  # 1: note what is right, and looks like a mistake
     base=1,  # intervals of this CTA are greater
     top=1,  # the last interval of any CTA so far
     bases=1,  # host address of int64[]: base of each CTA, from cta_first on

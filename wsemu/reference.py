@@ -48,6 +48,7 @@ def run(
     arch: str = "sm_90",
     races: bool = True,
     lockstep: bool = False,
+    strict: bool = False,
     recycling: bool = True,
     initialised: bool = True,
     uninitialized: frozenset[int] = frozenset(),
@@ -58,11 +59,12 @@ def run(
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
+    `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
+    a warp, `recycling` looks for barriers
     reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
     segment numbers `uninitialized`.  `trace` asks for the events of the run.
     """
-    options = Options(races, lockstep, recycling, initialised, uninitialized, trace)
+    options = Options(races, lockstep, recycling, initialised, uninitialized, trace, strict)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
     outcome = launch.outcome
     outcome.arch = arch

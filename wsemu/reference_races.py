@@ -90,6 +90,7 @@ class Options:
     initialised: bool = True
     uninitialized: frozenset[int] = frozenset()
     trace: TraceRequest | None = None
+    strict: bool = False
 
 
 class Watch:
@@ -249,6 +250,9 @@ class Watch:
             for lane, (_, number, offset) in shared.items()
             if values[lane] != values[stays[number, offset]]
         }
+        same = [p for lane, p in shared.items() if lane not in differ]
+        if self.options.strict and len({(number, offset) for _, number, offset in same}) < len(same):
+            self.report(RawFinding("same-value", run.group.pc, run.cta.number, run.warp.number))
         if not differ:
             return
         lane = min(differ)

@@ -53,13 +53,14 @@ from wsemu.machine import (
     machine_at,
     memo_at,
     raw_at,
+    record_finding,
     segment_at,
     warp_at,
 )
 from wsemu.memory import number_of
 from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, load_u8, lowest_bit, store_i64, store_u8
 
-RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
+RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 READ, WRITE, ATOMIC = range(3)
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 FULL = (1 << LANES) - 1
@@ -360,11 +361,16 @@ def values_differ(registers, i, lane, other, size):
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
     """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
     rest = lanes & ~(np.int64(1) << winner)
+    agree = np.int64(0)
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         if values_differ(registers, i, lane, winner, size):
             call9(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+        else:
+            agree |= np.int64(1) << lane
+    if agree and m.strict:
+        record_finding(m.report_entry, m.address, (SAME_VALUE, pc, w, agree, -1, -1), (0, 0, 0, 0, 0))
 
 
 @compiled

@@ -86,7 +86,7 @@ def judge(
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
     words += ["clocks"] if "clocks" in steered.values() else []
-    said = [*notes, *([_too_many(untold)] if untold and failed else []), *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
+    said = [*notes, *([_too_many(untold)] if untold and failed else []), *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places), *_same_values(places)]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -381,6 +381,13 @@ def _by_luck(places: Places) -> list[str]:
         f"GPU it may lie elsewhere, declare it with `alignment={size}`"
         for name, size in widest.items()
     ]
+
+
+def _same_values(places: Places) -> list[str]:
+    """Stores with which several lanes write one value to one place: noted where that is asked for."""
+    marks = _marks(places.outcome, "same-value")
+    found = {(places.where(raw.pc), places.array_name(raw.pc)) for raw in marks}
+    return [f"{where}: several lanes of one store write the same value to one element of {what}" for where, what in sorted(found)]
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:

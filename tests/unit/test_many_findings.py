@@ -317,3 +317,20 @@ def test_advice_is_in_the_words_of_the_source() -> None:
 
     assert text("declare it with `alignment=16`") == "declare it with `__align__(16)`"
     assert text("pass the value on with `cuda.shfl_sync`") == "pass the value on with `__shfl_sync`"
+
+
+@cuda.jit
+def all_lanes_store(y, values):
+    t = cuda.threadIdx.x
+    y[0] = values[0]
+    y[1 + t // 2] = values[t // 2]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_lanes_that_store_one_value_are_noted_where_that_is_asked_for(strict: bool) -> None:
+    arguments = np.zeros(17), np.arange(16.0)
+    for engine in ENGINES:
+        report = wsemu.check(all_lanes_store, 1, 32, arguments, engine=engine, strict=strict)
+        assert report.verdict == "verified"
+        said = [note for note in report.notes if "same value to one element of `y`" in note]
+        assert len(said) == (2 if strict else 0)
