@@ -109,8 +109,8 @@ def examine(program: Program, executions: Sequence[int], segment_of: SegmentOf |
 def steered_by(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of the
-    races warps may go other ways."""
+    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another
+    order of the races warps may go other ways."""
     sources = sorted(set(racing))
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
 

@@ -86,7 +86,15 @@ def judge(
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
     words += ["clocks"] if "clocks" in steered.values() else []
-    said = [*notes, *([_too_many(untold)] if untold and failed else []), *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places), *_same_values(places)]
+    said = [
+        *notes,
+        *([_too_many(untold)] if untold and failed else []),
+        *reasons,
+        *_asserted(places, aborts=False),
+        *loose,
+        *_by_luck(places),
+        *_same_values(places),
+    ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -124,9 +132,8 @@ def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
 
 
 def _too_many(untold: int) -> str:
-    return (
-        f"a launch keeps its first {MOST_FINDINGS:,} findings: {untold:,} more, at other places, are counted and no more"
-    )
+    kept = f"a launch keeps its first {MOST_FINDINGS:,} findings"
+    return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
 def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
@@ -387,7 +394,10 @@ def _same_values(places: Places) -> list[str]:
     """Stores with which several lanes write one value to one place: noted where that is asked for."""
     marks = _marks(places.outcome, "same-value")
     found = {(places.where(raw.pc), places.array_name(raw.pc)) for raw in marks}
-    return [f"{where}: several lanes of one store write the same value to one element of {what}" for where, what in sorted(found)]
+    return [
+        f"{where}: several lanes of one store write the same value to one element of {what}"
+        for where, what in sorted(found)
+    ]
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:

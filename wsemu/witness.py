@@ -184,7 +184,8 @@ class Witness:
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
-        """Where the barrier operations and exits before `end` are that need not wait for the one that ends a warp's interval."""
+        """Where the barrier operations and exits before `end` are that need not wait for the one that ends an interval
+        of a warp."""
         clocks = self.clocks(cta)
         return [
             n

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.report.costs_html import bank_figures, heat
 from wsemu.finding import MOST_SHOWN
+from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, style, tag
 from wsemu.report.timeline_svg import MOST_ARROWS, Window, legend, timeline_svg, window

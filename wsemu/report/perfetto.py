@@ -39,7 +39,9 @@ def chrome_trace(timeline: Timeline) -> str:
         "verdict": report.verdict,
         "axis": AXIS,
         "complete": timeline.complete,
-        "findings": [f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings[:MOST_SHOWN])],
+        "findings": [
+            f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings[:MOST_SHOWN])
+        ],
     }
     document = {"displayTimeUnit": "ms", "otherData": other, "traceEvents": [*_names(timeline), *events]}
     return json.dumps(document, separators=(",", ":")) + "\n"
