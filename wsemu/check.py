@@ -141,8 +141,8 @@ def check(
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
-    (several lanes of one store that write the same value), `fail_on` has the codes of warnings that count as errors, and
-    `uninitialized` the names of array arguments whose contents count as not yet written.
+    (several lanes of one store that write the same value), `fail_on` has the codes of warnings that count as errors,
+    and `uninitialized` the names of array arguments whose contents count as not yet written.
     UsageError and KernelError say what is wrong with the call or the source.
     """
     given: dict[str, Any] = {

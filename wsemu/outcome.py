@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
 EventKind = Literal[
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
 ]
@@ -172,7 +175,7 @@ class Trace:
     """False when there were more events than a trace holds: the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
     """in the order of the run, where they were asked for"""
-    addresses: Sequence[int] = ()
+    addresses: Sequence[int] | npt.NDArray[np.int64] = ()
     """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
     """what explains findings by its CTAs, each made once: see `witness.reading`"""
@@ -181,7 +184,7 @@ class Trace:
         """Lane -> address of an access that was asked for."""
         lanes = [lane for lane in range(event.lanes.bit_length()) if event.lanes >> lane & 1]
         mine = self.addresses[event.addresses : event.addresses + len(lanes)]
-        return dict(zip(lanes, mine, strict=True))
+        return dict(zip(lanes, map(int, mine), strict=True))
 
     def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """What a trace has that was asked for these accesses, and for this CTA alone."""
