@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import SEGMENT_SHIFT, loops
+from wsemu.happens_before import ALL_LANES
 from wsemu.outcome import ATOMIC, READ, WRITE
 from wsemu.places import lanes_text
 from wsemu.witness import Access, Witness
@@ -187,17 +188,22 @@ class Conflict:
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
     """The two accesses of a raw finding, with what the trace tells of them."""
     d = raw.detail
-    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
-    first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])
-    at_second = at_first = None
-    if witness is not None:
-        at_second = witness.position(second)
-        at_first = witness.position(first, at_second if at_second is not None else len(witness.events))
+    second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
+    first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))
+    at_first, at_second = (None, None) if witness is None else witness.pair(first, second)
     return Conflict(
         raw, places,
         _side(first, d["other_kind"], at_first, places, witness),
         _side(second, d["kind"], at_second, places, witness),
     )  # fmt: skip
+
+
+def _earlier(raw: RawFinding) -> int:
+    """The lanes that may have made the earlier access."""
+    if "other_lane" not in raw.detail:
+        return ALL_LANES
+    lanes = (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
+    return lanes & ~(raw.lanes & -raw.lanes)
 
 
 def _side(access: Access, kind: int, position: int | None, places: Places, witness: Witness | None) -> Side:

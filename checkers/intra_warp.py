@@ -18,12 +18,13 @@ from wsemu.bytecode import SEGMENT_SHIFT
 from wsemu.checkers.conflict import Conflict, conflict, lane_range, step
 from wsemu.finding import Finding
 from wsemu.places import lanes_text
-from wsemu.witness import Witness, culprit
+from wsemu.witness import Access, culprit, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
@@ -33,9 +34,9 @@ _INDEPENDENT = (
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two lanes of a warp; a trace adds in which iterations."""
+    witness = None if trace is None else reading(places, trace, {raw.cta})
     if raw.other_pc < 0:
-        return _one_store(raw, places)
-    witness = None if trace is None else Witness(places, trace, {raw.cta})
+        return _one_store(raw, places, witness)
     found = conflict(raw, places, witness)
     earlier = lane_range(raw.detail["other_lane"], raw.detail["other_last"])
     between = f"{lanes_text(raw.lanes)} and {earlier}"
@@ -56,13 +57,29 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
         return []
     access, at = found.second.access, found.first.position
     before = witness.before((access.cta, access.warp, access.interval))
+    if witness.places.steered() or witness.counted(before, [(access.cta, access.warp)]) is None:
+        before = [n for n in witness.run_until((found.second.position or 0) - 1) if n != at]
     early, late = ([n for n in before if (at is None or n < at) == first] for first in (True, False))
     one, two = (step(found, witness, number) for number in (1, 2))
     return [*witness.steps(early, lambda _: False, {}), one, *witness.steps(late, lambda _: False, {}), two]
 
 
+def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
+    """What comes before a store whose lanes disagree: it is the first such execution of it by its warp."""
+    if witness is None:
+        return []
+    before = witness.before((raw.cta, raw.warp, raw.detail["interval"]))
+    if witness.places.steered() or witness.counted(before, [(raw.cta, raw.warp)]) is None:
+        store = Access(raw.cta, raw.warp, raw.detail["interval"], raw.pc, raw.detail["address"], raw.lanes)
+        before = witness.run_until(witness.first(store) - 1)
+    return witness.steps(before, lambda _: False, {})
+
+
 def _help(found: Conflict) -> str:
     places, one, two = found.places, found.first.access, found.second.access
+    if found.hazard == "read-after-write" and found.one_text and not (found.one_place or found.in_loop):
+        there = f"{places.after(one.pc, two.pc)}, where all lanes meet"
+        return f"add `cuda.syncwarp()` {there}; or pass the value on with `cuda.shfl_sync`, without memory"
     if found.one_place or (found.one_text and not found.in_loop):
         return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
     if found.one_statement:
@@ -70,7 +87,7 @@ def _help(found: Conflict) -> str:
     return f"add `cuda.syncwarp()` {places.after(one.pc, two.pc)}, where all lanes meet{found.again}"
 
 
-def _one_store(raw: RawFinding, places: Places) -> Finding:
+def _one_store(raw: RawFinding, places: Places, witness: Witness | None) -> Finding:
     """Several lanes of one store name one byte and have different values for it."""
     address, stays = raw.detail["address"], raw.detail["other_lane"]
     space = places.space(address >> SEGMENT_SHIFT)
@@ -84,5 +101,5 @@ def _one_store(raw: RawFinding, places: Places) -> Finding:
         notes=[f"at `{places.element(address, raw.pc)}` lane {stays}'s value stayed; the hardware leaves any of them"],
         help="let one lane store, give each lane its own element, or combine the values with `cuda.atomic`",
         count=raw.count,
-        steps=[culprit(raw, places)],
+        steps=[*_before(raw, witness), culprit(raw, places)],
     )

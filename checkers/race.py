@@ -21,17 +21,18 @@ from wsemu.checkers.conflict import VERBS, Conflict, conflict, lane_range, step
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
 from wsemu.places import CALLS, lanes_text
-from wsemu.witness import Witness, numbered
+from wsemu.witness import Witness, around, numbered, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import Event, RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
-    witness = None if trace is None else Witness(places, trace, {raw.cta, raw.detail["other_cta"]})
+    witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
     if "other_lane" in raw.detail and found.same_cta:
         return _of_lanes(found, witness)
@@ -42,6 +43,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
+    if "unwritten" in raw.detail:
+        notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if _overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
     return Finding(
@@ -88,6 +91,12 @@ _LANES_HELP = (
     "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
     "before it, and after it where a part of a warp waits"
 )
+def reads_early(raw: RawFinding, places: Places, trace: Trace | None) -> bool:
+    """Whether the finding is told as a read before its write: that is to be mended before a write before its read."""
+    witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
+    return _meant(conflict(raw, places, witness), witness).hazard == "read-after-write"
+
+
 # -- what is missing --------------------------------------------------------------------------------------------------
 
 
@@ -324,11 +333,16 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
     atomics lie between them, which the second warp may wait for, they stay in the order of this run."""
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
+    warps = {side.access.warp for side in pair}
+    if found.places.steered():
+        return _as_run(found, witness, warps)
     before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
     flag = _between(found, witness)
     if flag is not None:
         between = [_atomic(found, witness, n) for n in flag]
         return [*witness.steps(before, lambda _: False, {}), first, *between, second]
+    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
+        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
     if not found.same_cta:
         return [*witness.steps(before, lambda _: False, {}), second, first]
     accesses = {
@@ -336,9 +350,6 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
         for side in pair
         for n in witness.earlier(side.access, side.position)
     }
-    warps = {side.access.warp for side in pair}
-    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
-        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
     return [*witness.steps(before, lambda event: event.warp in warps, accesses), second, first]
 
 

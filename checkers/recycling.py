@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from wsemu.bytecode import NAMES
 from wsemu.finding import Finding
 from wsemu.places import CALLS
-from wsemu.witness import Access, Witness, numbered
+from wsemu.witness import Access, numbered, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Site, Step
     from wsemu.outcome import RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Pair:
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
     """The finding of two operations that can change places; a trace adds the schedule in which they do."""
-    witness = None if trace is None else Witness(places, trace, {raw.cta})
+    witness = None if trace is None else reading(places, trace, {raw.cta})
     if (
         witness is not None
         and not witness.complete

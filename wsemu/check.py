@@ -132,6 +132,7 @@ def check(
     workers: int | None = None,
     checkers: Iterable[str] | None = None,
     lockstep: bool | None = None,
+    strict: bool | None = None,
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
 ) -> Report:
@@ -142,8 +143,9 @@ def check(
     and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
-    lanes of a warp run together as before sm_70, `fail_on` has the codes of warnings that count as errors, and
-    `uninitialized` the names of array arguments whose contents count as not yet written.
+    lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
+    (several lanes of one store that write the same value), `fail_on` has the codes of warnings that count as errors,
+    and `uninitialized` the names of array arguments whose contents count as not yet written.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -152,6 +154,7 @@ def check(
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,
+        "strict": strict,
         "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
         "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
     }
@@ -303,7 +306,7 @@ def _examine(
     if isinstance(kernel, CodeKernel):
         from wsemu.dialect import in_cuda
 
-        report = in_cuda(report)
+        report = in_cuda(report, {span.file for span in program.spans})
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, initial())})
     if outcome.status == "done" and not chosen.wants(report.kernel):
@@ -397,6 +400,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
+        "strict": chosen.strict,
         "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {

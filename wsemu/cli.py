@@ -114,6 +114,10 @@ Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
 ]
+Strict = Annotated[
+    bool | None,
+    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake: equal values of lanes."),
+]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
 KernelOption = Annotated[
     list[str] | None,
@@ -192,6 +196,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         only: Only = None,
         skip: Skip = None,
         lockstep: Lockstep = None,
+        strict: Strict = None,
         fail_on: FailOn = None,
         kernel: KernelOption = None,
         limit: Limit = None,

@@ -33,7 +33,7 @@ CODES: dict[str, tuple[str, str]] = {
     "bank-conflict": ("warning", "lanes of a shared access meet in one bank"),
     "uncoalesced": ("warning", "a global access touches more sectors than its bytes need"),
 }
-MARKS = ("undefined-shuffle", "failed-assertion")
+MARKS = ("undefined-shuffle", "failed-assertion", "same-value")
 """what an engine records besides findings: `verdict.py` makes reasons and notes of it"""
 CODE_NAMES = (*CODES, *MARKS)
 CODE_NUMBERS = {code: number for number, code in enumerate(CODE_NAMES)}

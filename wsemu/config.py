@@ -91,6 +91,7 @@ class Configuration(_Table):
     only: list[str] = []
     skip: list[str] = []
     lockstep: bool = False
+    strict: bool = False
     fail_on: list[str] = []
     kernel: list[str] = []
     """names of kernels, with `*` and `?`; no name: all"""
@@ -138,6 +139,7 @@ class Configuration(_Table):
             budget=self.budget,
             engine=self.engine,
             lockstep=self.lockstep,
+            strict=self.strict,
             checkers=looking,
             fail_on=finding_codes(self.fail_on),
             kernels=tuple(self.kernel),

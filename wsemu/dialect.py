@@ -6,10 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.finding import Finding, Report
 
 _WORDS = {
     r"cuda\.(syncthreads|syncwarp|threadfence)\(\)": r"__\1()",
+    r"`cuda\.shfl_sync`": "`__shfl_sync`",
+    r"`alignment=(\d+)`": r"`__align__(\1)`",
     r"`cuda\.atomic`": "`atomicAdd` or its kin",
     r"`cuda\.to_device`": "`cudaMemcpy`",
     r"`cuda\.shared\.array\(0, dtype\)`": "`extern __shared__`",
@@ -21,9 +25,13 @@ _WORDS = {
 """in the texts of checkers -> in CUDA C++ and PTX"""
 
 
-def in_cuda(report: Report) -> Report:
-    """The report of a kernel in PTX, where its source is not Python."""
-    changes = {name: [_finding(finding) for finding in getattr(report, name)] for name in ("findings", "costliest")}
+def in_cuda(report: Report, files: Iterable[str]) -> Report:
+    """The report of a kernel in PTX, where its source, in these files, is not Python."""
+    changes: dict[str, Any] = {
+        name: [finding.then(_finding) for finding in getattr(report, name)] for name in ("findings", "costliest")
+    }
+    if not any(file.endswith(".py") for file in files):
+        changes["notes"] = [*map(text, report.notes)]
     return report.model_copy(update=changes)
 
 

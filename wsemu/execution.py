@@ -33,9 +33,21 @@ from wsemu.bytecode import (
 )
 from wsemu.codes import CODE_NAMES
 from wsemu.errors import UsageError
-from wsemu.layout import BAD_INDEX, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.layout import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.limits import COSTS
-from wsemu.outcome import AccessCount, BarrierState, Event, Outcome, Pattern, RawFinding, Status, Trace, WarpState
+from wsemu.outcome import (
+    MOST_FINDINGS,
+    AccessCount,
+    BarrierState,
+    Event,
+    Outcome,
+    Pattern,
+    RawFinding,
+    Status,
+    Trace,
+    Untold,
+    WarpState,
+)
 from wsemu.planes import Planes, Suspects, collide, joined
 from wsemu.read_only_claims import Claims, loads_read_only, written_bytes
 
@@ -55,7 +67,8 @@ PATIENCE = 1_000_000
 """the same for starting CTAs, see `vm.start_cta`"""
 MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
-RAW_CAPACITY = 512
+SLOTS = 1 << 15
+"""of the hash table of findings: half of them are told apart"""
 MAX_INSTRUCTIONS = 1 << 17
 """of a program: what a cell of shadow memory can tell apart"""
 MAX_EVENTS = 1_000_000
@@ -182,6 +195,8 @@ class Watch:
     initialised: bool = True
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70"""
+    strict: bool = False
+    """note what is right, and looks like a mistake"""
     stored: frozenset[int] | None = None
     """numbers of the segments of arrays that are expected to be written; None: any.  Another one that is written makes
     the launch start anew, so that this says only where races are worth looking for"""
@@ -227,7 +242,8 @@ class Machine:
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
-        self.raw = np.zeros(RAW_CAPACITY, layout.RAW)
+        self.raw = np.zeros(MOST_FINDINGS, layout.RAW)
+        self.slots = np.zeros(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
@@ -285,7 +301,8 @@ class Machine:
         self.warps["lane_clocks"] = address_of(self.lane_clocks) + np.arange(count) * self.lane_clocks[0].nbytes
         self.bases = np.zeros(ctas, np.int64)
         state["bases"] = address_of(self.bases)
-        state["clocks"], state["recycling"], state["lockstep"] = 1, watch.recycling, watch.lockstep
+        state["clocks"], state["recycling"] = 1, watch.recycling
+        state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * count), np.int64)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         if watch.races:
@@ -345,7 +362,9 @@ class Machine:
             "scratch": address_of(self.scratch),
             "lanes_scratch": address_of(self.lanes_scratch),
             "raw": address_of(self.raw),
-            "raw_capacity": RAW_CAPACITY,
+            "raw_capacity": MOST_FINDINGS,
+            "slots": address_of(self.slots),
+            "slot_mask": SLOTS - 1,
             "fault_pc": -1,
             "cta_step": 1,
             "barriers": address_of(self.barriers),
@@ -432,10 +451,20 @@ class Machine:
         detail["interval"] -= int(bases[-1])
         detail["other_interval"] -= int(bases[other])
 
+    def _untold(self) -> list[Untold]:
+        """The findings for which there was no room, in order."""
+        without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
+        pc = (1 << PC_BITS) - 1
+        return sorted(
+            Untold(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1) for key in without
+        )
+
     def outcome(self, status: int) -> Outcome:
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        if state["slot_count"] > MOST_FINDINGS:
+            result.untold = self._untold()
         if status != layout.DONE:
             result.cta = int(state["cta"])
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
@@ -485,6 +514,7 @@ _DETAIL = {
     "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
     "undefined-shuffle": ("source",),
     "failed-assertion": (),
+    "same-value": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,
 }
@@ -664,19 +694,22 @@ class Launch:
         first, last = (0, self.ctas) if cta is None else (cta, cta + 1)
         if first and machine.run(0, first, self.budget) != layout.DONE:
             return Trace()  # it does not get there
+        addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory
         state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
+        state["trace_addresses"] = address_of(addresses)
         machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
-        return Trace([_event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found], count <= MAX_EVENTS)
+        made = [_event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found]
+        return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
 
 
 def _event(kind: EventKind, *fields: int) -> Event:
     """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
-    *rest, place, generation = fields
+    *rest, place, generation, lanes, addresses = fields
     if kind in ("arrive", "sync"):
         return Event(kind, *rest, place & 0xFF, generation, place >> 8)
-    return Event(kind, *rest, place, generation)
+    return Event(kind, *rest, place, generation, lanes, addresses)
 
 
 def run(

@@ -5,9 +5,20 @@ A report is JSON: `Report.model_validate_json(report.model_dump_json()) == repor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from wsemu.codes import CODES
 from wsemu.errors import CheckFailed, UsageError
@@ -97,7 +108,7 @@ class Step(_Data):
     cta: Index
     warp: int = Field(ge=0)
     does: str
-    """`arrive`, `sync`, `load`, `store`, `atomic`"""
+    """`arrive`, `sync`, `load`, `store`, `atomic`; `exit` where others wait for the whole CTA"""
     instruction: int = Field(ge=0)
     """number of the bytecode instruction"""
     nth: int = Field(default=0, ge=0)
@@ -120,8 +131,17 @@ class Step(_Data):
     """in the text of the schedule; the others lead there"""
 
 
+MOST_SHOWN = 20
+"""findings of a launch that are shown where no limit is given: each of them is explained"""
+_LATER = ("message", "sites", "notes", "help", "schedule", "schedule_steps", "steps")
+"""fields of a finding that its explanation has"""
+
+
 class Finding(_Data):
-    """One cause, with its sites in the order to show them."""
+    """One cause, with its sites in the order to show them.
+
+    A launch may have thousands: what explains one is made when it is first asked for, which nobody sees.
+    """
 
     code: str
     message: str
@@ -141,6 +161,77 @@ class Finding(_Data):
     """the whole schedule as data, for `wsemu replay`"""
     factor: float | None = None
     """of a costly access: n of an n-way bank conflict; sectors moved per sector needed"""
+    _explain: Callable[[], Finding] | None = PrivateAttr(None)
+    """what makes the rest of it; None: it is all there"""
+    _outline: Callable[[], Finding] | None = PrivateAttr(None)
+    """what tells its sites alone"""
+
+    @classmethod
+    def later(
+        cls, code: str, explain: Callable[[], Finding], outline: Callable[[], Finding] | None = None, count: int = 1
+    ) -> Self:
+        """A finding that `explain` makes when more of it is wanted than code, severity and count; `outline` makes one
+        with the same places, and less work."""
+        made = cls.model_construct(code=code, count=count, severity=_severity(code))
+        for name in _LATER:
+            made.__dict__.pop(name, None)
+        made._explain, made._outline = explain, outline
+        return made
+
+    def then(self, change: Callable[[Finding], Finding]) -> Finding:
+        """The finding as `change` makes it of this one, which may be when it is explained."""
+        explain = self._explain
+        if explain is None:
+            return change(self)
+        made = self.model_copy()
+        made._explain = lambda: change(explain())
+        return made
+
+    @property
+    def places(self) -> list[Site]:
+        """Its sites, perhaps without all of their text: for whoever asks where it is, and not why."""
+        outline = self._outline
+        return self.sites if self._explain is None or outline is None else outline().sites
+
+    def _complete(self) -> None:
+        explain = self._explain
+        if explain is not None:
+            made = explain()
+            for name in _LATER:
+                self.__dict__.setdefault(name, getattr(made, name))
+        self._explain = self._outline = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _LATER:
+                return super().__getattr__(name)
+            self._complete()
+            return self.__dict__[name]
+
+    def __eq__(self, other: object) -> bool:
+        for finding in (self, other):
+            if isinstance(finding, Finding):
+                finding._complete()
+        return super().__eq__(other)
+
+    def __repr_args__(self) -> Any:
+        self._complete()
+        return super().__repr_args__()
+
+    def __getstate__(self) -> dict[Any, Any]:
+        self._complete()
+        return super().__getstate__()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        self._complete()
+        return super().__deepcopy__(memo)
+
+    @model_serializer(mode="wrap")
+    def _whole(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        self._complete()
+        data: dict[str, Any] = serialize(self)
+        return data
 
     @field_validator("code")
     @classmethod
@@ -221,6 +312,8 @@ class Report(_Data):
     findings: list[Finding] = []
     left_out: int = 0
     """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
+    untold: int = 0
+    """findings, at places of their own, beyond the 4,096 of which a launch keeps more than that"""
     costliest: list[Finding] = []
     """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
     one: not worth a warning, and what `assert_clean` shows where a limit is set"""

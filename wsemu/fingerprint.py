@@ -119,14 +119,14 @@ def _source(program: Program) -> Iterator[Lines]:
     from wsemu.source_view import view
 
     seen: dict[tuple[str, int], Lines] = {}
-    for span in sorted(program.spans, key=lambda s: (os.path.basename(s.file), s.line)):
-        found = view(span.file).outermost(span.line)
-        if found is None:
+    for file, line in sorted({(s.file, s.line) for s in program.spans}, key=lambda s: (os.path.basename(s[0]), s[1])):
+        found = view(file).outermost(line)
+        if found is None or (file, found[1]) in seen:
             continue
         name, first, last = found
-        text = linecache.getlines(span.file)[first - 1 : last]
+        text = linecache.getlines(file)[first - 1 : last]
         lines = [_digest(line.rstrip().encode(errors="replace"), _LINE) for line in text]
-        seen.setdefault((span.file, first), Lines(file=_name(span.file), function=name, first=first, lines=lines))
+        seen[file, first] = Lines(file=_name(file), function=name, first=first, lines=lines)
     yield from seen.values()
 
 

@@ -113,7 +113,12 @@ PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
 RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
 """serial: of the access that counted last"""
-EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1)
+SLOT = record(key=1, number=1)
+"""of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
+left for it"""
+PC_BITS = 20
+"""of an instruction in such a key"""
+EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, lanes=1, addresses=1)
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
 )  # fmt: skip
@@ -155,6 +160,9 @@ MACHINE = record(
     raw=1,
     raw_count=1,
     raw_capacity=1,
+    slots=1,  # host address of SLOT[slot_mask + 1]
+    slot_mask=1,
+    slot_count=1,  # in use: findings, those without a RAW too
     fault_pc=1,
     fault_warp=1,
     barriers=1,  # host address of BARRIER[16]
@@ -164,6 +172,7 @@ MACHINE = record(
     clocks=1,  # 1: happens-before is tracked
     recycling=1,  # 1: barrier-recycling is looked for
     lockstep=1,  # 1: the lanes of a warp run together
+    strict=1,  # 1: note what is right, and looks like a mistake
     base=1,  # intervals of this CTA are greater
     top=1,  # the last interval of any CTA so far
     bases=1,  # host address of int64[]: base of each CTA, from cta_first on
@@ -197,6 +206,8 @@ MACHINE = record(
     trace_count=1,
     trace_room=1,
     trace_pcs=1,  # host address of a byte for each instruction: 1 if its executions are logged
+    trace_addresses=1,  # host address of int64[32 * trace_room]: of the lanes of those executions
+    trace_used=1,  # of them
     patterns=1,  # host address of PATTERN[2 for each load or store]
     shortcuts=1,  # operations below this one may be charged by the short ways of vm.py
     banks=1,  # see limits.CostModel

@@ -24,6 +24,7 @@ from wsemu.layout import (
     PATTERN,
     RAW,
     SEGMENT,
+    SLOT,
     WARP,
 )
 
@@ -54,7 +55,7 @@ machine_at, warp_at, barrier_at = _viewer(MACHINE), _viewer(WARP), _viewer(BARRI
 segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer(INSTRUCTION)
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
-lane_access_at = _viewer(LANE_ACCESS)
+lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at = _viewer(CLAIM)
 
 

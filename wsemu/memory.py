@@ -10,8 +10,8 @@ import numpy as np
 
 from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
 from wsemu.codes import CODE_NUMBERS
-from wsemu.layout import BAD_INDEX, OUTSIDE, READ_ONLY, UNUSED_SHIFT, WRAPPED
-from wsemu.machine import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at
+from wsemu.layout import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
+from wsemu.machine import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
 from wsemu.operations import UNIT, load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
 
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
@@ -19,26 +19,49 @@ OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
 )
 
 
+@compiled
+def number_of(m, code, pc, other_pc):
+    """Which RAW a finding with this code at these places is; a new one has the count 0.  -1: there was none left for
+    it, or even to be told from others there is no room."""
+    key = (((code + 1) << PC_BITS | (pc + 1)) << PC_BITS) | (other_pc + 1)
+    h = (key * 0x2545F4914F6CDD1D) >> 33
+    while True:
+        slot = slot_at(m.slots, h & m.slot_mask)
+        if slot.key == key:
+            return slot.number
+        if slot.key == 0:
+            break
+        h += 1
+    if 2 * m.slot_count > m.slot_mask:
+        return np.int64(-1)
+    m.slot_count += 1
+    slot.key = key
+    slot.number = -1
+    if m.raw_count < m.raw_capacity:
+        slot.number = m.raw_count
+        m.raw_count += 1
+        r = raw_at(m.raw, slot.number)
+        r.code = code
+        r.pc = pc
+        r.other_pc = other_pc
+        r.count = 0
+        r.serial = 0
+    return slot.number
+
+
 def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):
     """Enter a finding, or count it when this code was already seen at these two places.  Called by address."""
     m = machine_at(address, 0)
-    for i in range(m.raw_count):
-        r = raw_at(m.raw, i)
-        if r.code == code and r.pc == pc and r.other_pc == other_pc:
-            r.count += 1
-            return np.int64(0)
-    if m.raw_count < m.raw_capacity:
-        r = raw_at(m.raw, m.raw_count)
-        m.raw_count += 1
-        r.code = code
-        r.pc = pc
+    found = number_of(m, code, pc, other_pc)
+    if found < 0:
+        return np.int64(0)
+    r = raw_at(m.raw, found)
+    r.count += 1
+    if r.count == 1:
         r.cta = m.cta
         r.warp = warp
         r.lanes = lanes
-        r.other_pc = other_pc
         r.other_warp = other_warp
-        r.count = 1
-        r.serial = 0
         r.detail[0] = x0
         r.detail[1] = x1
         r.detail[2] = x2

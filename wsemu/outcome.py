@@ -4,7 +4,13 @@ engines."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
 
 EventKind = Literal[
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
@@ -52,6 +58,18 @@ class RawFinding:
 
 
 ALL_LANES = (1 << 32) - 1
+
+
+class Untold(NamedTuple):
+    """A finding of which no more is known than its code and its instructions: there was no room for it."""
+
+    code: str
+    pc: int
+    other_pc: int
+
+
+MOST_FINDINGS = 4096
+"""that a launch keeps; of others it keeps where they are"""
 READ, WRITE, ATOMIC = range(3)
 """`kind` of an access"""
 
@@ -139,7 +157,10 @@ class Event(NamedTuple):
     generation: int = -1
     """of arrive, sync and complete"""
     lanes: int = ALL_LANES
-    """that execute an arrive or sync; `ALL_LANES` where they are all that the warp has had"""
+    """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
+    made it"""
+    addresses: int = 0
+    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first"""
 
 
 class Stored(NamedTuple):
@@ -163,11 +184,21 @@ class Trace:
     """False when there were more events than a trace holds: the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
     """in the order of the run, where they were asked for"""
+    addresses: Sequence[int] | npt.NDArray[np.int64] = ()
+    """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
+    readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
+    """what explains findings by its CTAs, each made once: see `witness.reading`"""
+
+    def lane_addresses(self, event: Event) -> dict[int, int]:
+        """Lane -> address of an access that was asked for."""
+        lanes = [lane for lane in range(event.lanes.bit_length()) if event.lanes >> lane & 1]
+        mine = self.addresses[event.addresses : event.addresses + len(lanes)]
+        return dict(zip(lanes, map(int, mine), strict=True))
 
     def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """What a trace has that was asked for these accesses, and for this CTA alone."""
         events = [e for e in self.events if cta in (None, e.cta) and (e.kind != "access" or e.pc in accesses)]
-        return Trace(events, self.complete, self.stores)
+        return Trace(events, self.complete, self.stores, self.addresses)
 
 
 class Tracer(Protocol):
@@ -193,6 +224,8 @@ class Outcome:
 
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
+    untold: list[Untold] = field(default_factory=list)
+    """those beyond `MOST_FINDINGS`, in the order in which they would be told"""
     warp_instructions: int = 0
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)

@@ -72,6 +72,19 @@ class Places:
     arrays: list[BoundArray] = field(default_factory=list)
     segment_of: dict[int, int] = field(default_factory=dict)
     """register row of an array's address -> its segment"""
+    _steered: bool | None = None
+    _syncs: list[tuple[str, int]] | None = None
+
+    def steered(self) -> bool:
+        """Whether what racing accesses load or leave may decide what the launch does: where warps go, what they
+        access."""
+        if self._steered is None:
+            from wsemu.taint import steered_by
+
+            races = [raw for raw in self.outcome.findings if raw.code == "race"]
+            racing = [pc for raw in races for pc in (raw.pc, raw.other_pc)]
+            self._steered = steered_by(self.program, self.outcome.executions, racing, self.segment_of.get)
+        return self._steered
 
     def span(self, pc: int) -> Span:
         """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
@@ -137,13 +150,15 @@ class Places:
 
     def syncs(self, file: str) -> list[int]:
         """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
-        count = FIELDS.index("b")
-        found = {
-            self.span(pc): pc
-            for pc in np.flatnonzero(self.outcome.executions).tolist()
-            if self.verb(pc) == "barrier" and not self.program.code[pc, count]
-        }
-        return [pc for span, pc in found.items() if span.file == file]
+        if self._syncs is None:
+            count = FIELDS.index("b")
+            found = {
+                self.span(pc): pc
+                for pc in np.flatnonzero(self.outcome.executions).tolist()
+                if self.verb(pc) == "barrier" and not self.program.code[pc, count]
+            }
+            self._syncs = [(span.file, pc) for span, pc in found.items()]
+        return [pc for other, pc in self._syncs if other == file]
 
     def _calls(self, pc: int) -> Iterable[str]:
         for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
@@ -215,6 +230,17 @@ class Places:
             return -1
         row = int(self.program.code[pc, 3])
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
+
+    def writers(self, pc: int) -> list[int]:
+        """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
+        stores and exchanges."""
+        named, code = self.program.array_of, self.program.code
+        return [
+            other
+            for other in self.outcome.accesses
+            if (self.verb(other) == "store" or NAMES[int(code[other, 0])].startswith("atom.exch"))
+            and (named[other] == named[pc] or None in (named[other], named[pc]))
+        ]
 
     def size(self, pc: int) -> int:
         """Bytes a lane of a load, store or atomic."""

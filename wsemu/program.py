@@ -18,6 +18,7 @@ from wsemu import takeover
 from wsemu.bytecode import Span
 from wsemu.check import around, observers, passed_over, refused
 from wsemu.errors import CheckFailed, KernelError, UnsupportedError, UsageError, WsemuError
+from wsemu.finding import MOST_SHOWN
 from wsemu.limits import limits
 from wsemu.own import is_own
 from wsemu.report.terminal import Printer
@@ -56,7 +57,7 @@ class _Run:
 
     printer: Sink
     limit: int | None = None
-    """findings that are shown of all launches together; None: all"""
+    """findings that are shown of all launches together; None: `MOST_SHOWN` of each"""
     quiet: bool = False
     """tell only of launches that are not verified, each trouble once"""
     saver: Saver | None = None
@@ -90,7 +91,7 @@ class _Run:
         if not self.quiet:
             self.show(report)
         elif report.verdict != "verified":
-            places = (tuple((site.file, site.line) for site in finding.sites) for finding in report.errors)
+            places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
             if self._is_new(report.kernel, *places, *report.notes):
                 self.show(report.model_copy(update={"findings": report.errors}))
         for path in self.saver.save(report) if self.saver else ():
@@ -98,7 +99,7 @@ class _Run:
 
     def show(self, report: Report) -> None:
         """A launch, with as many findings as the limit allows."""
-        room = None if self.limit is None else max(self.limit - self.shown, 0)
+        room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
         shown = report.findings[:room]
         self.shown += len(shown)
         self.left_out += len(report.findings) - len(shown)

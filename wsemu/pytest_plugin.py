@@ -42,6 +42,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "only": ("args", "checkers or finding codes to look for alone"),
     "skip": ("args", "checkers or finding codes not to look for"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
+    "strict": ("bool", "note what is right, and looks like a mistake"),
     "fail_on": ("args", "codes of warnings that count as errors"),
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),
 }

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.bytecode import CTA_COST, FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE, flow_lengths
-from wsemu.outcome import BarrierState, Outcome, RawFinding, Status, WarpState
+from wsemu.outcome import MOST_FINDINGS, BarrierState, Outcome, RawFinding, Status, Untold, WarpState
 from wsemu.reference_barriers import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference_operations import from_float, unsigned
 from wsemu.reference_races import Options, Watch
@@ -48,6 +48,7 @@ def run(
     arch: str = "sm_90",
     races: bool = True,
     lockstep: bool = False,
+    strict: bool = False,
     recycling: bool = True,
     initialised: bool = True,
     read_only: bool = True,
@@ -59,12 +60,13 @@ def run(
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `races` looks for races and `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers
+    `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
+    a warp, `recycling` looks for barriers
     reused too early, `initialised` for reads of what nobody wrote: shared and local memory, and the arrays with the
     segment numbers `uninitialized`, `read_only` for writes to what is loaded through the read-only cache.  `trace` asks
     for the events of the run.
     """
-    options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace)
+    options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
     outcome = launch.outcome
     outcome.arch = arch
@@ -76,6 +78,7 @@ def run(
             break
     outcome.findings += launch.watch.read_only.findings(program)
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
+    outcome.untold.sort()
     outcome.trace = launch.watch.trace
     return outcome
 
@@ -120,7 +123,10 @@ class Launch:
         known = self._findings.get(key)
         if known is None:
             self._findings[key] = finding
-            self.outcome.findings.append(finding)
+            if len(self.outcome.findings) < MOST_FINDINGS:
+                self.outcome.findings.append(finding)
+            else:
+                self.outcome.untold.append(Untold(*key))
         else:
             known.count += finding.count
 

@@ -99,7 +99,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
-    run.launch.watch.executes(run, kind, signed(next(iter(addresses.values())), 64))
+    run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
     for lane, address in addresses.items():
         place = locate(run, address, lane, size, kind != READ)
         if place is not None:

@@ -94,6 +94,7 @@ class Options:
     read_only: bool = True
     uninitialized: frozenset[int] = frozenset()
     trace: TraceRequest | None = None
+    strict: bool = False
 
 
 class Watch:
@@ -102,7 +103,8 @@ class Watch:
     def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None]) -> None:
         self.options = options
         self.order = HappensBefore(False, uncounted_barriers(program), lockstep=options.lockstep)
-        self.trace = Trace() if options.trace else None
+        self._addresses: list[int] = []
+        self.trace = Trace(addresses=self._addresses) if options.trace else None
         self.report = report
         self._arrays: dict[int, Byte] = {}
         self._shared: dict[int, Byte] = {}
@@ -140,13 +142,17 @@ class Watch:
         else:
             self.trace.complete = False
 
-    def executes(self, run: WarpRun, kind: int, address: int) -> None:
-        """A warp makes an access: `address` is that of its lowest lane."""
+    def executes(self, run: WarpRun, kind: int, addresses: dict[int, int]) -> None:
+        """A warp makes an access: lane -> address, the lowest lane first."""
         pc, where = run.group.pc, (run.cta.number, run.warp.number)
         if kind == ATOMIC:
-            self.happen("atomic", *where, pc, address)
-        if self.options.trace is not None and pc in self.options.trace.accesses:
-            self.happen("access", *where, pc, address)
+            self.happen("atomic", *where, pc, next(iter(addresses.values())))
+        if self.trace is not None and self.options.trace is not None and pc in self.options.trace.accesses:
+            event = Event("access", *where, self.order.interval(where), pc, next(iter(addresses.values())))
+            lanes = sum(1 << lane for lane in addresses)
+            self._log(event._replace(lanes=lanes, addresses=len(self._addresses)))
+            if self.trace.complete:
+                self._addresses += addresses.values()
 
     def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
         """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation
@@ -269,6 +275,9 @@ class Watch:
             for lane, (_, number, offset) in shared.items()
             if values[lane] != values[stays[number, offset]]
         }
+        same = [p for lane, p in shared.items() if lane not in differ]
+        if self.options.strict and len({(number, offset) for _, number, offset in same}) < len(same):
+            self.report(RawFinding("same-value", run.group.pc, run.cta.number, run.warp.number))
         if not differ:
             return
         lane = min(differ)

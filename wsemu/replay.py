@@ -162,7 +162,9 @@ def _does(bound: Bound, instruction: int) -> str:
         return ""
     name = NAMES[int(bound.program.code[instruction, 0])]
     kind = OPERATIONS[name].kind
-    return kind if kind != "barrier" else "arrive" if name == "bar.arrive" else "sync"
+    if kind == "barrier":
+        return "arrive" if name == "bar.arrive" else "sync"
+    return "exit" if name == "exit" else kind
 
 
 def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, more: Sequence[Step] = ()) -> _Run:
@@ -219,13 +221,11 @@ def _who(step: Step, steps: Sequence[Step]) -> str:
 
 def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """A race of two lanes, whose other order is worked out: lanes of a warp run together here."""
-    if len(steps) == 1:
-        run = _follow(bound, steps, budget, earlier)
-        pair = lanes_apart(run.seen[0]) if run.seen else None
-        if pair is None:
-            raise ReplayError("the lanes of the store agree: it is another execution of it")
+    if sum(bool(step.mark) for step in steps) == 1 and steps[-1].mark:
+        run = _follow(bound, steps[:-1], budget, earlier, steps[-1:])
+        done, pair = _lanes_disagree(run.machine, steps[-1])
         element, made = _compared([pair, pair[::-1]], run.machine)
-        return Replay(steps=run.steps, orders=made, element=element)
+        return Replay(steps=[*run.steps, done], orders=made, element=element)
     marked = [n for n, step in enumerate(steps) if step.mark]
     if len(marked) != 2 or any(steps[n].does in _AT_BARRIERS for n in marked):
         raise ReplayError("the witness of a race marks no two accesses: check the program anew")
@@ -236,6 +236,18 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
     orders = [[(first.mark, early), (second.mark, late)], [(second.mark, other[1]), (first.mark, other[0])]]
     element, made = _compared(orders, run.machine, apart=True)
     return Replay(steps=[*run.steps, *steps[marked[0] :]], orders=made, element=element)
+
+
+def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str, Seen]]]:
+    """Run a warp until it has executed a store whose lanes have different values for one address."""
+    while True:
+        try:
+            done, seen = machine.until(step)
+        except ReplayError:
+            raise ReplayError("the lanes of the store agree: the launch does not follow the schedule") from None
+        pair = lanes_apart(seen) if seen else None
+        if pair is not None:
+            return done, pair
 
 
 def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[Seen, Seen]:
@@ -249,12 +261,12 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[Seen, Seen]
         machine.advance(cta, warp)
         if sees is None:
             continue
-        now = sees()
-        if pc == second.instruction:
+        now, nth = sees(), machine.executed(cta, warp, pc)
+        if pc == second.instruction and second.nth in (0, nth):
             for seen in reversed(before):
                 if any(shared_elements(seen, now, machine.launch.program, apart=True)):
                     return seen, now
-        if pc == first.instruction:
+        if pc == first.instruction and first.nth in (0, nth):
             before.append(now)
     raise ReplayError("no two lanes of the warp touch a common element: the launch does not follow the schedule")
 

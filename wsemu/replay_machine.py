@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.outcome import Event, Status
     from wsemu.reference_state import Warp
 
-_KINDS = {"arrive": "arrive", "sync": "sync"}
+_KINDS = {"arrive": "arrive", "sync": "sync", "exit": "exit"}
 """what a step does -> the kind of its event; an access for all others"""
 
 
@@ -74,6 +74,10 @@ class Machine:
         for event in events:
             self._counts[event.kind, event.cta, event.warp, event.pc] += 1
         return events
+
+    def executed(self, cta: Cta, warp: Warp, pc: int) -> int:
+        """How often a warp has executed an access."""
+        return self._counts["access", cta.number, warp.number, pc]
 
     def until(self, step: Step) -> tuple[Step, Seen | None]:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""

@@ -51,7 +51,7 @@ class _Replaying:
 
     def observe(self, report: Report) -> None:
         if self.replay is not None:
-            same = (f for f in report.errors if (f.code, f.steps) == (self.witness.code, self.witness.steps))
+            same = (f for f in report.errors if f.code == self.witness.code and f.steps == self.witness.steps)
             self.finding = next(same, None)
             raise program.Enough
 

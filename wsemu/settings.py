@@ -42,6 +42,8 @@ class Settings:
     engine: Engine = "vm"
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
+    strict: bool = False
+    """note what is right, and looks like a mistake"""
     checkers: frozenset[str] = frozenset(CHECKERS)
     """what is looked for; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()

@@ -54,12 +54,14 @@ from wsemu.machine import (
     machine_at,
     memo_at,
     raw_at,
+    record_finding,
     segment_at,
     warp_at,
 )
+from wsemu.memory import number_of
 from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, load_u8, lowest_bit, store_i64, store_u8
 
-RACE, INTRA_WARP = CODE_NUMBERS["race"], CODE_NUMBERS["intra-warp-race"]
+RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 READ, WRITE, ATOMIC = range(3)
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 FULL = (1 << LANES) - 1
@@ -388,11 +390,16 @@ def values_differ(registers, i, lane, other, size):
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
     """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
     rest = lanes & ~(np.int64(1) << winner)
+    agree = np.int64(0)
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         if values_differ(registers, i, lane, winner, size):
             call9(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+        else:
+            agree |= np.int64(1) << lane
+    if agree and m.strict:
+        record_finding(m.report_entry, m.address, (SAME_VALUE, pc, w, agree, -1, -1), (0, 0, 0, 0, 0))
 
 
 @compiled
@@ -588,23 +595,14 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     rank = (interval > m.base) * 32 + other + (interval << 8 if code == INTRA_WARP else 0)  # another CTA first
-    found = np.int64(-1)
-    for n in range(m.raw_count):
-        r = raw_at(m.raw, n)
-        if r.code == code and r.pc == pc and r.other_pc == v_pc:
-            found = np.int64(n)
+    found = number_of(m, code, pc, v_pc)
     if found < 0:
-        if m.raw_count == m.raw_capacity:
-            return
-        found = np.int64(m.raw_count)
-        m.raw_count += 1
-        r = raw_at(m.raw, found)
+        return
+    r = raw_at(m.raw, found)
+    if r.count == 0:
         r.lanes = 0
-        r.count = 0
-        r.serial = 0
         r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
-    r = raw_at(m.raw, found)
     if r.serial != m.serial:
         r.serial = m.serial
         r.count += 1
@@ -616,11 +614,8 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     )
     if not lower:
         return
-    r.code = code
-    r.pc = pc
     r.cta = m.cta
     r.warp = w
-    r.other_pc = v_pc
     r.other_warp = other
     r.detail[0] = address
     r.detail[1] = kind

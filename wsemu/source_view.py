@@ -84,14 +84,17 @@ class SourceView:
         except (SyntaxError, ValueError, RecursionError):
             self.tree = ast.parse("")
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self._nodes = {  # parents come before their children: the innermost one stays
+            (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
+            for node in self.parents
+            if isinstance(node, (ast.expr, ast.stmt))
+        }
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        self._functions = [node for node in ast.walk(self.tree) if isinstance(node, functions)]  # breadth first
 
     def node(self, span: Span) -> ast.AST | None:
         """The innermost node that stands exactly at a span."""
-        found = None
-        for node in self.parents:  # parents come before their children
-            if isinstance(node, (ast.expr, ast.stmt)) and _at(node, span):
-                found = node
-        return found
+        return self._nodes.get((span.line, span.column, span.end_line, span.end_column))
 
     def ancestors(self, span: Span) -> Iterator[ast.AST]:
         """From the node at a span up to its function."""
@@ -109,13 +112,12 @@ class SourceView:
 
     def outermost(self, line: int) -> tuple[str, int, int] | None:
         """The outermost function around a line: name, with its class's, first line with decorators, last line."""
-        for node in ast.walk(self.tree):  # breadth first
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min(at.lineno for at in (node, *node.decorator_list))
-                if first <= line <= (node.end_lineno or first):
-                    owner = self.parents.get(node)
-                    name = f"{owner.name}.{node.name}" if isinstance(owner, ast.ClassDef) else node.name
-                    return name, first, node.end_lineno or first
+        for node in self._functions:
+            first = min(at.lineno for at in (node, *node.decorator_list))
+            if first <= line <= (node.end_lineno or first):
+                owner = self.parents.get(node)
+                name = f"{owner.name}.{node.name}" if isinstance(owner, ast.ClassDef) else node.name
+                return name, first, node.end_lineno or first
         return None
 
     def access(self, span: Span) -> str:
@@ -292,11 +294,6 @@ _cuda = functools.lru_cache(maxsize=32)(CudaView)
 
 def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and 1 <= len(node.args) <= 3
-
-
-def _at(node: ast.expr | ast.stmt, span: Span) -> bool:
-    place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
-    return place == (span.line, span.column, span.end_line, span.end_column)
 
 
 def _sets(node: ast.AST, name: str) -> bool:

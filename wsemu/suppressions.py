@@ -47,7 +47,7 @@ class Suppression:
     array: str | None = None
 
     def accepts(self, finding: Finding, kernel: str) -> bool:
-        return finding.code in self.codes and any(self._at(site, kernel) for site in finding.sites)
+        return finding.code in self.codes and any(self._at(site, kernel) for site in finding.places)
 
     def _at(self, site: Site, kernel: str) -> bool:
         if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is

@@ -37,7 +37,7 @@ Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", I
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,6 +133,15 @@ def examine(
     return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)
 
 
+def steered_by(
+    program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
+) -> bool:
+    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another
+    order of the races warps may go other ways."""
+    sources = sorted(set(racing))
+    return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
+
+
 # -- flow ------------------------------------------------------------------------------------------------------------
 class _Block:
     """Instructions that run one after another."""
@@ -196,7 +205,7 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if NAMES[program.code[pc, 0]] in ATOMICS}
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if N_MEMORY <= program.code[pc, 0] < N_ATOMIC}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
@@ -331,11 +340,13 @@ class Analysis:
 
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
         """The result of an instruction other than arithmetic, whose operands come from `bits`."""
+        if step.kind in ("store", "load"):  # an access that races
+            bits |= self._bit.get(step.pc, 0)
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
             self._put(arrays, bits & ~self._settled.get(step.pc, 0))
         if step.kind == "atomic":
-            self._targets[step.pc] |= arrays
-            bits |= self._bit[step.pc]
+            self._targets[step.pc] = self._targets.get(step.pc, 0) | arrays
+            bits |= self._bit.get(step.pc, 0)
         elif step.kind in ("load", "barrier"):
             for n, contents in enumerate(self._memory, self._regions.first):
                 if arrays >> n & 1:
@@ -356,7 +367,7 @@ class Analysis:
             group = [pc for pc, arrays in self._targets.items() if arrays & array]
             reasons = _why_order_matters(self._program, group)
             self._reasons.update(reasons)
-            self._put(array, sum(self._bit[pc] for pc in reasons))
+            self._put(array, sum(self._bit.get(pc, 0) for pc in reasons))
 
     def _states(self) -> Iterator[tuple[Step, State]]:
         """Every executed instruction with what the rows hold before it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from wsemu.bytecode import LANES, NAMES, OPERATIONS
 from wsemu.cost_view import bank_pictures, line_costs
 from wsemu.errors import UsageError
+from wsemu.finding import MOST_SHOWN
 from wsemu.timeline import Generation, Kind, Mark, Place, Step, Timeline, Warp
 from wsemu.witness import Witness
 
@@ -83,7 +84,7 @@ def _first_cta(report: Report, places: Places) -> int:
     """The CTA of the first finding, or where the run stopped, or the first one."""
     x, y, _ = places.grid
     for finding in report.findings:
-        for site in finding.sites:
+        for site in finding.places:
             if site.cta is not None:
                 return site.cta[0] + x * (site.cta[1] + y * site.cta[2])
     return max(places.outcome.cta, 0)
@@ -206,8 +207,8 @@ class _Clock:
     # -- findings -----------------------------------------------------------------------------------------------------
 
     def marks(self, report: Report) -> Iterable[Mark]:
-        """The operations of this CTA that the findings are about; costs have a picture of their own."""
-        for number, finding in enumerate(report.findings):
+        """The operations of this CTA that the first findings are about; costs have a picture of their own."""
+        for number, finding in enumerate(report.findings[:MOST_SHOWN]):
             found = self._waits() if finding.code == "deadlock" else self._parts(finding)
             for part, position in found:
                 if position in self.step_of:
@@ -246,7 +247,7 @@ class _Clock:
         if raw.code != finding.code:
             return False
         operations = ((raw.pc, raw.warp), (raw.other_pc, raw.other_warp))
-        sites = {(site.file, site.line, site.column, site.warp) for site in finding.sites}
+        sites = {(site.file, site.line, site.column, site.warp) for site in finding.places}
         spans = [(self.places.span(pc), warp) for pc, warp in operations if pc >= 0]
         return all((span.file, span.line, span.column + 1, warp) in sites for span, warp in spans)
 

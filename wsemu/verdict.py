@@ -20,7 +20,7 @@ import numpy as np
 from wsemu.bytecode import ABORTS, ATOMICS, LANES, NAMES, OPERATIONS, Program
 from wsemu.codes import CHECKER_OF, CHECKERS, SCHEDULES
 from wsemu.finding import Counters, Finding, HoldsIn, Report, Suppressed, Verdict
-from wsemu.outcome import ATOMIC
+from wsemu.outcome import ATOMIC, MOST_FINDINGS, READ
 from wsemu.places import Places, lanes_text
 from wsemu.suppressions import accepted
 from wsemu.witness import culprit
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.kernel import LaunchConfiguration
-    from wsemu.outcome import Outcome, RawFinding, Trace
+    from wsemu.outcome import Outcome, RawFinding, Trace, Untold
     from wsemu.settings import Settings
 
     TraceOf = Callable[[frozenset[int]], Trace]
@@ -62,6 +62,7 @@ def judge(
     steered, loose = _order_dependent(places, settings.lockstep)
     wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
     findings = _explained(wanted, places, trace_of)
+    untold = _untold(places, wanted, settings)
     if outcome.status == "deadlock" and "deadlock" in settings.checkers:
         from wsemu.checkers import deadlock
 
@@ -73,10 +74,11 @@ def judge(
     certain = _certain(wanted, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
-    findings = _in_order(findings)
     findings, suppressed, unused = accepted(findings, places, settings)
     failed = any(finding.severity == "error" for finding in findings)
     stopped = _stopped(places, settings, failed)
+    if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
+        stopped.append(_too_many(untold))
     asserted = _asserted(places, aborts=True)
     reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
@@ -85,7 +87,15 @@ def judge(
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
     words += [word for word in ("clocks", "active lanes") if word in steered.values()]
-    said = [*notes, *reasons, *_asserted(places, aborts=False), *loose, *_by_luck(places)]
+    said = [
+        *notes,
+        *([_too_many(untold)] if untold and failed else []),
+        *reasons,
+        *_asserted(places, aborts=False),
+        *loose,
+        *_by_luck(places),
+        *_same_values(places),
+    ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
     wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
     if wrong and _wrote_arrays(program, outcome):
@@ -101,6 +111,7 @@ def judge(
         findings=findings,
         suppressed=suppressed,
         unused=unused,
+        untold=untold,
         costliest=costliest,
         counters=count(program, outcome),
         notes=said,
@@ -108,6 +119,22 @@ def judge(
         proof=_proof(settings, suppressed) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
+
+
+def _untold(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
+    """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
+    known = {_source_of(raw, places) for raw in wanted}
+    chosen = (raw for raw in places.outcome.untold if CHECKER_OF.get(raw.code) in settings.checkers)
+    return len({_source_of(raw, places) for raw in chosen} - known)
+
+
+def _source_of(raw: RawFinding | Untold, places: Places) -> tuple[Any, ...]:
+    return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
+
+
+def _too_many(untold: int) -> str:
+    kept = f"a launch keeps its first {MOST_FINDINGS:,} findings"
+    return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
 def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
@@ -134,21 +161,25 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
         "barrier-recycling": recycling,
         "read-only-written": read_only,
     }
-    trace = _trace(wanted, trace_of)
-    wanted = _by_source(wanted, places)
+    trace = _trace(wanted, places, trace_of)
+
+    def explained(raw: RawFinding, trace: Trace | None) -> Finding:
+        room = rooms.get(raw.code, barrier_misuse)
+        if raw.code in ORDERED:
+            found: Finding = room.explain(raw, places, trace)
+            return found
+        more = (trace,) if room is initialised else ()
+        return _alone(room.explain(raw, places, *more), raw, places)
+
+    wanted = _by_source(_folded(wanted, places, trace), places)
     wanted.sort(key=lambda raw: not (raw.code == "all-arrive" and barrier_misuse.never_synced(raw, places)))
+    races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
-        rooms[raw.code].explain(raw, places, trace)
-        if raw.code in ORDERED
-        else _alone(rooms.get(raw.code, barrier_misuse).explain(raw, places), raw, places)
-        for raw in wanted
+        Finding.later(
+            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+        )
+        for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
     ]
-
-
-def _in_order(findings: list[Finding]) -> list[Finding]:
-    """The findings, those of a race in the order in which one mends them: what is read too early comes first."""
-    races = iter(sorted((f for f in findings if f.code == "race"), key=lambda f: not f.message.startswith("read-")))
-    return [next(races) if finding.code == "race" else finding for finding in findings]
 
 
 def _alone(finding: Finding, raw: RawFinding, places: Places) -> Finding:
@@ -160,17 +191,50 @@ def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
     """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
-        other = places.span(raw.other_pc) if raw.other_pc >= 0 else None
-        key = (raw.code, places.span(raw.pc), other, raw.detail.get("barrier"))
+        key = (*_source_of(raw, places), raw.detail.get("barrier"))
         known = first.get(key)
-        first[key] = replace(known, count=known.count + raw.count) if known else raw
+        first[key] = _together(known, raw) if known else raw
     return list(first.values())
 
 
-def _trace(wanted: list[RawFinding], trace_of: TraceOf) -> Trace | None:
+def _together(first: RawFinding, other: RawFinding) -> RawFinding:
+    """The first of two findings, as one for both."""
+    unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
+    return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
+
+
+def _trace(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> Trace | None:
     """The events behind the findings that need them."""
-    ordered = [raw for raw in wanted if raw.code in ORDERED]
-    return trace_of(frozenset(pc for raw in ordered for pc in (raw.pc, raw.other_pc) if pc >= 0)) if ordered else None
+    asked = {pc for raw in wanted if raw.code in ORDERED for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    for raw in wanted:
+        if raw.code == "uninitialized-read":
+            asked |= {raw.pc, *places.writers(raw.pc)}
+    return trace_of(frozenset(asked)) if asked or any(raw.code in ORDERED for raw in wanted) else None
+
+
+def _folded(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+    """Without the reads of what is not yet written that are one side of a race with what writes it: one cause is one
+    finding, and the race says so."""
+    unwritten = [raw for raw in wanted if raw.code == "uninitialized-read"]
+    races = [raw for raw in wanted if raw.code == "race" and raw.detail["kind"] != READ]
+    if trace is None or not unwritten or not races:
+        return wanted
+    from wsemu.checkers import initialised
+
+    written: dict[int, list[RawFinding]] = {}
+    for race in races:
+        written.setdefault(race.other_pc, []).append(race)
+    out, told = [], []
+    for raw in unwritten:
+        by = initialised.written_later(raw, places, trace) if raw.pc in written else None
+        cause = [race for race in written.get(raw.pc, ()) if by is not None and race.pc == by.pc]
+        out += [id(raw)] * bool(cause)
+        told += [id(race) for race in cause]
+    return [
+        replace(raw, detail=raw.detail | {"unwritten": 1}) if id(raw) in told else raw
+        for raw in wanted
+        if id(raw) not in out
+    ]
 
 
 def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
@@ -341,6 +405,16 @@ def _by_luck(places: Places) -> list[str]:
         f"`{name}` is accessed {size} bytes at a time, and its declaration asks for {declared[name].alignment}: on a "
         f"GPU it may lie elsewhere, declare it with `alignment={size}`"
         for name, size in widest.items()
+    ]
+
+
+def _same_values(places: Places) -> list[str]:
+    """Stores with which several lanes write one value to one place: noted where that is asked for."""
+    marks = _marks(places.outcome, "same-value")
+    found = {(places.where(raw.pc), places.array_name(raw.pc)) for raw in marks}
+    return [
+        f"{where}: several lanes of one store write the same value to one element of {what}"
+        for where, what in sorted(found)
     ]
 
 

@@ -60,6 +60,7 @@ from wsemu.machine import (
     call8,
     compiled,
     entry_at,
+    event_at,
     flow_at,
     instruction_at,
     machine_at,
@@ -215,6 +216,18 @@ def judge(registers, a, mask, bias, offset, limit, size, log_size):
 
 
 @compiled
+def log_lanes(m, registers, a, imm, mask):
+    """Add to the last event of the trace where its lanes access memory."""
+    e = event_at(m.trace, m.trace_count - 1)
+    e.lanes = mask
+    e.addresses = m.trace_used
+    while mask:
+        store_i64(m.trace_addresses + 8 * m.trace_used, load_i64(registers + a + 8 * lowest_bit(mask)) + imm)
+        m.trace_used += 1
+        mask &= mask - 1
+
+
+@compiled
 def log_access(m, w, pc, registers, a, imm, mask, op):
     """Enter an atomic, or an access that was asked for, in the trace."""
     place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
@@ -223,6 +236,8 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
         call7(m.trace_entry, m.address, TOUCHED_ATOMIC, w, interval, pc, place, -1)
     if load_u8(m.trace_pcs + pc):
         call7(m.trace_entry, m.address, TOUCHED, w, interval, pc, place, -1)
+        if m.trace_count <= m.trace_room:
+            log_lanes(m, registers, a, imm, mask)
 
 
 def access(address, w, pc, registers, mask):

@@ -6,29 +6,25 @@ The clocks are those of the engines, of barriers alone: see `happens_before`.
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.bytecode import LANES, NAMES
-from wsemu.happens_before import HappensBefore, uncounted_barriers
-from wsemu.outcome import Event
+from wsemu.bytecode import ADDRESS_WRAPPED, LANES, NAMES
+from wsemu.happens_before import ALL_LANES, HappensBefore, uncounted_barriers
 from wsemu.source_view import iteration, ordinal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable
 
     from wsemu.finding import Step
-    from wsemu.happens_before import Clock
-    from wsemu.outcome import RawFinding, Trace
+    from wsemu.outcome import Event, EventKind, RawFinding, Trace
     from wsemu.places import Places
 
 Knowledge = dict[int, int]
 """warp -> the last of its intervals known to happen before now"""
 _ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys")
-_NEVER = 1 << 62
-"""an interval later than all"""
 _MOST_STEPS = 6
 """of a schedule, before the two operations that it is about"""
 
@@ -41,6 +37,8 @@ class Access(NamedTuple):
     interval: int
     pc: int
     address: int
+    lanes: int = ALL_LANES
+    """of which one at least touches the address"""
 
 
 class Counted(NamedTuple):
@@ -65,38 +63,77 @@ class _Open:
 class Witness:
     """The part of a trace that two operations, in one CTA or two, are explained by."""
 
-    def __init__(self, places: Places, trace: Trace, ctas: set[int]) -> None:
+    def __init__(self, places: Places, trace: Trace, ctas: Collection[int]) -> None:
         self.places = places
+        self.trace = trace
         self.events = [event for event in trace.events if event.cta in ctas]
         self.complete = trace.complete
         self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
+        self._clocks: dict[int, _Clocks] = {}
 
     # -- which execution ----------------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _executions(self) -> dict[tuple[EventKind, int, int, int], list[int]]:
+        found: defaultdict[tuple[EventKind, int, int, int], list[int]] = defaultdict(list)
+        for n, event in enumerate(self.events):
+            if event.kind in ("access", "atomic"):
+                found[event.kind, event.cta, event.warp, event.pc].append(n)
+        return dict(found)
+
     def executions(self, cta: int, warp: int, pc: int) -> list[int]:
         """Where in the trace a warp executes an access."""
-        places = {kind: list[int]() for kind in ("access", "atomic")}
-        for n, event in enumerate(self.events):
-            if event.pc == pc and event.warp == warp and event.cta == cta and event.kind in places:
-                places[event.kind].append(n)
-        return places["access"] or places["atomic"]
+        return self._executions.get(("access", cta, warp, pc)) or self._executions.get(("atomic", cta, warp, pc), [])
 
-    def position(self, access: Access, before: int | None = None) -> int | None:
-        """Where in the trace an access is: the first that fits, or the last before another one."""
-        found = [
-            n
-            for n in self.executions(access.cta, access.warp, access.pc)
-            if self.events[n].interval == access.interval and (before is None or n < before)
-        ]
-        found = [n for n in found if self.reaches(self.events[n], access.address)] or found
-        if not found:
-            return None
-        return found[0] if before is None else found[-1]
+    def pair(self, first: Access, second: Access) -> tuple[int | None, int | None]:
+        """Where in the trace two accesses are that conflict: the second is the first execution of its instruction that
+        comes after one of the first's, which is the last one until then, both in their intervals and at the bytes.
 
-    def reaches(self, event: Event, address: int) -> bool:
-        """Whether the lanes of an access may well touch an address, as its lowest one lies."""
-        return 0 <= address - event.place < LANES * self.places.size(event.pc)
+        Shadow memory holds the last access to a byte with its interval and instruction, and a finding is entered when
+        the two first meet: those are the executions that it means.
+        """
+        one, two = self._at(first), self._at(second)
+        for n in two:
+            before = bisect_left(one, n)
+            if before:
+                return one[before - 1], n
+        return (one[0] if one else None), (two[0] if two else None)  # the trace ends before that
+
+    def next_to(self, address: int, pc: int, after: int, warps: Iterable[int] | None = None) -> int | None:
+        """Where an access of some warps, or of any, first touches a byte after a place in the trace."""
+        for n in self._of_instruction.get(pc, [])[bisect_right(self._of_instruction.get(pc, []), after) :]:
+            event = self.events[n]
+            if (warps is None or event.warp in warps) and self.reaches(event, address):
+                return n
+        return None
+
+    @functools.cached_property
+    def _of_instruction(self) -> dict[int, list[int]]:
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for (kind, _, _, pc), positions in self._executions.items():
+            if kind == "access":
+                found[pc] += positions
+        return {pc: sorted(positions) for pc, positions in found.items()}
+
+    def _at(self, access: Access) -> list[int]:
+        """The executions of an access in its interval that touch its address with one of its lanes."""
+        found = self.executions(access.cta, access.warp, access.pc)
+        found = found[bisect_left(found, access.interval, key=self._interval) :]
+        found = found[: bisect_right(found, access.interval, key=self._interval)]
+        return [n for n in found if self.reaches(self.events[n], access.address, access.lanes)]
+
+    def _interval(self, position: int) -> int:
+        return self.events[position].interval
+
+    def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
+        """Whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one lies,
+        where the access was not asked for."""
+        size = self.places.size(event.pc)
+        if not event.lanes:
+            return 0 <= address - event.place < LANES * size
+        where = self.trace.lane_addresses(event)
+        return any(lanes >> lane & 1 and 0 <= address - (at & ~ADDRESS_WRAPPED) < size for lane, at in where.items())
 
     def iteration(self, position: int | None) -> str:
         """`i=2`, `its 3rd execution`, or nothing for what the warp executes once."""
@@ -113,38 +150,47 @@ class Witness:
 
     def role(self, cta: int, warp: int) -> str:
         """What a warp is for, from the calls of transfer patterns that it made."""
-        return self.places.role(
-            {e.pc for e in self.events if e.warp == warp and e.cta == cta and e.kind in ("arrive", "sync")}
-        )
+        return self.places.role(self._called.get((cta, warp), ()))
+
+    @functools.cached_property
+    def _called(self) -> dict[tuple[int, int], set[int]]:
+        """(CTA, warp) -> its barrier instructions."""
+        found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+        for n in self.barriers:
+            event = self.events[n]
+            found[event.cta, event.warp].add(event.pc)
+        return dict(found)
+
+    @functools.cached_property
+    def barriers(self) -> list[int]:
+        """Where the barrier operations are."""
+        return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
+
+    @functools.cached_property
+    def _orders(self) -> list[int]:
+        """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
+        return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync", "exit")]
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
-    def clocks(self, cta: int) -> Iterator[tuple[int, Event, Clock]]:
-        """Each event of a CTA with its position and what its warp knows of all warps just before it."""
-        order = HappensBefore(atomics=False, uncounted=self.uncounted)
-        warps: dict[int, None] = {}
-        for n, event in enumerate(self.events):
-            if event.cta == cta:
-                warps[event.warp] = None
-                if event.kind != "complete":
-                    yield n, event, order.clock((cta, event.warp))
-                order.apply(event)
-        for warp in warps:  # what comes after the last event that was logged
-            yield len(self.events), Event("exit", cta, warp, _NEVER, -1), order.clock((cta, warp))
+    def clocks(self, cta: int) -> _Clocks:
+        """What the warps of a CTA knew of each other."""
+        if cta not in self._clocks:
+            self._clocks[cta] = _Clocks(self.events, cta, self.uncounted)
+        return self._clocks[cta]
 
     def known(self, cta: int, warp: int, interval: int) -> Knowledge:
         """What a warp knew of the others of its CTA in an interval."""
-        for _, event, clock in self.clocks(cta):
-            if event.warp == warp and event.interval >= interval:
-                return {other: last for (_, other), last in clock.items()} | {warp: interval}
-        return {warp: interval}
+        return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
-        """Where the barrier operations before `end` are that need not wait for the one that ends a warp's interval."""
+        """Where the barrier operations and exits before `end` are that need not wait for the one that ends an interval
+        of a warp."""
+        clocks = self.clocks(cta)
         return [
             n
-            for n, event, clock in self.clocks(cta)
-            if n < end and event.kind in ("arrive", "sync") and clock.get((cta, warp), 0) < interval
+            for n in self._orders[: bisect_left(self._orders, end)]
+            if self.events[n].cta == cta and clocks.knows(self.events[n], warp) < interval
         ]
 
     def after(self, cta: int, warp: int, interval: int) -> Event | None:
@@ -171,20 +217,20 @@ class Witness:
 
     def sync_of(self, event: Event, warp: int) -> Event | None:
         """The sync of a warp in the generation that an operation takes part in."""
-        for other in self.events:
-            if other.kind == "sync" and (other.cta, other.place, other.generation) == (
-                event.cta, event.place, event.generation,
-            ) and other.warp == warp:  # fmt: skip
-                return other
-        return None
+        return self._syncs.get((event.cta, event.place, event.generation, warp))
+
+    @functools.cached_property
+    def _syncs(self) -> dict[tuple[int, int, int, int], Event]:
+        """The first sync of each warp in a generation."""
+        events = (self.events[n] for n in reversed(self.barriers))
+        return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind == "sync"}
 
     def flag(self, first: Access, after: int | None, second: Access, before: int | None) -> tuple[int, int] | None:
         """Where the trace has an atomic of the first access's warp after it, and one of the second's before that, to
         one address."""
         raised: dict[int, int] = {}
-        for n, event in enumerate(self.events):
-            if event.kind != "atomic":
-                continue
+        for n in self._atomics:
+            event = self.events[n]
             whose = event.cta, event.warp
             if whose == (second.cta, second.warp) and event.place in raised:
                 itself = event.pc == second.pc and before == n + 1
@@ -194,19 +240,24 @@ class Witness:
                 raised.setdefault(event.place, n)
         return None
 
+    @functools.cached_property
+    def _atomics(self) -> list[int]:
+        return [n for n, event in enumerate(self.events) if event.kind == "atomic"]
+
     # -- a schedule ---------------------------------------------------------------------------------------------------
 
     def before(self, *operations: tuple[int, int, int]) -> list[int]:
-        """Where the barrier operations are that happen before one of some operations, (CTA, warp, interval) each."""
+        """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp, interval)
+        each."""
         knowledge = [
             (cta, {**self.known(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
         ]
-        return [
-            n
-            for n, event in enumerate(self.events)
-            if event.kind in ("arrive", "sync")
-            and any(event.cta == cta and event.interval <= known.get(event.warp, 0) for cta, known in knowledge)
-        ]
+        last: Counter[tuple[int, int]] = Counter()
+        for cta, known in knowledge:
+            for warp, interval in known.items():
+                last[cta, warp] = max(last[cta, warp], interval)
+        events = ((n, self.events[n]) for n in self._orders)
+        return [n for n, event in events if event.interval <= last[event.cta, event.warp]]
 
     def counted(self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()) -> dict[int, Counted] | None:
         """Barrier operations executed in this order, whatever their generations were in the run; None where that
@@ -216,6 +267,8 @@ class Witness:
         found = {}
         for n in positions:
             event = self.events[n]
+            if not self._is_barrier(n):
+                continue
             key, warp = (event.cta, event.place), (event.cta, event.warp)
             barrier, count = barriers[key], self.expected(event.cta, event.place, event.generation)
             if warp in waits or (barrier.arrived and count and barrier.expected not in (0, count)):
@@ -247,15 +300,20 @@ class Witness:
         return {key: arrived[key] for key in complete}
 
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
-        """A schedule of these barrier operations and accesses; the last ones that are wanted are shown."""
+        """A schedule of these barrier operations and accesses, perhaps with other accesses among them; the last ones
+        that are wanted are shown."""
         counted = self.counted(sorted(positions)) or {}
-        telling = sorted({n for n in positions if wanted(self.events[n])} | set(accesses))[-_MOST_STEPS:]
+        told = {n for n in positions if self._is_barrier(n) and wanted(self.events[n])}
+        telling = sorted(told | set(accesses))[-_MOST_STEPS:]
         steps = []
-        for n in sorted([*positions, *accesses]):
+        for n in sorted({*positions, *accesses}):
             event, shown = self.events[n], n in telling
-            if n in accesses:
+            if event.kind == "exit":
+                steps.append(self.step(event, n, "exit", shown=shown))
+            elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""
-                steps.append(self.step(event, n, self.places.verb(event.pc), what=accesses[n], when=when, shown=shown))
+                what = accesses.get(n) or self.places.accessed(event.pc, event.place)
+                steps.append(self.step(event, n, self.places.verb(event.pc), what=what, when=when, shown=shown))
             else:
                 count = counted.get(n, Counted(event.generation, 0, 0))
                 steps.append(self.step(event, n, event.kind, barrier=event.place, **count._asdict(), shown=shown))
@@ -263,18 +321,40 @@ class Witness:
 
     def as_run(self, first: int, second: int, accesses: dict[int, str], wanted: Callable[[Event], bool]) -> list[Step]:
         """Two operations, by their places in the trace, in the order of the run, after all barrier operations before
-        the second; `accesses` names those of the two that are accesses."""
-        barriers = [n for n in range(second + 1) if self.events[n].kind in ("arrive", "sync")]
+        the second, and where warps go where racing accesses send them, after all of those; `accesses` names those of
+        the two that are accesses."""
+        before = self.run_until(second)
         marks = {first: "(1)", second: "(2)"}
-        steps = self.steps(barriers, wanted, accesses)
+        steps = self.steps(before, wanted, accesses)
         return [
             step.model_copy(
                 update={"mark": marks[n], "shown": True} | ({"when": self.iteration(n)} if step.what else {})
             )
             if n in marks
             else step
-            for n, step in zip(sorted([*barriers, *accesses]), steps, strict=True)
+            for n, step in zip(sorted({*before, *accesses}), steps, strict=True)
         ]
+
+    def run_until(self, last: int) -> list[int]:
+        """Where all operations are up to one, as a schedule of the run itself: barriers and exits, and accesses too
+        where those that race decide what warps do."""
+        before = self._orders[: bisect_right(self._orders, last)]
+        if self.places.steered():
+            before = sorted([*before, *(n for n in range(last + 1) if self._is_access(n))])
+        return before
+
+    def first(self, access: Access) -> int:
+        """Where the first execution of an access is that fits; the end of the trace if it has none."""
+        return next(iter(self._at(access)), len(self.events))
+
+    def _is_barrier(self, position: int) -> bool:
+        return self.events[position].kind in ("arrive", "sync")
+
+    def _is_access(self, position: int) -> bool:
+        """Whether an access was made there; an atomic that was asked for is there twice."""
+        event = self.events[position]
+        twice = ("access", event.cta, event.warp, event.pc) in self._executions
+        return event.kind == "access" or (event.kind == "atomic" and not twice)
 
     def earlier(self, access: Access, position: int | None) -> list[int]:
         """Where a warp executed an access before, once for each interval."""
@@ -299,6 +379,70 @@ class Witness:
             counts[key] += 1
             found.append(counts[key])
         return found
+
+
+class _Clocks:
+    """What the warps of a CTA knew of each other at each of their operations; read on only as far as it is asked."""
+
+    def __init__(self, events: list[Event], cta: int, uncounted: frozenset[int]) -> None:
+        self._cta = cta
+        self._order = HappensBefore(atomics=False, uncounted=uncounted)
+        self._rest = (event for event in events if event.cta == cta)
+        self._intervals: defaultdict[int, list[int]] = defaultdict(list)
+        """warp -> its intervals so far that have an operation, one after another"""
+        self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
+        """what it knew in each of them"""
+        self._learns: set[int] = set()
+        """warps whose last operation was a sync: nothing else tells a warp of others"""
+
+    def of(self, warp: int, interval: int) -> Knowledge:
+        """What a warp knew in an interval, or at its end if it has none as late; of itself it need not be true."""
+        intervals = self._intervals[warp]
+        while not intervals or intervals[-1] < interval:
+            event = next(self._rest, None)
+            if event is None:
+                return self._now(warp)
+            self._apply(event)
+        return self._known[warp][bisect_left(intervals, interval)]
+
+    def knows(self, event: Event, warp: int) -> int:
+        """The last interval of a warp that the warp of an operation knew of just before it."""
+        return event.interval if event.warp == warp else self.of(event.warp, event.interval).get(warp, 0)
+
+    def _apply(self, event: Event) -> None:
+        warp, intervals = event.warp, self._intervals[event.warp]
+        if event.kind != "complete" and (not intervals or intervals[-1] < event.interval):
+            known = self._known[warp]
+            known.append(self._now(warp) if warp in self._learns or not known else known[-1])
+            intervals.append(event.interval)
+            self._learns.discard(warp)
+        if event.kind == "sync":
+            self._learns.add(warp)
+        self._order.apply(event)
+
+    def _now(self, warp: int) -> Knowledge:
+        return {other: last for (_, other), last in self._order.clock((self._cta, warp)).items()}
+
+
+_MOST_READINGS = 16
+"""that are kept of one trace"""
+
+
+def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
+    """The part of a trace that is of some CTAs; made once for all findings about them."""
+    wanted = frozenset(ctas)
+    if wanted not in trace.readings:
+        if len(trace.readings) == _MOST_READINGS:
+            del trace.readings[next(iter(trace.readings))]
+        trace.readings[wanted] = Witness(places, trace, wanted)
+    found: Witness = trace.readings[wanted]
+    return found
+
+
+def around(places: Places, *ctas: int) -> Iterable[int]:
+    """The CTAs whose operations a schedule of an operation in each of some CTAs has: theirs; where racing accesses
+    decide what warps do, those that ran in between, too."""
+    return range(min(ctas), max(ctas) + 1) if places.steered() else ctas
 
 
 def culprit(raw: RawFinding, places: Places) -> Step:

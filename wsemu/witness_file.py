@@ -186,8 +186,8 @@ class Saver:
         """The files written for the errors of the present launch."""
         files: list[Path] = []
         for finding in report.errors:
-            key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.sites)
-            if self.error or not finding.steps or key in self._told:
+            key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.places)
+            if self.error or key in self._told or not finding.steps:
                 continue
             self._told[key] = None
             file = self.folder / f"{self.program.stem}-{len(self._told)}-{finding.code}{SUFFIX}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NO_EMPTY_WAIT = ROOT / "examples" / "broken" / "no_empty_wait.py"
+DOCS = sorted(path for path in ROOT.glob("docs/programs/*.py") if not path.name.startswith("test_"))
 OUTSIDE = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 """of addresses, not of an order: no schedule"""
 
@@ -63,14 +64,14 @@ def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, F
     return found
 
 
-@programs(FAIL + INCOMPLETE + BROKEN)
+@programs(FAIL + INCOMPLETE + BROKEN + DOCS)
 def test_every_witness_replays_to_the_same_text(path: Path) -> None:
     for _, finding, replay in replayed(path):
         assert numbered(replay.steps) == numbered(finding.steps)
         assert finding.schedule in ([], numbered(replay.steps))
 
 
-@programs(FAIL + BROKEN)
+@programs(FAIL + BROKEN + DOCS)
 def test_every_witness_shows_the_bug(path: Path) -> None:
     for _, finding, replay in replayed(path):
         if finding.code in ("race", "intra-warp-race", "read-only-written"):
@@ -149,7 +150,7 @@ def test_schedules_hold_synchronisation_and_conflicting_accesses_alone() -> None
             for finding in report.errors:
                 conflicting = {step.instruction for step in finding.steps if step.mark}
                 for step in finding.steps:
-                    assert step.does in ("arrive", "sync", "atomic") or step.instruction in conflicting
+                    assert step.does in ("arrive", "sync", "exit", "atomic") or step.instruction in conflicting
 
 
 @programs(FAIL[::3])

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
 import textwrap
@@ -20,7 +21,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.errors import KernelError, UnsupportedError
-from wsemu.finding import Site
+from wsemu.finding import MOST_SHOWN, Site
 from wsemu.own import is_own
 
 if TYPE_CHECKING:
@@ -39,10 +40,13 @@ _MOST_SITES = 12
 
 def report_lines(report: Report, width: int) -> Iterator[Line]:
     """Every finding of `report`, then what is to be said of the launch as a whole."""
-    for finding in report.findings:
+    for finding in report.findings[:MOST_SHOWN]:
         yield from finding_lines(finding, width)
         yield []
-    if report.verdict == "incomplete" or not report.findings:
+    if len(report.findings) > MOST_SHOWN:
+        yield from summary_lines(report, width)
+        yield [(f"{len(report.findings) - MOST_SHOWN:,} findings not shown: `report.findings` has them", "warning")]
+    elif report.verdict == "incomplete" or not report.findings:
         yield from summary_lines(report, width)
     else:
         for note in report.notes:
@@ -108,8 +112,8 @@ def clean(text: str) -> str:
 
 
 def _outcome(report: Report) -> str:
-    errors, warnings = len(report.errors), len(report.warnings)
-    parts = [f"{n} {word}{'s' * (n > 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
+    errors, warnings = len(report.errors) + report.untold, len(report.warnings)
+    parts = [f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
     if report.verdict == "verified":
         parts = [report.proof or "no error found", *parts]
     if report.verdict == "incomplete":
@@ -264,8 +268,7 @@ def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
     cut -= min(cut, 8)
     text = ("..." + shown[cut:]) if cut else shown
     start = _cells(shown[cut : len(head)]) + (3 if cut else 0)
-    while _cells(text) > room - 3:
-        text = text[:-1]
+    text = _first_cells(text, room - 3)
     return text + "...", start, max(min(mark, room - start), 1)
 
 
@@ -299,4 +302,14 @@ def _shown(text: str) -> str:
 
 def _cells(text: str) -> int:
     """Terminal cells that `text` takes."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _first_cells(text: str, room: int) -> str:
+    """The beginning of `text` that takes no more cells."""
+    widths = itertools.accumulate(map(_width, text))
+    return text[: sum(1 for _ in itertools.takewhile(lambda cells: cells <= room, widths))]

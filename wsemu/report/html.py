@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.finding import MOST_SHOWN
 from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, style, tag
@@ -130,7 +131,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
         "body",
         tag("h1", report.kernel, " ", _badge(report)),
         _summary(report),
-        _section("Findings", _findings(report.findings, linked=True)),
+        _section("Findings", *_shown(report, linked=True)),
         _section("Time line", _timeline(timeline, window(timeline, first), linked=True)),
         _section("Costs by line", heat(timeline.lines)),
         _section("Bank conflicts", bank_figures(timeline.banks)),
@@ -141,7 +142,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
 
 def report_fragment(report: Report) -> str:
     """A report in a notebook: verdict and findings."""
-    parts = [_summary(report), *([_findings(report.findings, linked=False)] if report.findings else [])]
+    parts = [_summary(report), *(_shown(report, linked=False) if report.findings else [])]
     return tag("div", style(SHEET), tag("p", tag("b", report.kernel), " ", _badge(report)), *parts, class_="wsemu")
 
 
@@ -151,7 +152,7 @@ def timeline_fragment(timeline: Timeline) -> str:
     head = tag("p", tag("b", report.kernel), " ", _badge(report))
     names = [
         tag("p", tag("b", letter(n)), f" {finding.severity}[{finding.code}]: {finding.message}")
-        for n, finding in enumerate(report.findings)
+        for n, finding in enumerate(report.findings[:MOST_SHOWN])
     ]
     return tag("div", style(SHEET), head, _timeline(timeline, window(timeline), linked=False), *names, class_="wsemu")
 
@@ -166,6 +167,13 @@ def _badge(report: Report) -> Markup:
 
 def _summary(report: Report) -> Markup:
     return tag("pre", _styled(summary_lines(report, COLUMNS)))
+
+
+def _shown(report: Report, *, linked: bool) -> list[Markup]:
+    """The first findings, and how many there are more."""
+    left = len(report.findings) - MOST_SHOWN
+    rest = [tag("p", f"{left:,} findings not shown.", class_="muted")] if left > 0 else []
+    return [_findings(report.findings[:MOST_SHOWN], linked=linked), *rest]
 
 
 def _findings(findings: Iterable[Finding], *, linked: bool) -> Markup:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wsemu.finding import MOST_SHOWN
 from wsemu.report.diagnostic import display_path
 from wsemu.timeline import letter
 
@@ -38,7 +39,9 @@ def chrome_trace(timeline: Timeline) -> str:
         "verdict": report.verdict,
         "axis": AXIS,
         "complete": timeline.complete,
-        "findings": [f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings)],
+        "findings": [
+            f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings[:MOST_SHOWN])
+        ],
     }
     document = {"displayTimeUnit": "ms", "otherData": other, "traceEvents": [*_names(timeline), *events]}
     return json.dumps(document, separators=(",", ":")) + "\n"

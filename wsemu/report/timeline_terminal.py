@@ -17,6 +17,7 @@ import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsemu.finding import MOST_SHOWN
 from wsemu.report.diagnostic import clean, display_path, summary_lines
 from wsemu.timeline import NO_STEPS, letter
 
@@ -217,7 +218,8 @@ def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
 
 def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
     """Each finding in a line, and the operations that are marked for it."""
-    for number, finding in enumerate(timeline.report.findings):
+    findings = timeline.report.findings
+    for number, finding in enumerate(findings[:MOST_SHOWN]):
         yield []
         head = f"{letter(number)} {finding.severity}[{finding.code}]: {finding.message}"
         yield from _wrapped(head, width, "  ", finding.severity)
@@ -231,6 +233,9 @@ def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
         if not marks and finding.sites:
             site = finding.sites[0]
             yield from _wrapped(f"  {display_path(site.file)}:{site.line}", width, "     ")
+    if len(findings) > MOST_SHOWN:
+        yield []
+        yield from _wrapped(f"{len(findings) - MOST_SHOWN:,} findings not shown", width, "", "warning")
 
 
 def _wrapped(text: str, width: int, indent: str, style: Style = "") -> Iterable[Line]:
