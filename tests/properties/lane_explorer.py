@@ -4,7 +4,7 @@ Each class of lanes is a thread of control of its own.  Nothing holds it back bu
 
 B14  Lanes at a named barrier wait until all live lanes of their warp are at a barrier or a syncwarp or have exited.
      Then arrives are counted, the lanes at one place as one operation of the warp; where there are none, the lanes at
-     syncs and reds, as one operation wherever they stand, if all live lanes are there.  (ARRIVES_FIRST: see there.)
+     syncs and reds, as one operation wherever they stand.  (BY_PARTS: see there.)
 B12  Lanes of a warp at two different barrier operations, or at an aligned one from two places, are an error; so are
      those that pass by an aligned one, or by a syncwarp that names them.  Lanes that return before it, or in another
      branch, are not missed.
@@ -45,6 +45,7 @@ from tests.properties.lanes import (
     READ,
     REDUCES,
     SOME,
+    THEN,
     WARP,
     Block,
     If,
@@ -62,10 +63,10 @@ INTRA, DIVERGENCE = "intra-warp-race", "barrier-divergence"
 APART, CHANCE = "apart", "chance"
 """what leaves a launch undecided: lanes that meet in one syncwarp from two places; an atomic's result that steers"""
 LANE_FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, DIVERGENCE, GENERATIONS, RACE, INTRA)
-ARRIVES_FIRST: Final = True
-"""Whether arrives of a part of a warp count while the rest is at a syncwarp or at another barrier operation.  On an
-H100 they do not: there arrives count like syncs, once for all lanes of the warp, from whatever places, and only when
-all live ones are at the same operation.  With False, this file says what that would make of a program."""
+BY_PARTS: Final = True
+"""Whether barrier operations of a part of a warp count while the rest is at a syncwarp, or at an arrive elsewhere.  On
+an H100 they do not: there the warp counts once for all of its live lanes, from whatever places, when all are at the
+same operation of the same barrier.  With False, this file says what that would make of a program."""
 RUNS, WAITS, GONE = range(3)
 Thread = tuple[int, int]
 """(step, RUNS or what it does instead)"""
@@ -92,6 +93,12 @@ class State(NamedTuple):
     left: tuple[bool, ...]
     """warps that have exited"""
     barriers: tuple[Barrier, ...]
+
+
+def past(site: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether a place in a warp's program comes after another one, and is not in another branch."""
+    differ = next(((mine, its) for mine, its in zip(site, other, strict=False) if mine != its), (THEN, THEN))
+    return differ[0] >= 0 and differ[0] > differ[1]
 
 
 class FaultError(Exception):
@@ -236,33 +243,45 @@ class Interleavings:
             elif self.counting(w, threads):
                 yield w
 
-    def counting(self, warp: int, threads: tuple[Thread, ...]) -> frozenset[int]:
-        """The classes of a warp that are counted next; none if lanes must come first."""
+    def counting(self, warp: int, threads: tuple[Thread, ...]) -> list[frozenset[int]]:
+        """The classes of a warp that are counted next, operation by operation; none if lanes must come first."""
         live = [c for c in EVERYONE if threads[c][1] != GONE]
         if any(threads[c][1] == WAITS for c in live):
-            return frozenset()
+            return []
         steps = {c: self.at(warp, c, threads[c]) for c in live}
+        barriers = frozenset(c for c in live if steps[c].is_barrier)
         arriving = [c for c in live if steps[c].kind in ARRIVES]
-        if ARRIVES_FIRST and arriving:
-            first = steps[arriving[0]]
-            return frozenset(c for c in arriving if steps[c].site == first.site)
-        return frozenset(live) if all(step.is_barrier for step in steps.values()) else frozenset()
+        if not BY_PARTS:
+            return [barriers] if len(barriers) == len(live) else []
+        sites = {steps[c].site: frozenset(d for d in arriving if steps[d].site == steps[c].site) for c in arriving}
+        return list(sites.values()) if arriving else [barriers] if barriers else []
 
     def stuck(self, warp: int, threads: tuple[Thread, ...]) -> bool:
         """Whether lanes are at a syncwarp that names others, which stand elsewhere."""
         live = [c for c in EVERYONE if threads[c][1] != GONE]
-        return (
-            not self.counting(warp, threads)
-            and all(threads[c][1] == RUNS for c in live)
-            and any(self.at(warp, c, threads[c]).kind in WARP + SOME for c in live)
-        )
+        meeting = [self.at(warp, c, threads[c]) for c in live if self.at(warp, c, threads[c]).kind in WARP + SOME]
+        if any(past(self.at(warp, d, threads[d]).site, s.site) for s in meeting for d in s.members.intersection(live)):
+            return True
+        return not self.counting(warp, threads) and all(threads[c][1] == RUNS for c in live) and bool(meeting)
 
     def step(self, state: State, warp: int, watcher: Watcher) -> State:
         """The state after a warp's next barrier operation or its exit."""
         threads = state.warps[warp]
         if all(how == GONE for _, how in threads):
             return self._exit(state, warp, watcher)
-        there = self.counting(warp, threads)
+        groups = self.counting(warp, threads)
+        for there in groups:
+            state = self._counted(state, warp, there, watcher)
+        arrived = {c for there in groups for c in there if self.at(warp, c, threads[c]).kind in ARRIVES}
+        if not arrived:
+            return state
+        now = state.warps[warp]
+        moved = tuple((now[c][0] + 1, RUNS) if c in arrived else now[c] for c in EVERYONE)
+        return self._put(state, 0, state.barriers[0], {warp: self.settled(warp, moved, watcher)})
+
+    def _counted(self, state: State, warp: int, there: frozenset[int], watcher: Watcher) -> State:
+        """The state after an operation of some classes; those that arrive have not gone on yet."""
+        threads = state.warps[warp]
         first = self.at(warp, min(there), threads[min(there)])
         self._converged(warp, threads, there, first)
         k = self.numbers.index(first.number)
@@ -275,11 +294,8 @@ class Interleavings:
         if first.kind in REDUCES:
             barrier = self._voted(barrier, warp, there, threads)
         watcher.gives(warp, there if first.threads else EVERYONE, k)
-        after = {c: (threads[c][0] + 1, RUNS) if arrives else (threads[c][0], WAITS) for c in there}
-        moved = tuple(after.get(c, threads[c]) for c in EVERYONE)
-        if arrives:
-            moved = self.settled(warp, moved, watcher)
-        return self._closed(self._put(state, k, barrier, {warp: moved}), k, watcher)
+        waiting = tuple((at, WAITS) if c in there and not arrives else (at, how) for c, (at, how) in enumerate(threads))
+        return self._closed(self._put(state, k, barrier, {warp: waiting}), k, watcher)
 
     def _converged(self, warp: int, threads: tuple[Thread, ...], there: frozenset[int], first: Step) -> None:
         """B12, B14: the lanes at barriers are at the same one, and those at an aligned one are all."""
@@ -294,10 +310,7 @@ class Interleavings:
         steps = self.threads[warp][own]
         if thread[0] == len(steps):
             return True
-        for mine, other in zip(steps[thread[0]].site, barrier.site, strict=False):
-            if mine != other:
-                return mine >= 0 and mine > other
-        return False
+        return past(steps[thread[0]].site, barrier.site)
 
     def _joined(self, state: State, barrier: Barrier, step: Step, arrives: bool) -> Barrier:
         """B5: the open generation with one more operation."""
