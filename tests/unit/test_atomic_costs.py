@@ -29,9 +29,6 @@ def launched(x: Any, dtype: type) -> Any:
     def kernel(at, mask, y):
         tile = cuda.shared.array(2048, dtype)
         lane, k = cuda.threadIdx.x, cuda.blockIdx.x
-        for q in range(lane, 2048, 32):
-            tile[q] = 0
-        cuda.syncthreads()
         if (mask[k] >> lane) & 1:
             x(tile, at[k, lane], one, y, lane)
 
@@ -129,7 +126,7 @@ def test_what_no_rule_tells_is_said_to_be_uncounted(run, dtype, arch):
 
 def test_an_uncounted_atomic_is_in_the_summary():
     arguments = (LANE[None] * 0, np.array([FULL]), np.zeros(32, np.float32))
-    report = wsemu.check(launched(smallest, np.float32), 1, 32, arguments)
+    report = wsemu.check(launched(smallest, np.float32), 1, 32, arguments, checkers=["bounds"])
     assert "0 bank conflicts, 1 shared atomic whose conflicts are not counted" in " ".join(render(report).split())
 
 
@@ -198,6 +195,8 @@ PTX = """.version 8.0
   mov.u32 %r1, %tid.x;
   shl.b32 %r2, %r1, 3;
   mov.u32 %r3, tile;
+  shr.u32 %r5, %r1, 5;
+  add.u32 %r5, %r5, %r3;
   add.u32 %r2, %r2, %r3;
   mov.b64 %d1, 0;
   st.shared.b64 [%r2], %d1;
@@ -215,18 +214,68 @@ PTX = """.version 8.0
 @pytest.mark.parametrize(
     ("what", "cost"),
     [
-        ("atom.shared.add.u32 %r4, [%r3], 1;", 1),  # counted by the compiler: the result is not used
-        ("red.shared.add.u32 [%r3], 1;", 1),
-        ("red.shared.add.u32 [%r3], 2;", 32),
-        ("atom.shared.add.u32 %r1, [%r3], 1;", 32),  # its result is stored
+        # %r5: one word, which the compiler does not know; %r3: one word, which it does
+        ("atom.shared.add.u32 %r4, [%r5], 1;", 1),  # counted by the compiler: the result is not used
+        ("red.shared.add.u32 [%r5], 1;", 1),
+        ("red.shared.add.u32 [%r5], 2;", 32),
+        ("atom.shared.add.u32 %r1, [%r5], 1;", 32),  # its result is stored
         ("red.shared.max.s32 [%r2], %r1;", 2),  # eight bytes apart
         ("atom.shared.cas.b32 %r4, [%r3], 0, 1;", 64),
         ("red.shared.add.f32 [%r3], 0f3F800000;", 96),
         ("ld.relaxed.cta.shared.u32 %r4, [%r3];", 1),  # as every load
         ("st.relaxed.cta.shared.u32 [%r2], %r1;", 2),
+        ("red.shared.add.u32 [%r3], %r1;", 1),  # summed in the warp
+        ("atom.shared.max.s32 %r4, [%r3], %r1;", 1),
+        ("red.shared.xor.b32 [%r3], %r1;", 1),
+        ("atom.shared.add.u32 %r1, [%r3], 2;", 1),
+        ("atom.shared.max.s32 %r1, [%r3], 2;", 32),
+        ("red.shared.inc.u32 [%r3], %r1;", 32),
+        ("atom.shared.exch.b32 %r4, [%r3], %r1;", 32),
+        ("ld.shared.u32 %r6, [%r3]; add.u32 %r6, %r6, %r3; red.shared.add.u32 [%r6], %r1;", 1),
+        ("mov.u32 %r6, %ctaid.x; add.u32 %r6, %r6, %r3; red.shared.add.u32 [%r6], %r1;", 1),
     ],
 )
 def test_ptx_is_counted_alike(run, what, cost):
     kernel = wsemu.load_ptx(PTX.format(what=what))["k"]
     counters = run(kernel, 32, np.zeros(32, np.uint32), checkers=["bounds"]).counters
     assert (counters.shared_atomic_wavefronts, counters.uncounted_atomics) == (cost, 0)
+
+
+def test_an_add_whose_values_differ_asks_first_and_is_not_counted(run):
+    kernel = wsemu.load_ptx(PTX.format(what="atom.shared.add.u32 %r1, [%r3], %r1;"))["k"]
+    counters = run(kernel, 32, np.zeros(32, np.uint32), checkers=["bounds"]).counters
+    assert (counters.shared_atomic_wavefronts, counters.uncounted_atomics) == (0, 1)
+
+
+@cuda.jit
+def one_word_in_a_loop(n, y):
+    total = cuda.shared.array(8, np.int32)
+    lane = cuda.threadIdx.x
+    if lane < 8:
+        total[lane] = 0
+    cuda.syncwarp()
+    for k in range(n):
+        cuda.atomic.add(total, k, lane)
+    cuda.syncwarp()
+    y[lane] = total[lane % 8]
+
+
+@cuda.jit
+def one_word_in_a_branch(n, y):
+    total = cuda.shared.array(8, np.int32)
+    lane = cuda.threadIdx.x
+    if lane < 8:
+        total[lane] = 0
+    cuda.syncwarp()
+    k = 0
+    if lane < 40:
+        k = 1
+    cuda.atomic.add(total, k, lane)
+    cuda.syncwarp()
+    y[lane] = total[lane % 8]
+
+
+@pytest.mark.parametrize(("kernel", "cost"), [(one_word_in_a_loop, 3), (one_word_in_a_branch, 32)])
+def test_the_compiler_knows_one_address_by_how_control_comes_to_it(run, kernel, cost):
+    counters = run(kernel, 32, 3, np.zeros(32, np.int32)).counters
+    assert counters.shared_atomic_wavefronts == cost

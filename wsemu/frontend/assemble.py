@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import AS_LOAD, FIELDS, OPCODE, OPERATIONS, ROW, SERVICE, Constant, Program
+from wsemu.bytecode import FIELDS, OPCODE, OPERATIONS, ROW, Constant, Program
 from wsemu.frontend.allocate import PREDICATE_SLOT, Groups, Webs, assign, coalesce, parallel_copy, row_bytes, width
 from wsemu.frontend.contract import contract
 from wsemu.frontend.flow import EXIT, Liveness, immediate_post_dominators
 from wsemu.frontend.graph import TRUE, Block, Graph, Instruction, Register
+from wsemu.frontend.service import choose_services
 from wsemu.frontend.simplify import (
     Blocks,
     assignments,
@@ -56,7 +57,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     registers, webs, groups = _webs(blocks, fixed, types)
     rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
-    _choose_services(graph, blocks)
+    choose_services(graph, blocks)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()
@@ -64,20 +65,6 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     _phi_moves(blocks, rows, sections, places)
     layout = _Layout(blocks, sections, places, rows.offset)
     return _program(graph, rows, layout)
-
-
-def _choose_services(graph: Graph, blocks: Blocks) -> None:
-    """How the hardware serves each atomic.  The compiler counts the lanes of an increment by one whose result nobody
-    reads, word by word, which is served as a load is."""
-    one, used = graph.constants.get(("b32", 1)), used_registers(blocks.values())
-    for block in blocks.values():
-        for at, instruction in enumerate(block.instructions):
-            name = instruction.operation
-            if name in SERVICE and not instruction.auxiliary:
-                counts = (
-                    name == "atom.add.b32" and instruction.operands[1] == one and used.isdisjoint(instruction.results)
-                )
-                block.instructions[at] = replace(instruction, auxiliary=AS_LOAD if counts else SERVICE[name])
 
 
 def _with_addresses(graph: Graph, used: set[Register]) -> set[Register]:
