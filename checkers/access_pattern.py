@@ -23,7 +23,7 @@ def by_place(places: Places) -> dict[int, AccessCount]:
     for pc in places.outcome.accesses:
         program = places.program
         key = program.span_of[pc], program.stack_of[pc], program.array_of[pc], places.verb(pc), places.size(pc)
-        copies.setdefault(key, []).append(pc)
+        copies.setdefault((*key, places.service(pc)), []).append(pc)
     counts = places.outcome.accesses
     return {_worst(pcs, counts): _sum([counts[pc] for pc in pcs]) for pcs in copies.values()}
 

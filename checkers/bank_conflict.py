@@ -3,8 +3,10 @@
 Detects: loads and stores whose wavefronts, summed over all executions, are `Thresholds.bank_conflict` times those that
 the same lanes take without a conflict, or more.  Every execution counts; the worst one is shown.  A padding is
 suggested when the recorded addresses of all conflicting accesses of the array, laid out anew, have no conflict left.
-Does not detect: conflicts of atomics, whose cost is not modelled; conflicts that a suggested padding makes in accesses
-that had none.
+An atomic serves one lane of a bank at a time, also where lanes want one word.
+Does not detect: conflicts of atomics on other architectures than sm_90, and of those that loop as values decide (min,
+max and bit operations of 8 bytes, min and max of floats); conflicts that a suggested padding makes in accesses that
+had none.
 Reference: `limits.COSTS` has the rules and their sources; `costs.shared_cost` counts.
 """
 
@@ -15,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.bytecode import SharedArray
+from wsemu.bytecode import LOOP, SERIAL, SWAP, SharedArray
 from wsemu.checkers.access_pattern import by_lane, by_place, mask, stride, tally
 from wsemu.finding import Finding, Site
 from wsemu.limits import COSTS, limits
 from wsemu.places import Places, lanes_text
-from wsemu.reference_costs import WORD, bank_words, passes, ways
+from wsemu.reference_costs import WORD, bank_wants, bank_words, passes, ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_PADDING = 8
 """elements that are tried at the end of a row"""
+ONE_COPY_EACH = "combine the values of a warp first (shuffles, `match_any_sync`), or give each warp a copy of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +42,24 @@ class _Access:
 
     pc: int
     size: int
-    store: bool
+    service: int
     offsets: dict[int, int]
     model: CostModel
 
     def parts(self) -> list[dict[int, int]]:
-        return passes(self.offsets, self.size, self.store, self.model)
+        return passes(self.offsets, self.size, self.service, self.model)
 
     def worst(self) -> tuple[int, dict[int, int]]:
         """How many ways the worst pass conflicts, and its lanes."""
         return max(((self.ways(part), part) for part in self.parts()), key=lambda pair: pair[0])
 
     def ways(self, part: dict[int, int]) -> int:
-        return ways(part, self.size, self.model)
+        return ways(part, self.size, self.service, self.model)
+
+    @property
+    def singly(self) -> bool:
+        """An atomic that serves one lane of a bank at a time."""
+        return self.service in (SERIAL, SWAP, LOOP)
 
     @property
     def fewest(self) -> int:
@@ -60,7 +68,7 @@ class _Access:
 
     def is_free(self, offsets: dict[int, int]) -> bool:
         """Whether it has no conflict when its lanes are at these offsets."""
-        return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.store, self.model))
+        return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.service, self.model))
 
 
 def explain(places: Places, thresholds: Thresholds) -> list[Finding]:
@@ -122,7 +130,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
 
 def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
     model = COSTS[places.outcome.arch]
-    return _Access(pc, places.size(pc), places.verb(pc) == "store", by_lane(pattern), model)
+    return _Access(pc, places.size(pc), places.service(pc), by_lane(pattern), model)
 
 
 def _array(places: Places, access: _Access) -> SharedArray | None:
@@ -149,11 +157,15 @@ def _elements(array: SharedArray) -> int:
 def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
     """`lanes 0-31 touch 32 words of bank 0`: the bank that is wanted most."""
     banks = bank_words(part, access.size, access.model)
-    most = max(len(words) for words in banks.values())
-    bank = next(bank for bank, words in banks.items() if len(words) == most)
+    wants = bank_wants(part, access.size, access.service, access.model)
+    most = max(wants.values())
+    bank = next(bank for bank, wanted in wants.items() if wanted == most)
     lanes = {lane for lane, at in part.items() if _bank_in(at, access, bank)}
+    if access.singly:
+        words = "one word" if len(banks[bank]) == 1 else f"{len(banks[bank])} words"
+        return f"{lanes_text(mask(lanes))} want {words} of bank {bank}: atomics are served one lane of a bank at a time"
     if most > 1:
-        alike = sum(len(words) == most for words in banks.values())
+        alike = sum(wanted == most for wanted in wants.values())
         text = f"{lanes_text(mask(lanes))} touch {most} words of bank {bank}"
         return text if alike == 1 else f"{text}; {alike} banks alike"
     if access.model.one_broadcast:
@@ -190,6 +202,8 @@ def _help(places: Places, access: _Access, array: SharedArray | None) -> str:
     neighbours = "let neighbouring lanes touch neighbouring words"
     if access.is_free(access.offsets):
         return f"{neighbours} with 4-byte accesses, which need no second wavefront on {places.outcome.arch}"
+    if access.singly and any(len(set(part.values())) < len(part) for part in access.parts()):
+        return ONE_COPY_EACH
     if array is None:
         return neighbours
     others = [other for other in _conflicting(places, array) if other.pc != access.pc]

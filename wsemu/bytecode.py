@@ -241,7 +241,7 @@ for _bits, _n in VECTORS:
     _define(f"st{_v}.b{_bits}", ({},), "", "b64", f"{_n} x {_bits} bits of d to address a + imm", "store", "store")
 N_MEMORY = len(OPERATIONS)
 
-# -- atomics: d is the old value, a the address, b the operand, c the new value of cas; aux: 0, NO_STORE
+# -- atomics: d is the old value, a the address, b the operand, c the new value of cas; aux: how it is served, NO_STORE
 # ----------------------------------
 ATOMICS: dict[str, tuple[str, str]] = {}
 """name -> (what, type)"""
@@ -255,6 +255,24 @@ for _bits in (32, 64):
         ATOMICS[f"atom.{_what}.u{_bits}"] = (_what, f"b{_bits}")
     for _what in ("add", "min", "max", "nanmin", "nanmax"):
         ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
+UNCOUNTED, SERIAL, SWAP, LOOP, AS_LOAD, AS_STORE = range(6)
+"""how the hardware serves an access to shared memory, for what it costs: see `reference_costs.wavefronts`.  An atomic's
+aux; AS_LOAD and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
+SERVED = 0xFF
+"""the bits of an atomic's aux that say so; NO_STORE is another"""
+_NATIVE = "add and or xor exch min.s min.u max.s max.u inc dec".split()
+
+
+def _service(what: str, type_: str) -> int:
+    """How an atomic is served, as far as it does not depend on values."""
+    if what == "cas":
+        return SWAP
+    if what == "exch" or (type_ == "b32" and what in _NATIVE):
+        return SERIAL
+    return LOOP if what in ("add", "add.f") else UNCOUNTED
+
+
+SERVICE = {name: _service(*of) for name, of in ATOMICS.items()}
 for _name, (_what, _type) in ATOMICS.items():
     _define(
         _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.bytecode import SEGMENT_SHIFT
 from wsemu.limits import COSTS
-from wsemu.reference_costs import WORD, bank_words, passes, wavefronts
+from wsemu.reference_costs import WORD, bank_wants, passes, wavefronts
 
 if TYPE_CHECKING:
     from wsemu.outcome import Pattern
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     word: int
     """counted from the start of shared memory"""
     ways: int
-    """different words of this bank that are wanted in the same pass"""
+    """different words of this bank that are wanted in the same pass; of an atomic, lanes that want any"""
 
 
 class BankPicture(NamedTuple):
@@ -86,17 +86,17 @@ def _picture(places: Places, pc: int, pattern: Pattern) -> BankPicture:
     model = COSTS[places.outcome.arch]
     size, count, span = places.size(pc), places.outcome.accesses[pc], places.span(pc)
     offsets = {lane: at for lane, at in enumerate(pattern.offsets) if pattern.lanes >> lane & 1}
-    store = places.verb(pc) == "store"
+    service = places.service(pc)
     cells = []
-    for part in passes(offsets, size, store, model):
-        wanted = bank_words(part, size, model)
+    for part in passes(offsets, size, service, model):
+        wanted = bank_wants(part, size, service, model)
         for lane, at in part.items():
             for word in range(at // WORD, (at + size - 1) // WORD + 1):
                 bank = word % model.banks
-                cells.append(Cell(lane, bank, word, len(wanted[bank])))
+                cells.append(Cell(lane, bank, word, wanted[bank]))
     first = (pattern.segment << SEGMENT_SHIFT) + pattern.offsets[cells[0].lane]
     text = f"{places.verb(pc)} {places.accessed(pc, first)}"
-    _, ideal = wavefronts(offsets, size, store, model)
+    _, ideal = wavefronts(offsets, size, service, model)
     return BankPicture(
         text, span.file, span.line, pattern.cta, pattern.cost, ideal, count.executions, model.banks, tuple(cells)
     )

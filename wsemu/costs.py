@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.bytecode import LANES
+from wsemu.bytecode import LANES, LOOP, SERIAL
 from wsemu.layout import PATTERN
 from wsemu.machine import compiled, pattern_at
-from wsemu.operations import AFFINE, SAME, UNIT, load_i64, lowest_bit, popcount, store_i64
+from wsemu.operations import AFFINE, SAME, SCATTERED, UNIT, load_i64, lowest_bit, popcount, store_i64
 
 PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
 BUCKETS = 32
@@ -130,6 +130,56 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
             cost += n * requests + extra
             ideal += requests
         place += 8 * lanes
+    return cost, ideal
+
+
+@compiled
+def winners(place, bias, part, shift, banks, changed):
+    """The lanes of `part` that one step of an atomic serves: the lowest of each bank.  That of a word which lanes of
+    `changed` have just written, and so its old value is no longer true, is not served."""
+    served, busy = np.int64(0), np.int64(0)
+    while part:
+        lane = part & -part
+        part ^= lane
+        word = (load_i64(place + 8 * lowest_bit(lane)) + bias) >> shift
+        bank = np.int64(1) << (word & (banks - 1))
+        if busy & bank:
+            continue
+        busy |= bank
+        stale, others = False, changed
+        while others and not stale:
+            stale = (load_i64(place + 8 * lowest_bit(others)) + bias) >> shift == word
+            others &= others - 1
+        if not stale:
+            served |= lane
+    return served
+
+
+@compiled
+def atomic_cost(m, place, bias, mask, size, service):
+    """(wavefronts, what they were without a conflict) of an atomic on shared memory that is served as one."""
+    wide = size >> 3
+    lanes = (m.pass_lanes >> 8 * wide) & 255
+    shift, banks = 2 + wide, m.banks >> wide
+    each = np.int64(1) if service == SERIAL else np.int64(2)
+    cost, ideal, first = np.int64(0), np.int64(0), True
+    rest = mask
+    while rest:
+        if service == LOOP:  # all lanes that are left load the old values first
+            load, least = shared_cost(m, place, bias, rest, np.int64(SCATTERED), size, False)
+            cost += load
+            if first:
+                ideal += least
+        served = np.int64(0)
+        for k in range(LANES // lanes):
+            part = rest & (((np.int64(1) << lanes) - 1) << lanes * k)
+            if part:
+                cost += each
+                if first:
+                    ideal += each
+                served |= winners(place, bias, part, shift, banks, served if service == LOOP else np.int64(0))
+        rest &= ~served
+        first = False
     return cost, ideal
 
 

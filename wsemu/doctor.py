@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 State = Literal["good", "note", "bad"]
 """`bad`: wsemu does not work as it should; `note`: something that may be wanted is missing"""
-NEEDED = ("numpy", "numba", "llvmlite", "pydantic", "rich", "typer")
+NEEDED = ("numpy", "numba", "llvmlite", "platformdirs", "pydantic", "rich", "typer")
 WANTED = {
     "numba-cuda": "`wsemu crosscheck` and kernels on a GPU need it: pip install 'wsemu[gpu]'",
     "hypothesis": "`wsemu.strategies` and `wsemu fuzz` need it: pip install 'wsemu[hypothesis]'",
@@ -68,9 +68,9 @@ def _vm() -> Item:
     """Whether the compiled VM of this version is there, and works."""
     import numpy as np
 
-    from wsemu import check, cuda, native
+    from wsemu import check, cuda, vm_cache
 
-    held = native.cached()
+    held = vm_cache.read() is not None
 
     @cuda.jit
     def probe(x):  # type: ignore[no-untyped-def]
@@ -85,16 +85,23 @@ def _vm() -> Item:
 
 def _cache() -> Item:
     """Where the compiled VM is kept."""
-    from wsemu import native
+    from wsemu import vm_cache
 
-    path = native.cached()
-    if path is not None:
+    path = vm_cache.path()
+    if path is not None and vm_cache.read() is not None:
         return Item("good", "cache", f"{path} ({path.stat().st_size:,} bytes)")
-    folders = native.folders()
-    places = ", ".join(map(str, folders))
-    if any(os.access(folder, os.W_OK) for folder in folders):
-        return Item("note", "cache", f"nothing for this version in {places}: it was cleared, or the source was edited")
-    return Item("bad", "cache", f"cannot be written: {places}; set WSEMU_CACHE_DIR to a folder that can")
+    if path is not None and _can_be_made(path.parent):
+        return Item(
+            "note", "cache", f"nothing for this version in {path.parent}: it was cleared, or the source was edited"
+        )
+    place = f"{path.parent} cannot be written" if path else "this user has no cache folder"
+    return Item("bad", "cache", f"{place}: set WSEMU_CACHE_DIR to a folder that can be written")
+
+
+def _can_be_made(folder: Path) -> bool:
+    """Whether files can be written into a folder that may not exist yet."""
+    there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _gpu() -> Item:

@@ -377,13 +377,13 @@ class Machine:
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
         model, state = COSTS[arch], self.state[0]
-        for name in ("banks", "merges", "one_broadcast", "halves"):
+        for name in ("banks", "merges", "one_broadcast", "atomics", "halves"):
             state[name] = getattr(model, name)
         for name in ("pass_lanes", "requests", "extra"):
             state[name] = sum(n << 8 * k for k, n in enumerate(getattr(model, name)))
         state["line"] = model.line.bit_length() - 1
         state["patterns"] = address_of(self.patterns)
-        state["shortcuts"] = N_MEMORY if model == COSTS["sm_90"] else 0
+        state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
 
     def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
         """Run CTAs from first up to, not including, last; returns the status.

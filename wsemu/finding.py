@@ -276,6 +276,10 @@ class Counters(_Data):
     shared_store_wavefronts: int = 0
     ideal_shared_load_wavefronts: int = 0
     ideal_shared_store_wavefronts: int = 0
+    shared_atomic_wavefronts: int = 0
+    ideal_shared_atomic_wavefronts: int = 0
+    uncounted_atomics: int = 0
+    """executions of atomics on shared memory, by warps, that no rule tells the wavefronts of"""
     global_load_sectors: int = 0
     global_store_sectors: int = 0
     ideal_global_load_sectors: int = 0
@@ -288,8 +292,9 @@ class Counters(_Data):
     @property
     def bank_conflicts(self) -> int | None:
         """Shared memory wavefronts beyond the ideal; None where the ideal was not counted."""
-        ideal = self.ideal_shared_load_wavefronts + self.ideal_shared_store_wavefronts
-        return self.shared_load_wavefronts + self.shared_store_wavefronts - ideal if ideal else None
+        ideal = sum(getattr(self, f"ideal_shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
+        cost = sum(getattr(self, f"shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
+        return cost - ideal if ideal else None
 
     @property
     def coalesced(self) -> float | None:

@@ -106,9 +106,9 @@ WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
 """an operation that gives no count, one that gives one, an arrive"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
-ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, pattern=1)
-"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best; and
-which pair of PATTERNs is its own"""
+ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
+"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best;
+executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
 RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
@@ -216,6 +216,7 @@ MACHINE = record(
     extra=1,
     merges=1,
     one_broadcast=1,
+    atomics=1,
     line=1,  # log2 of its bytes
     halves=1,
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them

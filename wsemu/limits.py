@@ -2,8 +2,9 @@
 
 Sources of the limits: CUDA C++ Programming Guide, "Compute Capabilities", table of technical specifications; for sm_13
 the edition of CUDA 6.5, the last that has it.  Sources of the costs: for sm_90 measurements with hardware counters, to
-which the rules for sm_70 are equal; for sm_13 and sm_20 the sections "Global Memory" and "Shared Memory" of the guide's
-chapter "Compute Capabilities", edition of CUDA 5.0.
+which the rules for sm_70 are equal, but for atomics on shared memory, which were measured on sm_90 alone; for sm_13 and
+sm_20 the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities", edition of CUDA
+5.0.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ class CostModel(NamedTuple):
     """a wavefront gives one word to any number of lanes, and of each other bank one word to one lane"""
     line: int = 32
     """bytes of what is moved at least from global memory and to it"""
+    atomics: bool = False
+    """the costs of atomics on shared memory are known: one lane of a bank at a time (`bytecode.SERVICE`)"""
     halves: bool = False
     """each half of a warp moves segments of 128 bytes (64 for 2 bytes a lane, 32 for 1 byte), or the half or quarter of
     one that has all the lanes' bytes in it"""
@@ -91,5 +94,6 @@ _VOLTA = CostModel(32, _PASSES, merges=True)
 COSTS: dict[str, CostModel] = {
     "sm_13": CostModel(16, (16, 16, 16), requests=(1, 2, 4), one_broadcast=True, halves=True),
     "sm_20": CostModel(32, _PASSES, extra=(0, 0, 1), line=128),
-    **dict.fromkeys(("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"), _VOLTA),
+    **dict.fromkeys(("sm_70", "sm_75", "sm_80", "sm_86", "sm_89"), _VOLTA),
+    "sm_90": _VOLTA._replace(atomics=True),
 }

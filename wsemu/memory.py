@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, SEGMENT_SHIFT, SHARED
+from wsemu.bytecode import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, N_MEMORY, SEGMENT_SHIFT, SHARED
 from wsemu.codes import CODE_NUMBERS
 from wsemu.layout import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.machine import compiled, instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
@@ -182,7 +182,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
 def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
     lanes = np.int64(0)
     first = np.int64(0)
-    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT
+    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT if instruction_at(m.code, pc).op < N_MEMORY else np.int64(0)
     rest = mask
     while rest:
         lane = lowest_bit(rest)

@@ -1,9 +1,7 @@
 """The compiled VM, from its cache or from the compiler.
 
-The cache holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would keep
-beside it: a tenth of
-a second and some 40 MB.  Its name is a hash of everything that the code depends on: the VM's source, the compiler's
-version, the CPU.
+The cache (`vm_cache`) holds object code by itself, so that a start needs neither Numba nor the bitcode that Numba would
+keep beside it: a tenth of a second and some 40 MB.
 """
 
 from __future__ import annotations
@@ -11,143 +9,37 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import os
-import struct
 import subprocess
 import sys
-import tempfile
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
+from wsemu import vm_cache
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SOURCES = (
-    "bytecode",
-    "operations",
-    "layout",
-    "machine",
-    "memory",
-    "read_only",
-    "costs",
-    "divergence",
-    "named_barrier",
-    "cells",
-    "clocks",
-    "lane_clocks",
-    "shadow",
-    "lane_order",
-    "warp_operations",
-    "codes",
-    "vm",
-    "native",
-)
-"""modules whose text ends up in the compiled VM"""
+    from wsemu.vm_cache import Part
+
 COMPILING = "wsemu: compiling the VM, once per installation (about 8 s)"
 SECOND = ("access_entry", "shadow_entry", "run")
 """the parts that a second process compiles"""
-MAGIC = b"wsemu object code 1\n"
-Part = tuple[str, str, bytes]
-"""symbol, functions it needs from elsewhere, object code"""
-
-
-def _key() -> str:
-    """Hash of the sources, the compiler and the CPU."""
-    digest = hashlib.sha256(MAGIC)
-    folder = Path(__file__).parent
-    for name in SOURCES:
-        digest.update((folder / f"{name}.py").read_bytes())
-    machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    for text in (version("numba"), version("llvmlite"), sys.implementation.cache_tag or "", *machine):
-        digest.update(text.encode() + b"\0")
-    return digest.hexdigest()[:32]
-
-
-def folders() -> list[Path]:
-    """Where the cache may lie, the preferred place first: WSEMU_CACHE_DIR, beside the source, the user's cache."""
-    chosen = os.environ.get("WSEMU_CACHE_DIR")
-    if chosen:
-        return [Path(chosen)]
-    user = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
-    fallback = Path(user) if user else Path.home() / ".cache"
-    return [Path(__file__).parent / "__pycache__", fallback / "wsemu"]
-
-
-def _read(path: Path) -> dict[str, Part] | None:
-    """The parts in a cache file; None if it is not there, torn or not ours."""
-    try:
-        return _unpacked(path.read_bytes()) or None
-    except OSError:
-        return None
-
-
-def _unpacked(data: bytes) -> dict[str, Part]:
-    """The parts that `_packed` made bytes of; none if it did not."""
-    body, digest = data[:-32], data[-32:]
-    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        return {}
-    parts, at = {}, len(MAGIC)
-    while at < len(body):
-        fields = []
-        for _ in range(4):
-            (size,) = struct.unpack_from("<Q", body, at)
-            fields.append(body[at + 8 : at + 8 + size])
-            at += 8 + size
-        parts[fields[0].decode()] = (fields[1].decode(), fields[2].decode(), fields[3])
-    return parts
-
-
-def _packed(parts: dict[str, Part]) -> bytes:
-    fields = (
-        field
-        for name, (symbol, needed, code) in parts.items()
-        for field in (name.encode(), symbol.encode(), needed.encode(), code)
-    )
-    body = MAGIC + b"".join(struct.pack("<Q", len(f)) + f for f in fields)
-    return body + hashlib.sha256(body).digest()
-
-
-def _write(path: Path, parts: dict[str, Part]) -> bool:
-    """Put a cache file in place as a whole; False where that is not allowed."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_packed(parts))
-        os.replace(temporary, path)
-    except OSError:
-        return False
-    return True
-
-
-def _paths() -> list[Path]:
-    """The files that may hold the compiled VM, the preferred one first."""
-    return [folder / f"vm-{_key()}.bin" for folder in folders()]
-
-
-def cached() -> Path | None:
-    """The file that holds the compiled VM, where there is one that is whole."""
-    return next((path for path in _paths() if _read(path) is not None), None)
+CANNOT_KEEP = "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written"
 
 
 def _object_code() -> dict[str, Part]:
-    """The compiled parts, from the first cache that has them, else made and put into the first that takes them."""
-    paths = _paths()
-    for path in paths:
-        parts = _read(path)
-        if parts is not None:
-            return parts
+    """The compiled parts, from the cache, else made and put there."""
+    parts = vm_cache.read()
+    if parts is not None:
+        return parts
     print(COMPILING, file=sys.stderr, flush=True)
     parts = _compile()
-    if not any(_write(path, parts) for path in paths):
-        print(
-            "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written",
-            file=sys.stderr,
-        )
+    edited = vm_cache.key_of(vm_cache.sources()) != vm_cache.key()  # meanwhile: who knows what was compiled
+    if not edited and not vm_cache.write(parts):
+        place = vm_cache.folder() or "this user has no cache folder"
+        print(f"{CANNOT_KEEP} ({place})", file=sys.stderr, flush=True)
     return parts
 
 
@@ -155,11 +47,11 @@ def _compile() -> dict[str, Part]:
     """All parts; where there are two cores, some of them in a second process meanwhile."""
     helper = None
     if (os.cpu_count() or 1) > 1 and sys.executable:
-        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(vm_cache.HOME), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with contextlib.suppress(OSError):
             helper = subprocess.Popen(
-                [sys.executable, "-P", "-m", "wsemu.native", _key()],
+                [sys.executable, "-P", "-m", __spec__.name, vm_cache.key()],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -167,7 +59,7 @@ def _compile() -> dict[str, Part]:
     from wsemu import vm  # imports Numba
 
     parts = {name: vm.compile_part(name) for name in vm.PARTS if name not in SECOND}
-    made = _unpacked(helper.communicate()[0]) if helper else {}
+    made = vm_cache.unpacked(helper.communicate()[0]) if helper else {}
     return parts | {name: made.get(name) or vm.compile_part(name) for name in SECOND}
 
 
@@ -215,5 +107,5 @@ def _target() -> llvm.TargetMachine:
 if __name__ == "__main__":
     from wsemu import vm
 
-    if sys.argv[1:] == [_key()]:  # the same sources and compiler as the process that asks
-        sys.stdout.buffer.write(_packed({name: vm.compile_part(name) for name in SECOND}))
+    if sys.argv[1:] == [vm_cache.key()]:  # the same sources and compiler as the process that asks
+        sys.stdout.buffer.write(vm_cache.packed({name: vm.compile_part(name) for name in SECOND}))

@@ -134,6 +134,8 @@ class AccessCount:
     sectors: int = 0
     """of global memory, 32 bytes each"""
     ideal_sectors: int = 0
+    uncounted: int = 0
+    """executions of an atomic on shared memory, by warps, that no rule tells the wavefronts of"""
     worst_wavefronts: Pattern | None = None
     worst_sectors: Pattern | None = None
 

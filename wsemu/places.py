@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.bytecode import (
+    AS_LOAD,
+    AS_STORE,
     FIELDS,
     FIRST_ARRAY,
     LOCAL,
     NAMES,
     OPERATIONS,
     SEGMENT_SHIFT,
+    SERVED,
     SHARED,
     Program,
     SharedArray,
@@ -258,6 +261,11 @@ class Places:
     def verb(self, pc: int) -> str:
         """`load`, `store` or `atomic`."""
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
+
+    def service(self, pc: int) -> int:
+        """How an access to shared memory is served, see `bytecode.SERVICE`."""
+        verb = self.verb(pc)
+        return int(self.program.code[pc, 7]) & SERVED if verb == "atomic" else AS_STORE if verb == "store" else AS_LOAD
 
     def space(self, segment: int) -> str:
         if segment in (SHARED, LOCAL):

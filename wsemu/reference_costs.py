@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import LANES, LOCAL, SEGMENT_SHIFT, SHARED
+from wsemu.bytecode import AS_LOAD, LANES, LOCAL, LOOP, SEGMENT_SHIFT, SERIAL, SHARED, SWAP, UNCOUNTED
 from wsemu.limits import COSTS, CostModel
 from wsemu.outcome import AccessCount, Pattern
 
@@ -24,27 +24,30 @@ Offsets = dict[int, int]
 """active lane -> byte offset in its segment, or address"""
 
 
-def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str) -> None:
-    """Count one access of a warp: `places` of its lanes, bytes a lane, `load`, `store` or `atomic`."""
+def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service: int) -> None:
+    """Count one access of a warp: `places` of its lanes, bytes a lane, `load`, `store` or `atomic`, how it is served.
+
+    What an atomic costs in global memory is not modelled.
+    """
     if not places:
         return
     outcome = run.launch.outcome
     count = outcome.accesses.setdefault(run.group.pc, AccessCount())
     count.executions += 1
     count.lanes += len(places)
-    if kind == "atomic":  # its cost is not modelled
-        return
     model, cta = COSTS[outcome.arch], run.cta.number
     addresses = {lane: (number << SEGMENT_SHIFT) + offset for lane, (_, number, offset) in places.items()}
     shared = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT == SHARED}
-    if shared:
-        cost, ideal = wavefronts(shared, size, kind == "store", model)
+    if shared and kind == "atomic" and (service == UNCOUNTED or not model.atomics):
+        count.uncounted += 1
+    elif shared:
+        cost, ideal = wavefronts(shared, size, service, model)
         count.wavefronts += cost
         count.ideal_wavefronts += ideal
         if cost > ideal:
             count.worst_wavefronts = _worse(count.worst_wavefronts, cost, cta, shared)
     arrays = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT not in (SHARED, LOCAL)}
-    if arrays:
+    if arrays and kind != "atomic":
         cost, ideal = sectors(arrays, size, model)
         count.sectors += cost
         count.ideal_sectors += ideal
@@ -61,20 +64,48 @@ def _worse(known: Pattern | None, cost: int, cta: int, addresses: Offsets) -> Pa
     return Pattern(cost, cta, max(addresses.values()) >> SEGMENT_SHIFT, lanes, offsets)
 
 
-def wavefronts(offsets: Offsets, size: int, store: bool, model: CostModel) -> tuple[int, int]:
-    """What one shared access of `size` bytes a lane costs, and its ideal."""
+def wavefronts(offsets: Offsets, size: int, service: int, model: CostModel) -> tuple[int, int]:
+    """What one shared access of `size` bytes a lane costs, and its ideal.
+
+    An atomic serves one lane of each bank at a time, with one wavefront, or with two where it compares (SWAP).  One
+    that the hardware lacks (LOOP) loads the old values and swaps the new ones in, until no lane is left; that holds
+    where no other warp comes between and each lane changes its word.  `service`: see `bytecode.SERVICE`.
+    """
+    if service == LOOP:
+        return _loop(offsets, size, model)
+    if service in (SERIAL, SWAP):
+        parts = passes(offsets, size, service, model)
+        return service * sum(ways(part, size, service, model) for part in parts), service * len(parts)
     cost = ideal = 0
-    for part in passes(offsets, size, store, model):
+    for part in passes(offsets, size, service, model):
         requests = model.requests[_triple(size)]
-        cost += ways(part, size, model) * requests
+        cost += ways(part, size, service, model) * requests
         ideal += requests
     return cost, ideal
 
 
-def passes(offsets: Offsets, size: int, store: bool, model: CostModel) -> list[Offsets]:
+def _loop(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
+    """The wavefronts of loads and of compare-and-swaps, of atomics that are loops of both.  A swap succeeds for the
+    lowest lane of each bank in each pass, unless an earlier pass has just changed its word."""
+    cost, ideal = 0, wavefronts(offsets, size, AS_LOAD, model)[1] + SWAP * len(passes(offsets, size, SWAP, model))
+    left = dict(sorted(offsets.items()))
+    while left:
+        cost += wavefronts(left, size, AS_LOAD, model)[0]
+        changed: dict[int, int] = {}
+        for part in passes(left, size, SWAP, model):
+            cost += SWAP
+            lowest: dict[int, int] = {}
+            for lane, at in part.items():
+                lowest.setdefault(at // WORD % model.banks, lane)
+            changed |= {at: lane for lane in lowest.values() if (at := part[lane]) not in changed}
+        left = {lane: at for lane, at in left.items() if lane not in changed.values()}
+    return cost, ideal
+
+
+def passes(offsets: Offsets, size: int, service: int, model: CostModel) -> list[Offsets]:
     """The lanes that are served together; a pass without an active lane is none."""
     lanes = model.pass_lanes[_triple(size)]
-    if size > WORD and model.merges and not store and (_paired(offsets, 1) or _paired(offsets, 2)):
+    if size > WORD and model.merges and service == AS_LOAD and (_paired(offsets, 1) or _paired(offsets, 2)):
         lanes *= 2
     parts = [{n: at for n, at in offsets.items() if n // lanes == k} for k in range(LANES // lanes)]
     return [part for part in parts if part]
@@ -89,8 +120,10 @@ def _triple(size: int) -> int:
     return {16: 2, 8: 1}.get(size, 0)
 
 
-def ways(part: Offsets, size: int, model: CostModel) -> int:
+def ways(part: Offsets, size: int, service: int, model: CostModel) -> int:
     """How many wavefronts each request of a pass takes: 1 is no conflict."""
+    if service in (SERIAL, SWAP, LOOP):
+        return max(Counter(at // WORD % model.banks for at in part.values()).values())
     extra = model.extra[_triple(size)]
     if model.one_broadcast:
         return len(broadcasts(part, model)) + extra
@@ -104,6 +137,15 @@ def bank_words(part: Offsets, size: int, model: CostModel) -> dict[int, set[int]
     for word in words:
         found[word % model.banks].add(word)
     return found
+
+
+def bank_wants(part: Offsets, size: int, service: int, model: CostModel) -> dict[int, int]:
+    """Bank -> how many words of it the lanes of a pass want, or how many lanes, where an atomic serves them singly."""
+    words = bank_words(part, size, model)
+    if service not in (SERIAL, SWAP, LOOP):
+        return {bank: len(found) for bank, found in words.items()}
+    lanes = [range(at // WORD, (at + size - 1) // WORD + 1) for at in part.values()]
+    return {bank: sum(any(word % model.banks == bank for word in wanted) for wanted in lanes) for bank in words}
 
 
 def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from wsemu.bytecode import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
+    AS_LOAD,
+    AS_STORE,
     ATOMICS,
     FIRST_ARRAY,
     INDEX_BIAS,
@@ -15,6 +17,7 @@ from wsemu.bytecode import (
     NON_COHERENT,
     ROW,
     SEGMENT_SHIFT,
+    SERVED,
     SHARED,
     SIZE,
 )
@@ -114,7 +117,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if fields[7] & NON_COHERENT:
         run.launch.watch.read_only.note(run, places, element * count, stores=False)
     _check_written(run, places, element * count, fields[7])
-    charge(run, places, element * count, "load")
+    charge(run, places, element * count, "load", AS_LOAD)
     for lane in lanes_of(lanes):
         for k in range(count):
             value = 0
@@ -129,7 +132,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, WRITE)
     run.launch.watch.read_only.note(run, places, element * count, stores=True)
-    charge(run, places, element * count, "store")
+    charge(run, places, element * count, "store", AS_STORE)
     values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
     run.launch.watch.stores(run, places, values)
     for lane, (segment, _, offset) in places.items():
@@ -144,7 +147,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         run.launch.watch.read_only.note(run, places, size, stores=True)
     if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
         _check_written(run, places, size)
-    charge(run, places, size, "atomic")
+    charge(run, places, size, "atomic", fields[7] & SERVED)
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))

@@ -470,9 +470,10 @@ def count(program: Program, outcome: Outcome) -> Counters:
         barriers += n if operation.kind == "barrier" else 0
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[numbers[pc]]].kind
+        costs[f"shared_{kind}_wavefronts"] += access.wavefronts
+        costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
+        costs["uncounted_atomics"] += access.uncounted
         if kind != "atomic":
-            costs[f"shared_{kind}_wavefronts"] += access.wavefronts
-            costs[f"ideal_shared_{kind}_wavefronts"] += access.ideal_wavefronts
             costs[f"global_{kind}_sectors"] += access.sectors
             costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
     return Counters(

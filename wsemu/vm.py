@@ -20,6 +20,8 @@ from numba import cfunc, types
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
 from wsemu.bytecode import (
+    AS_LOAD,
+    AS_STORE,
     CTA_COST,
     FIRST_ARRAY,
     LANES,
@@ -30,12 +32,14 @@ from wsemu.bytecode import (
     N_WARP,
     OPCODE,
     SEGMENT_SHIFT,
+    SERVED,
     SHARED,
     TURN,
+    UNCOUNTED,
 )
 from wsemu.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, log_event, start_clocks
 from wsemu.codes import CODE_NUMBERS
-from wsemu.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.costs import APART, BUCKETS, atomic_cost, keep_worst, sector_cost, shared_cost
 from wsemu.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
 from wsemu.lane_order import judge_lanes
 from wsemu.layout import (
@@ -50,6 +54,7 @@ from wsemu.layout import (
     STACK_OVERFLOW,
     TRAP,
     UNTRACKED,
+    UNUSED_SHIFT,
 )
 from wsemu.machine import (
     access_at,
@@ -166,14 +171,21 @@ def clear_lane(registers, d, lane, size, n):
 
 
 @compiled
-def charge(m, row, place, bias, mask, pattern, size, number, op):
-    """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  Atomics are counted,
-    their cost is not modelled."""
+def charge(m, row, place, bias, mask, pattern, size, number, op, service):
+    """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  What an atomic costs in
+    global memory is not modelled."""
     row.lanes += popcount(mask)
-    if op >= N_MEMORY or number == LOCAL:
+    if number == LOCAL or (op >= N_MEMORY and number != SHARED):
+        return
+    if op >= N_MEMORY and (m.atomics == 0 or service == UNCOUNTED):
+        row.uncounted += 1
         return
     if number == SHARED:
-        cost, ideal = shared_cost(m, place, bias, mask, pattern, size, op >= FIRST_STORE)
+        store = service == AS_STORE if op >= N_MEMORY else op >= FIRST_STORE
+        if op >= N_MEMORY and service < AS_LOAD:
+            cost, ideal = atomic_cost(m, place, bias, mask, size, service)
+        else:
+            cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
         row.shared += cost
         row.ideal_shared += ideal
     else:
@@ -185,13 +197,13 @@ def charge(m, row, place, bias, mask, pattern, size, number, op):
 
 
 @compiled
-def charge_apart(m, row, size, op):
+def charge_apart(m, row, size, op, service):
     """Count an access whose lanes were judged one by one; see `costs.APART`."""
     apart = m.scratch + APART
     for number in range(SHARED, FIRST_ARRAY + 1):
         mask = load_i64(apart + 8 * number)
         if mask:
-            charge(m, row, apart + 8 * BUCKETS, np.int64(0), mask, np.int64(SCATTERED), size, number, op)
+            charge(m, row, apart + 8 * BUCKETS, np.int64(0), mask, np.int64(SCATTERED), size, number, op, service)
             store_i64(apart, 1)
     row.executions += load_i64(apart)
 
@@ -315,14 +327,14 @@ def access(address, w, pc, registers, mask):
                 row.ideal_sectors += cost
         else:
             row.executions += 1
-            charge(m, row, registers + a, imm, group, how, size, number, op)
+            charge(m, row, registers + a, imm, group, how, size, number, op, (i.aux >> UNUSED_SHIFT) & SERVED)
         if op < N_MEMORY:
             load_store(op, how, registers, i.d, a, segment.host + bias, group)
         else:
             atomic(op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
         rest &= ~group
     if pattern == BAD:
-        charge_apart(m, row, size, op)
+        charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
     return np.int64(0)
 
 

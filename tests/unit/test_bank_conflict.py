@@ -199,7 +199,7 @@ def test_dynamic_shared_memory_gets_a_stride(run):
     assert len(finding.sites) == 1
 
 
-def test_conflict_free_accesses_and_atomics_say_nothing(run):
+def test_conflict_free_accesses_say_nothing(run):
     @cuda.jit
     def clean(x, y):
         tile = cuda.shared.array(32 * 33, np.float32)
@@ -208,7 +208,7 @@ def test_conflict_free_accesses_and_atomics_say_nothing(run):
         tile[33 * lane] = x[lane]
         counts[lane] = 0
         cuda.syncwarp()
-        cuda.atomic.add(counts, lane % 2 * 32, 1)
+        cuda.atomic.add(counts, lane % 2, 1)
         a, b, c, d = ptx.ld_v4(tile, 0)
         y[lane] = a + b + c + d
 

@@ -149,9 +149,9 @@ def test_every_access_costs_what_an_h200_counts(run):
 
 
 def test_volta_and_later_cost_the_same() -> None:
-    newer = {model for arch, model in COSTS.items() if arch >= "sm_70"}
+    newer = {model._replace(atomics=False) for arch, model in COSTS.items() if arch >= "sm_70"}
     assert COSTS.keys() == LIMITS.keys()
-    assert newer == {COSTS["sm_90"]}
+    assert len(newer) == 1  # atomics were measured on sm_90 alone
 
 
 # -- what an access costs at best -------------------------------------------------------------------------------------

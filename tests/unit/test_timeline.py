@@ -231,7 +231,7 @@ def test_costs_by_line_add_up_to_the_counters(lines):
     for line in lines.values():
         counters = line.report.counters
         assert sum(c.wavefronts for c in line.lines) == (
-            counters.shared_load_wavefronts + counters.shared_store_wavefronts
+            counters.shared_load_wavefronts + counters.shared_store_wavefronts + counters.shared_atomic_wavefronts
         )
         assert sum(c.sectors for c in line.lines) == counters.global_load_sectors + counters.global_store_sectors
         assert all(c.ideal_sectors <= c.sectors and c.ideal_wavefronts <= c.wavefronts for c in line.lines)

@@ -17,6 +17,7 @@ from wsemu.frontend.allocate import PREDICATE_SLOT, Groups, Webs, assign, coales
 from wsemu.frontend.contract import contract
 from wsemu.frontend.flow import EXIT, Liveness, immediate_post_dominators
 from wsemu.frontend.graph import TRUE, Block, Graph, Instruction, Register
+from wsemu.frontend.service import choose_services
 from wsemu.frontend.simplify import (
     Blocks,
     assignments,
@@ -56,6 +57,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     registers, webs, groups = _webs(blocks, fixed, types)
     rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
+    choose_services(graph, blocks)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()

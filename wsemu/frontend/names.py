@@ -16,8 +16,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from wsemu import cuda
 from wsemu.bytecode import ConstantArray
-from wsemu.errors import UnsupportedError, UsageError
 from wsemu.device_array import DeviceArray, as_cuda_array, is_foreign
+from wsemu.errors import UnsupportedError, UsageError
 from wsemu.frontend import arrays, joining, library
 from wsemu.frontend.frames import Frame
 from wsemu.frontend.scalars import describe, literal

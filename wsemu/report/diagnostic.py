@@ -128,6 +128,9 @@ def _figures(report: Report) -> list[str]:
     figures = [f"{counters.accesses:,} accesses"]
     if counters.bank_conflicts is not None:
         figures.append(f"{counters.bank_conflicts:,} bank conflicts")
+    if counters.uncounted_atomics:
+        n = counters.uncounted_atomics
+        figures.append(f"{n:,} shared atomic{'s' * (n != 1)} whose conflicts are not counted")
     if counters.coalesced is not None:
         figures.append(f"{counters.coalesced:.0%} coalesced")
     return [*figures, f"{report.seconds:.2f} s"]

@@ -12,7 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.bytecode import ATOMICS, LOCAL, NO_STORE, NON_COHERENT, OPERATIONS, SEGMENT_SHIFT, SHARED
+from wsemu.bytecode import (
+    AS_LOAD,
+    AS_STORE,
+    ATOMICS,
+    LOCAL,
+    NO_STORE,
+    NON_COHERENT,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 from wsemu.frontend.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
@@ -110,7 +120,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
-            auxiliary=NO_STORE,
+            auxiliary=AS_LOAD | NO_STORE,
             array=array,
             element=element_name(type_),
         )
@@ -145,7 +155,8 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if "release" in strong:
         e.effect(_fence(instruction))
     if strong:
-        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, array=array, element=element_name(type_))
+        element = element_name(type_)
+        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, AS_STORE, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))

@@ -1,0 +1,96 @@
+"""How the hardware serves the atomics of a kernel, for what they cost in shared memory.
+
+That depends on what the compiler makes of them.  Where it knows that all lanes have one address, it combines 4-byte
+integer values inside the warp first and lets one lane add the result; without a result that is used it does so for any
+value, with one only for a value that is the same in all lanes.  It counts the lanes of an increment without a result by
+word.  Both cost what a load of these words does.  Source: the machine code that ptxas 13.0 makes for sm_90.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import AS_LOAD, OPERATIONS, SERVICE, UNCOUNTED
+from wsemu.frontend.flow import EXIT, immediate_post_dominators
+from wsemu.frontend.simplify import assignments, used_registers
+
+if TYPE_CHECKING:
+    from wsemu.frontend.graph import Graph, Instruction, Register
+    from wsemu.frontend.simplify import Blocks
+
+_COMBINED = {f"atom.{what}.b32" for what in ("add", "and", "or", "xor")} | {
+    f"atom.{what}.{sign}32" for what in ("min", "max") for sign in "su"
+}
+_SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_bytes")
+"""special values"""
+
+
+def choose_services(graph: Graph, blocks: Blocks) -> None:
+    """Give each atomic that has none its service (`bytecode.SERVICE`), in place."""
+    if not any(i.operation in SERVICE for block in blocks.values() for i in block.instructions):
+        return
+    different, used = differing(graph, blocks), used_registers(blocks.values())
+    one = graph.constants.get(("b32", 1))
+    for block in blocks.values():
+        for at, instruction in enumerate(block.instructions):
+            if instruction.operation in SERVICE and not instruction.auxiliary:
+                service = _service(instruction, different, used.isdisjoint(instruction.results), one)
+                block.instructions[at] = replace(instruction, auxiliary=service)
+
+
+def _service(instruction: Instruction, different: set[Register], no_result: bool, one: Register | None) -> int:
+    name, (address, value, *_) = instruction.operation, instruction.operands
+    if name == "atom.add.b32" and value == one and no_result:
+        return AS_LOAD
+    if name in _COMBINED and address not in different:
+        if no_result:
+            return AS_LOAD
+        if name == "atom.add.b32":  # of values that differ it asks first whether they do
+            return UNCOUNTED if value in different else AS_LOAD
+    return SERVICE[name]
+
+
+def differing(graph: Graph, blocks: Blocks) -> set[Register]:
+    """Registers that may differ from lane to lane of a warp, as far as a compiler can tell."""
+    found = {register for name, register in graph.specials.items() if name.split(".")[0] not in _SAME_IN_A_WARP}
+    several = {register for register, count in assignments(blocks.values()).items() if count > 1}
+    successors = {index: block.successors for index, block in blocks.items()}
+    meets = immediate_post_dominators(successors)
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        apart = _reached_apart(blocks, meets, found)
+        for index, block in blocks.items():
+            found.update(
+                phi.result for phi in block.phis if index in apart or not found.isdisjoint(phi.incoming.values())
+            )
+            for instruction in block.instructions:
+                if _differs(instruction, found):
+                    found.update(instruction.results)
+                elif index in apart:
+                    found.update(several.intersection(instruction.results))
+    return found
+
+
+def _differs(instruction: Instruction, found: set[Register]) -> bool:
+    kind = OPERATIONS[instruction.operation].kind
+    if kind in ("alu", "load"):
+        return not found.isdisjoint((*instruction.operands, instruction.guard))
+    return not instruction.operation.startswith("vote.")
+
+
+def _reached_apart(blocks: Blocks, meets: dict[int, int], found: set[Register]) -> set[int]:
+    """Blocks to which the lanes of a warp may come on different ways, up to where these meet."""
+    apart: set[int] = set()
+    for index, block in blocks.items():
+        if len(block.successors) == 2 and block.predicate in found:
+            seen, pending = {EXIT}, list(block.successors)
+            while pending:
+                at = pending.pop()
+                if at not in seen:
+                    seen.add(at)
+                    if at != meets[index]:
+                        pending += blocks[at].successors
+            apart |= seen
+    return apart
