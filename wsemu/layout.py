@@ -183,6 +183,7 @@ MACHINE = record(
     shadow_entry=1,
     conflict_entry=1,
     lanes_entry=1,
+    known_entry=1,
     trace_entry=1,
     serial=1,  # accesses so far
     resumes=1,  # 1: the next access was interrupted

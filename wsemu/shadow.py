@@ -48,6 +48,7 @@ from wsemu.codes import CODE_NUMBERS
 from wsemu.lane_clocks import lane_knows
 from wsemu.layout import REFINE, SWEEP, TRACKED, WRITTEN
 from wsemu.machine import (
+    call8,
     call9,
     compiled,
     instruction_at,
@@ -119,11 +120,12 @@ def known_one_by_one(m, w, v, lane, spread, floor):
     return True
 
 
-@compiled
-def not_known_one_by_one(m, w, cells, group, floor, log, first, spread):
-    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of."""
+def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
+    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of.  Called by
+    address."""
+    m = machine_at(address, 0)
     bad = group
-    while group and m.by_lanes:
+    while group:
         j = lowest_bit(group)
         group &= group - 1
         if known_one_by_one(m, w, load_i64(cells + 8 * j), first + (j >> log), spread, floor):
@@ -135,7 +137,9 @@ def not_known_one_by_one(m, w, cells, group, floor, log, first, spread):
 def disordered(m, w, cells, v, group, floor, log, first, spread):
     """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
     if not happened(m, w, v, floor):
-        return not_known_one_by_one(m, w, cells, group, floor, log, first, spread)
+        if m.by_lanes == 0:
+            return group
+        return call8(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
     if (v >> WARP_SHIFT) & 31 != w:
         return np.int64(0)
     warp = warp_at(m.warps, w)

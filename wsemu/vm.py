@@ -105,7 +105,7 @@ from wsemu.operations import (
     store_u32,
 )
 from wsemu.read_only import access_noted
-from wsemu.shadow import conflict, track
+from wsemu.shadow import conflict, not_known_one_by_one, track
 from wsemu.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent, warp_operation
 
 if TYPE_CHECKING:
@@ -739,6 +739,7 @@ PARTS: dict[str, tuple[Callable[..., int], int]] = {
     "shadow_entry": (track, 8),
     "conflict_entry": (conflict, 9),
     "lanes_entry": (judge_lanes, 9),
+    "known_entry": (not_known_one_by_one, 8),
     "trace_entry": (log_event, 7),
 }
 """name -> function and number of its arguments.  The parts are compiled apart and call each other by address (all but
