@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from wsemu.bytecode import Span
-from wsemu.errors import KernelError, UnsupportedError
+from wsemu.errors import UnsupportedError
 
 
 class Source:
