@@ -85,7 +85,9 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
 def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
     wanted = _wanted(program, arguments)
-    copied = (c.array.copy() if c.addresses or (c.writable and not c.live) else c.array for c in program.constant_arrays)
+    copied = (
+        c.array.copy() if c.addresses or (c.writable and not c.live) else c.array for c in program.constant_arrays
+    )
     arrays = [*wanted.values(), *copied]
     constants = enumerate(program.constant_arrays, len(wanted))
     memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))

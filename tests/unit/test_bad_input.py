@@ -74,7 +74,7 @@ ARRAY = np.zeros(32)
         (1, 32, ([0.0] * 32, 1), ("argument `y` is a list", "np.asarray")),
         (1, 32, ("text", 1), ("argument `y` is a str",)),
         (1, 32, (None, 1), ("argument `y` is None",)),
-        (1, 32, (np.array(["a"]), 1), ("argument `y` is an array of <U1",)),
+        (1, 32, (np.array([None]), 1), ("argument `y` is an array of object",)),
         (1, 32, ARRAY[0], ("args is",)),
     ],
 )
@@ -137,7 +137,7 @@ def test_what_is_no_kernel_is_refused():
 def test_a_kernel_that_does_not_compile_says_where(kernel, words):
     y = np.zeros(4)
     with pytest.raises(KernelError) as refused:
-        wsemu.check(kernel, 1, 1, (y,))
+        kernel[1, 1](y)
     text = str(refused.value)
     assert all(word in text for word in words)
     assert f"test_bad_input.py:{refused.value.span.line}:" in text  # type: ignore[union-attr, unused-ignore]

@@ -112,14 +112,14 @@ K ;; x[0] = device(1, c=2) ;; device(1, c=2) ;; `device` has no parameter `c`
 U ;; x[0] = open("f") ;; open("f") ;; unknown function `io.open` in a kernel
 U ;; x[0] = np.zeros(3) ;; np.zeros(3) ;; unknown function `numpy.zeros` in a kernel
 K ;; x[0] = np.sqrt(2.0) ;; np.sqrt(2.0) ;; `np.sqrt` is not part of Numba-CUDA
-K ;; x.sort() ;; x.sort ;; array `x` has no attribute `sort`
+U ;; x.sort() ;; x.sort ;; array `x` has no attribute `sort`
 K ;; x.shape = 3 ;; x.shape ;; array `x` has no attribute that a kernel may assign
 K ;; n.foo = 3 ;; n.foo ;; int64 has no attribute that a kernel may assign
 K ;; x[0] = x.shape[3] ;; x.shape[3] ;; index 3 lies outside a tuple of 1
 K ;; x[0] = x.T.foo ;; x.T.foo ;; array `x` has no attribute `foo`
 K ;; x[0] = x.reshape(2, "a") ;; x.reshape(2, "a") ;; array `x` is indexed with 'a'
 K ;; x[0] = x.view(3)[0] ;; x.view(3) ;; int64 is no dtype
-K ;; x[0] = x[::n][0.5] ;; x[::n] ;; the step of a slice must be a constant other than 0
+U ;; x[0] = x[::n][0.5] ;; x[::n] ;; the step of a slice must be a constant other than 0
 K ;; x[0] = x["a"] ;; x["a"] ;; array `x` is indexed with 'a'
 K ;; x[None] = 3 ;; x[None] ;; array `x` is indexed with None
 K ;; x[...] = y ;; x[...] ;; `y` has more dimensions than what it is assigned to
@@ -127,7 +127,7 @@ K ;; x[0] = len(n) ;; len(n) ;; `len` of int64
 K ;; x[0] = len(1, 2) ;; len(1, 2) ;; `len` got 2 arguments
 K ;; x[0] = max(1) ;; max(1) ;; `max` needs two or more numbers, or a tuple of them
 K ;; x[0] = abs() ;; abs() ;; `abs` got 0 arguments
-K ;; x[0] = min(x) ;; min(x) ;; `min` needs two or more numbers, or a tuple of them
+U ;; x[0] = min(x) ;; min(x) ;; `min` needs two or more numbers, or a tuple of them
 K ;; x[0] = int("3") ;; int("3") ;; `int` needs a number, not '3'
 K ;; x[0] = 1 << 1.5 ;; 1 << 1.5 ;; `<<` is not defined for int64 and float64
 K ;; x[0] = n & 1.0 ;; n & 1.0 ;; `&` is not defined for int64 and float64
@@ -177,7 +177,7 @@ K ;; x[0] = x[0].foo ;; x[0].foo ;; float32 has no attribute `foo`
 K ;; x[0] = x[0]() ;; x[0]() ;; float32 is not a function
 K ;; x[0], n[0] = 1, 2 ;; n[0] ;; int64 has no elements to assign
 K ;; x[0] = y[0][0][0] ;; y[0][0][0] ;; float32 cannot be indexed
-K ;; x[0] = strings[0] ;; strings ;; array `strings` has elements of <U1
+U ;; x[0] = strings[0] ;; strings ;; array `strings` has elements of <U1
 K ;; x[0] = 2 ** "a" ;; 2 ** "a" ;; `**` is not defined for int64 and 'a'
 K ;; x[0] = 1 + None ;; 1 + None ;; `+` is not defined for int64 and None
 K ;; x[0] = obj + 1 ;; obj + 1 ;; `+` is not defined for `Pattern(field=3)` and int64
@@ -212,7 +212,7 @@ K ;; x["a":3] = 1 ;; "a" ;; a slice bound is 'a'
 K ;; x[0:1.5] = 1 ;; 1.5 ;; a slice bound is float64
 K ;; x[::0] = 1 ;; x[::0] ;; the step of a slice must be a constant other than 0
 K ;; x[0:3] = y ;; x[0:3] ;; `y` has more dimensions than what it is assigned to
-K ;; x[0:3] = (1, 2, 3) ;; (1, 2, 3) ;; a tuple of 3 cannot be stored into an array
+U ;; x[0:3] = (1, 2, 3) ;; (1, 2, 3) ;; a tuple of 3 cannot be stored into an array
 K ;; records[0].foo = 3 ;; records[0].foo ;; has no field `foo`
 K ;; x[0] = records[0] ;; x[0] ;; needs a number
 U ;; yield 3 ;; def kernel(x, y, n): ;; is a generator

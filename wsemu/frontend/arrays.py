@@ -17,7 +17,7 @@ from wsemu.frontend import arithmetic
 from wsemu.frontend.builder import Builder
 from wsemu.frontend.graph import Register
 from wsemu.frontend.promotion import number_type
-from wsemu.frontend.scalars import TRUE, both, choose, describe, either, part_type, refusal, register, scalar_cast
+from wsemu.frontend.scalars import TRUE, both, choose, describe, either, part_type, register, scalar_cast
 from wsemu.frontend.values import (
     NUMBERS,
     ArrayValue,
@@ -43,7 +43,9 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
         kind = UnsupportedError if dtype.kind in "SUMm" else KernelError  # which Numba has
-        raise kind(f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them")
+        raise kind(
+            f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
+        )
     return found
 
 
@@ -62,7 +64,7 @@ def check_elements(dtype: np.dtype[Any], name: str) -> None:
 def as_index(b: Builder, x: Value, name: str) -> Scalar:
     """An integer index, of a type that `index` takes."""
     if not isinstance(x, Scalar):
-        raise refusal(f"array `{name}` is indexed with {describe(x)}", "index with integers or slices", x)
+        raise KernelError(f"array `{name}` is indexed with {describe(x)}", remedy="index with integers or slices")
     if x.type.kind == "f":
         raise KernelError(f"array `{name}` is indexed with a {x.type}", remedy="convert the index with `int(...)`")
     return x if x.type.bits >= 32 and x.type.kind != "b" else scalar_cast(b, x, int64)
@@ -224,6 +226,9 @@ def indices_of(array: ArrayValue, index: Value) -> list[Value]:
 
 def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
     """`array[index]`: an element, or a view."""
+    if array.dtype.names and isinstance(index, Static) and isinstance(index.object, str):
+        what = f"array `{array.name}` is indexed with {describe(index)}"
+        raise UnsupportedError(what, remedy="index its elements, and take the field of each")
     items = indices_of(array, index)
     if len(items) == array.ndim and not any(isinstance(item, SliceValue) for item in items):
         return load(b, array, items)

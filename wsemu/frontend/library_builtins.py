@@ -121,7 +121,8 @@ def rounded(call: Any) -> Value:
         return _nearest(call.b, scalar_cast(call.b, x, float64))
     signature, (x, digits) = converted(call, "round", _ROUND_TO, *arguments)
     if digits.literal is None:
-        raise call.unsupported("`round` needs a constant number of digits", "write a literal, or scale the number yourself")
+        remedy = "write a literal, or scale the number yourself"
+        raise call.unsupported("`round` needs a constant number of digits", remedy)
     return _round_to(call.b, x, int(digits.literal), signature)
 
 

@@ -83,7 +83,7 @@ class Names:
     def is_assumed(self: Walker, node: ast.expr) -> bool:
         """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
 
-        A branch on it is typed with both its arms, though only one of them can run.  What follows from types alone, such
+        A branch on it is typed with both its arms, though only one of them can run.  What types alone decide, such
         as `x is None`, Numba knows.
         """
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -215,7 +215,9 @@ class Names:
         found = self.attribute(value, node.attr, node)
         if found is None:
             what = f"{describe(value)} has no attribute `{node.attr}`"
-            if isinstance(value, ArrayValue) and (hasattr(np.ndarray, node.attr) or node.attr in (value.dtype.names or ())):
+            if isinstance(value, ArrayValue) and (
+                hasattr(np.ndarray, node.attr) or node.attr in (value.dtype.names or ())
+            ):
                 raise self.unsupported(node, f"{what} here", "load its elements one by one")
             raise self.error(node, what, "check the spelling")
         return found

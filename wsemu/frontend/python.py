@@ -122,7 +122,8 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
         found = number_type(value.dtype)
         if found is None and isinstance(value, (np.void, np.datetime64, np.timedelta64)):
             raise UnsupportedError(
-                f"argument `{name}` is {_single(value)}", remedy="pass an array of one element, or its numbers one by one"
+                f"argument `{name}` is {_single(value)}",
+                remedy="pass an array of one element, or its numbers one by one",
             )
         if found is None:
             raise UsageError(f"argument `{name}` is {value!r} of dtype {value.dtype}: pass a number of up to 64 bits")

@@ -139,9 +139,8 @@ def _is_of_numba_alone(x: Value) -> bool:
     if isinstance(x, TupleValue):
         return any(map(_is_of_numba_alone, x.items))
     if isinstance(x, Static):
-        kinds = (str, bytes, enum.Enum, enum.EnumMeta, np.flexible, np.datetime64, np.timedelta64)
-        return isinstance(x.object, kinds)
-    return isinstance(x, RecordValue)
+        return isinstance(x.object, (enum.Enum, enum.EnumMeta, np.datetime64, np.timedelta64))
+    return False
 
 
 def number(x: Value, what: str) -> Number:

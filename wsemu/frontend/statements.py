@@ -103,8 +103,9 @@ class Statements:
         value = self.named(first, node.value)
         if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
             what = f"{describe(value)} cannot be stored into an array"
-            if isinstance(value, TupleValue):  # into a slice or a record
-                raise self.unsupported(node.value, what, "store its items one by one")
+            text = isinstance(value, Static) and isinstance(value.object, (str, bytes))
+            if isinstance(value, TupleValue) or text:  # into a slice, a record or an array of text
+                raise self.unsupported(node.value, what, "store numbers, one by one")
             raise self.refused(node.value, what, "give a number", value)
         for target in node.targets:
             self.assign(target, value)

@@ -147,7 +147,7 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
     ok, types = w.to_host(args[1])
     wanted = types if isinstance(types, tuple) else (types,)
     if not ok or not all(isinstance(t, type) for t in wanted):
-        raise w.unsupported(node.args[1], "`isinstance` of unknown types", "give classes known outside the kernel")
+        raise w.error(node.args[1], "`isinstance` of unknown types", "give classes known outside the kernel")
     value = args[0]
     if isinstance(value, PatternValue):
         return constant(boolean, issubclass(value.cls, wanted))
