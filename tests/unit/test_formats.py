@@ -30,13 +30,13 @@ from wsemu import cuda, ptx
 
 @cuda.jit
 def late(x, y):
-    tile = cuda.shared.array(32, np.float32)
+    tile = cuda.shared.array(64, np.float32)
     lane = cuda.threadIdx.x % 32
     if cuda.threadIdx.x >= 32:
         tile[lane] = x[lane]
         ptx.bar_arrive(1, 64)
     else:
-        y[lane] = tile[lane]
+        y[lane] = tile[lane] + tile[lane + 32]
         ptx.bar_sync(1, 64)
 
 @cuda.jit
@@ -132,7 +132,7 @@ def test_fingerprints_survive_moved_lines(check):
     assert len(set(before)) == len(before) == 2
     moved = "# a comment\n\n" + PROGRAM.replace("    lane = cuda", "    # another one\n    lane = cuda")
     assert prints(moved) == before
-    other = PROGRAM.replace("y[lane] = tile[lane]", "y[lane] = 2 * tile[31 - lane]")
+    other = PROGRAM.replace("tile[lane] + tile[lane + 32]", "2 * tile[31 - lane] + tile[63 - lane]")
     assert not set(prints(other)) & set(before)
 
 
