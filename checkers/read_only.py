@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from wsemu.finding import Finding
 from wsemu.outcome import ATOMIC
 from wsemu.places import lanes_text
-from wsemu.witness import Access, Witness, numbered
+from wsemu.witness import Access, around, numbered, reading
 
 if TYPE_CHECKING:
     from wsemu.finding import Step
     from wsemu.outcome import Event, RawFinding, Trace
     from wsemu.places import Places
+    from wsemu.witness import Witness
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -29,7 +30,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     d = raw.detail
     load = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
     store = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])
-    witness = None if trace is None else Witness(places, trace, {load.cta, store.cta})
+    witness = None if trace is None else reading(places, trace, around(places, load.cta, store.cta))
     steps = _schedule(load, store, witness) if witness else []
     element, size = places.element(d["address"], raw.pc), d["bytes"]
     verb = "updated atomically" if d["other_kind"] == ATOMIC else "stored"
@@ -62,11 +63,10 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 def _schedule(load: Access, store: Access, witness: Witness) -> list[Step]:
     """The two in the order of this run; nothing where the trace ends before."""
-    found = {witness.position(access): access for access in (load, store)}
-    positions = [position for position in found if position is not None]
-    if len(positions) < 2:
+    found = {witness.first(access): access for access in (load, store)}
+    first, second = sorted(found)
+    if second == len(witness.events):
         return []
-    first, second = sorted(positions)
     named = {n: witness.places.accessed(found[n].pc, found[n].address) for n in (first, second)}
     actors = {(access.cta, access.warp) for access in (load, store)}
 
