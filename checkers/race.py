@@ -91,6 +91,8 @@ _LANES_HELP = (
     "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
     "before it, and after it where a part of a warp waits"
 )
+
+
 def reads_early(raw: RawFinding, places: Places, trace: Trace | None) -> bool:
     """Whether the finding is told as a read before its write: that is to be mended before a write before its read."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))

@@ -62,8 +62,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 def _schedule(load: Access, store: Access, witness: Witness) -> list[Step]:
     """The two in the order of this run; nothing where the trace ends before."""
-    found = {witness.position(access): access for access in (load, store)}
-    positions = [position for position in found if position is not None]
+    found = {witness.first(access): access for access in (load, store)}
+    positions = [position for position in found if position < len(witness.events)]
     if len(positions) < 2:
         return []
     first, second = sorted(positions)
