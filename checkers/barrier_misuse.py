@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from wsemu.outcome import RawFinding
 
 
+_STOPS = "hangs or raises an illegal instruction; the launch was stopped here"
+_ONE_OPERATION = (
+    "a warp is counted when all its live lanes stand at one operation of one barrier with one count (B12, B14): an "
+    f"H100 {_STOPS}"
+)
+
+
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a barrier operation that is wrong in itself or against others of its generation."""
     return _EXPLAIN[raw.code](raw, places)
@@ -175,12 +182,23 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             ["the hardware waits for the named lanes or gives undefined values"],
             "move the operation out of the branch, or compute the mask with `ballot_sync` before it",
         )  # fmt: skip
+    executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"
+    if raw.other_pc >= 0 and not places.program.code[[raw.pc, raw.other_pc], 7].any():
+        return _finding(
+            raw, places,
+            "lanes of a warp wait at two different barrier operations",
+            f"barrier {d['barrier']}: {executed}",
+            _first_operation(raw, places, f"other lanes of warp {raw.warp} wait here"),
+            [_ONE_OPERATION],
+            "branch by whole warps, or let all lanes of the warp come to the same operations in the same order",
+        )  # fmt: skip
+    stopped = places.outcome.status == "fault" and places.outcome.fault_warp == raw.warp
     return _finding(
         raw, places,
         f"aligned barrier {d['barrier']} reached by a part of a warp",
-        f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}; "
-        f"{lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
-        [], ["undefined in PTX; the hardware counts the whole warp, here too"],
+        f"{executed}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
+        [],
+        [f"undefined in PTX; the hardware {_STOPS if stopped else 'counts the whole warp, here too'}"],
         f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(places, raw.pc)}` is"
         " for lanes of a warp that come from different places",
     )  # fmt: skip

@@ -445,10 +445,12 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
 
 def _held_back(places: Places) -> Iterator[str]:
     """Which lanes wait for others of their warp, which do not come (B14)."""
-    for warp in places.outcome.warps:
-        standing = 0
-        for _, lanes in warp.standing:
-            standing |= lanes
+    from wsemu.checkers import held_back
+
+    held = held_back.held_warps(places)
+    yield from (f"; {held_back.message(places, warp)}" for warp in held)
+    for warp in (w for w in places.outcome.warps if w not in held):
+        standing = sum(lanes for _, lanes in warp.standing)
         for pc, lanes in warp.standing:
             yield (
                 f"; {places.where(pc)}: {lanes_text(lanes)} of {places.who(places.outcome.cta, warp.warp)} wait for "
