@@ -106,7 +106,8 @@ def explain(places: Places) -> list[Finding]:
         help=(held_back.remedy(places, held[0]) if held else "")
         or _elsewhere(places, starved, states, groups)
         or _help(places, cycle, starved),
-        steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
+        steps=[step for warp in held for step in held_back.steps(places, warp)]
+        + [_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
 

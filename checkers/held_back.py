@@ -11,7 +11,7 @@ from wsemu.places import lanes_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.finding import Site
+    from wsemu.finding import Site, Step
     from wsemu.outcome import WarpState
     from wsemu.places import Places
 
@@ -49,13 +49,27 @@ def sites(places: Places, warp: WarpState) -> Iterator[Site]:
             yield places.site(pc, text, cta=cta, warp=warp.warp, primary=primary)
 
 
+def steps(places: Places, warp: WarpState) -> list[Step]:
+    """Where the lanes at barriers stand, as the last steps of the warp."""
+    waiting, _ = _parted(places, warp)
+    return [
+        places.step(pc, places.outcome.cta, warp.warp, _verb_of(places, pc), what=lanes_text(lanes), mark="waits")
+        for pc, lanes in waiting
+    ]
+
+
 def remedy(places: Places, warp: WarpState) -> str:
     """What lets the lanes go on."""
     pc = _parted(places, warp)[0][0][0]
-    verb = NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").partition(".")[0]
+    verb = _verb_of(places, pc)
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
     who = places.who(places.outcome.cta, warp.warp)
     return f"let all lanes of {who} {does}: move the {what} out of the branch, or behind where the lanes meet"
+
+
+def _verb_of(places: Places, pc: int) -> str:
+    """`arrive`, `sync` or `red`."""
+    return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").partition(".")[0]
 
 
 def _parted(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
