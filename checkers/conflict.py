@@ -202,7 +202,8 @@ def _earlier(raw: RawFinding) -> int:
     if "other_lane" not in raw.detail:
         return ALL_LANES
     lanes = (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
-    return lanes & ~(raw.lanes & -raw.lanes)
+    same_warp = (raw.cta, raw.warp) == (raw.detail["other_cta"], raw.other_warp)
+    return lanes & ~(raw.lanes & -raw.lanes) if same_warp else lanes
 
 
 def _side(access: Access, kind: int, position: int | None, places: Places, witness: Witness | None) -> Side:

@@ -53,7 +53,7 @@ def steps(places: Places, warp: WarpState) -> list[Step]:
     """Where the lanes at barriers stand, as the last steps of the warp."""
     waiting, _ = _parted(places, warp)
     return [
-        places.step(pc, places.outcome.cta, warp.warp, _verb_of(places, pc), what=lanes_text(lanes), mark="waits")
+        places.step(pc, places.outcome.cta, warp.warp, _does(places, pc), what=lanes_text(lanes), mark="waits")
         for pc, lanes in waiting
     ]
 
@@ -65,6 +65,11 @@ def remedy(places: Places, warp: WarpState) -> str:
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
     who = places.who(places.outcome.cta, warp.warp)
     return f"let all lanes of {who} {does}: move the {what} out of the branch, or behind where the lanes meet"
+
+
+def _does(places: Places, pc: int) -> str:
+    """`arrive`, or `sync` of all that wait, as a step has it."""
+    return "arrive" if _verb_of(places, pc) == "arrive" else "sync"
 
 
 def _verb_of(places: Places, pc: int) -> str:
