@@ -24,6 +24,7 @@ from wsemu.places import CALLS, Places, lanes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wsemu.finding import Severity
     from wsemu.outcome import RawFinding
 
 
@@ -143,6 +144,11 @@ def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+def severity(raw: RawFinding, places: Places) -> Severity | None:
+    """Other than that of its code: a count above the CTA's threads that hangs nobody is a warning."""
+    return "warning" if raw.code == "oversubscribed" and places.outcome.status == "done" else None
+
+
 def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
     """A count above the CTA's threads that hangs nobody: warps take part more than once, or nobody waits."""
     d = raw.detail
@@ -152,7 +158,7 @@ def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
         f"asks for {d['count']} threads",
         [], ["it is met where warps arrive more than once; the launch ends"],
         f"give the count of the threads that take part, at most {d['threads']}, if each was to come once",
-    ).model_copy(update={"severity": "warning"})  # fmt: skip
+    )  # fmt: skip
 
 
 def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:

@@ -176,7 +176,11 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
     races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
         Finding.later(
-            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+            raw.code,
+            functools.partial(explained, raw, trace),
+            functools.partial(explained, raw, None),
+            raw.count,
+            barrier_misuse.severity(raw, places),
         )
         for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
     ]
