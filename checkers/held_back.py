@@ -64,7 +64,7 @@ def remedy(places: Places, warp: WarpState) -> str:
     verb = _verb_of(places, pc)
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
     who = places.who(places.outcome.cta, warp.warp)
-    return f"let all lanes of {who} {does}: move the {what} out of the branch, or behind where the lanes meet"
+    return f"let all lanes of {who} {does}: move the {what} out of the branch"
 
 
 def _does(places: Places, pc: int) -> str:
