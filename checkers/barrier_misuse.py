@@ -24,7 +24,15 @@ from wsemu.places import CALLS, Places, lanes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wsemu.finding import Severity
     from wsemu.outcome import RawFinding
+
+
+_STOPS = "hangs or raises an illegal instruction; the launch was stopped here"
+_ONE_OPERATION = (
+    "a warp is counted when all its live lanes stand at one operation of one barrier with one count (B12, B14): an "
+    f"H100 {_STOPS}"
+)
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -136,6 +144,11 @@ def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+def severity(raw: RawFinding, places: Places) -> Severity | None:
+    """Other than that of its code: a count above the CTA's threads that hangs nobody is a warning."""
+    return "warning" if raw.code == "oversubscribed" and places.outcome.status == "done" else None
+
+
 def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
     """A count above the CTA's threads that hangs nobody: warps take part more than once, or nobody waits."""
     d = raw.detail
@@ -145,7 +158,7 @@ def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
         f"asks for {d['count']} threads",
         [], ["it is met where warps arrive more than once; the launch ends"],
         f"give the count of the threads that take part, at most {d['threads']}, if each was to come once",
-    ).model_copy(update={"severity": "warning"})  # fmt: skip
+    )  # fmt: skip
 
 
 def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
@@ -175,12 +188,23 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             ["the hardware waits for the named lanes or gives undefined values"],
             "move the operation out of the branch, or compute the mask with `ballot_sync` before it",
         )  # fmt: skip
+    executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"
+    if raw.other_pc >= 0 and not places.program.code[[raw.pc, raw.other_pc], 7].any():
+        return _finding(
+            raw, places,
+            "lanes of a warp wait at two different barrier operations",
+            f"barrier {d['barrier']}: {executed}",
+            _first_operation(raw, places, f"other lanes of warp {raw.warp} wait here"),
+            [_ONE_OPERATION],
+            "branch by whole warps, or let all lanes of the warp come to the same operations in the same order",
+        )  # fmt: skip
+    stopped = places.outcome.status == "fault" and places.outcome.fault_warp == raw.warp
     return _finding(
         raw, places,
         f"aligned barrier {d['barrier']} reached by a part of a warp",
-        f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}; "
-        f"{lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
-        [], ["undefined in PTX; the hardware counts the whole warp, here too"],
+        f"{executed}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
+        [],
+        [f"undefined in PTX; the hardware {_STOPS if stopped else 'counts the whole warp, here too'}"],
         f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(places, raw.pc)}` is"
         " for lanes of a warp that come from different places",
     )  # fmt: skip

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import SEGMENT_SHIFT, loops
-from wsemu.happens_before import ALL_LANES
-from wsemu.outcome import ATOMIC, READ, WRITE
+from wsemu.outcome import ALL_LANES, ATOMIC, READ, WRITE
 from wsemu.places import lanes_text
 from wsemu.witness import Access, Witness
 

@@ -2,7 +2,8 @@
 
 Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where,
 how many threads each generation has and lacks, which warps could still deliver them and what those wait for, and the
-cycle if there is one.  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
+cycle if there is one; and lanes of a warp that wait for each other (B14, `held_back.py`).  A generation that surplus
+arrivals opened (B9) is also reported as `oversubscribed`.
 Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
 arrive is read off the control flow, so a branch that a warp would not take counts as possible.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.bytecode import OPCODE, Program
+from wsemu.checkers import held_back
 from wsemu.finding import Finding, Site, Step
 from wsemu.places import CALLS
 
@@ -82,31 +84,44 @@ def explain(places: Places) -> list[Finding]:
     edges = {g: _suppliers(places, g, groups) for g in groups}
     starved = [g for g in groups if not _could_complete(places, g, states[g.barrier], edges[g])]
     cycle = [] if starved else _first_missing(places, _cycle(edges), states)
-    sites, notes = [], []
+    held = held_back.held_warps(places)
+    sites, notes = [site for warp in held for site in held_back.sites(places, warp)], []
     for group in groups:
         sites.append(_waiting_site(places, group, states[group.barrier]))
         sites += _supplier_sites(places, group, edges[group])
     if cycle:
         steps = [text for g in cycle for text in (str(g), f"barrier {g.barrier}")]
         notes.append(f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
-    notes += [_starvation(places, g, states[g.barrier], edges[g]) for g in starved[1:]]
+    notes += [held_back.RULE] * bool(held) + [held_back.message(places, warp) for warp in held[1:]]
+    notes += [_starvation(places, g, states[g.barrier], edges[g]) for g in starved[0 if held else 1 :]]
     exited = [w.warp for w in outcome.warps if not w.alive]
     gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
-    notes.append(f"{len(waiting)} of {len(waiting)} live warps{places.in_cta(outcome.cta)} wait{gone}")
-    title = (
-        _circle(places, cycle)
-        if cycle
-        else _starvation(places, starved[0], states[starved[0].barrier], edges[starved[0]])
-    )
+    live = len(waiting) + len(held)
+    notes.append(f"{live} of {live} live warps{places.in_cta(outcome.cta)} wait{gone}")
     deadlock = Finding(
         code="deadlock",
-        message=title,
+        message=held_back.message(places, held[0]) if held else _title(places, cycle, starved, states, edges),
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=_elsewhere(places, starved, states, groups) or _help(places, cycle, starved),
-        steps=[_wait(places, warp, states[warp.waits]) for warp in waiting],
+        help=(held_back.remedy(places, held[0]) if held else "")
+        or _elsewhere(places, starved, states, groups)
+        or _help(places, cycle, starved),
+        steps=[step for warp in held for step in held_back.steps(places, warp)]
+        + [_wait(places, warp, states[warp.waits]) for warp in waiting],
     )
     return [deadlock, *_surplus(places, groups, states, edges)]
+
+
+def _title(
+    places: Places,
+    cycle: list[Group],
+    starved: list[Group],
+    states: dict[int, BarrierState],
+    edges: dict[Group, dict[Group, int]],
+) -> str:
+    if cycle:
+        return _circle(places, cycle)
+    return _starvation(places, starved[0], states[starved[0].barrier], edges[starved[0]])
 
 
 def _wait(places: Places, warp: WarpState, state: BarrierState) -> Step:

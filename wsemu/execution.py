@@ -483,7 +483,7 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
 
 
 def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
-    waits = int(warp["waits"]) if warp["alive"] else -1
+    waits = int(warp["waits"]) if warp["alive"] and warp["waits"] != layout.HELD else -1
     entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
     standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
     pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
@@ -706,10 +706,10 @@ class Launch:
 
 def _event(kind: EventKind, *fields: int) -> Event:
     """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
-    *rest, place, generation, lanes, addresses = fields
+    cta, warp, interval, pc, place, generation, lanes, addresses = fields
     if kind in ("arrive", "sync"):
-        return Event(kind, *rest, place & 0xFF, generation, place >> 8)
-    return Event(kind, *rest, place, generation, lanes, addresses)
+        return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)
+    return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses)
 
 
 def run(

@@ -168,11 +168,16 @@ class Finding(_Data):
 
     @classmethod
     def later(
-        cls, code: str, explain: Callable[[], Finding], outline: Callable[[], Finding] | None = None, count: int = 1
+        cls,
+        code: str,
+        explain: Callable[[], Finding],
+        outline: Callable[[], Finding] | None = None,
+        count: int = 1,
+        severity: Severity | None = None,
     ) -> Self:
-        """A finding that `explain` makes when more of it is wanted than code, severity and count; `outline` makes one
-        with the same places, and less work."""
-        made = cls.model_construct(code=code, count=count, severity=_severity(code))
+        """A finding that `explain` makes when more of it is wanted than code, severity (that of its code, where none is
+        given) and count; `outline` makes one with the same places, and less work."""
+        made = cls.model_construct(code=code, count=count, severity=severity or _severity(code))
         for name in _LATER:
             made.__dict__.pop(name, None)
         made._explain, made._outline = explain, outline

@@ -60,13 +60,15 @@ ENTRY = record(join=1, resume=1, mask=1)
 """where lanes meet (a `join`, or -1), where these lanes go on, which lanes"""
 MIDWAY = -2
 """`join` of an entry whose lanes wait in the midst of a stretch of code, not at a branch"""
+HELD = 16
+"""`waits` of a warp whose lanes wait for each other, some at a barrier and others at warp-wide operations"""
 WARP = record(
     registers=1,  # host address of the register block
     pc=1,
     mask=1,  # lanes that run now
     alive=1,  # lanes that have not exited
     depth=1,  # entries on the stack
-    waits=1,  # barrier it waits at, or -1
+    waits=1,  # barrier it waits at, HELD, or -1
     wait_pc=1,
     wait_mask=1,
     parked=1,  # lanes that stand at an operation that waits for others of the warp

@@ -8,7 +8,7 @@ B3  an operation counts its whole warp         B10 arrivals alone complete a gen
 B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
 B5  one count and kind per generation          B12 aligned forms need a converged warp
 B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
-B7  no count: the CTA's live warps             B14 a part of a warp waits for the rest (vm.py), gives what it knows
+B7  no count: the CTA's live warps             B14 all live lanes stand there (vm.py), give what they know
 """
 
 from __future__ import annotations

@@ -172,21 +172,49 @@ class WarpRun:
             self._gathered()
 
     def _gathered(self) -> None:
-        """No lanes can run, and some stand at operations.  Arrives are counted first, then barriers that wait: the
-        others have come, and may wait for what follows."""
+        """No lanes can run, and some stand at operations.  Lanes at warp-wide operations that miss none of those at
+        barriers go first; then the warp is counted, if all its lanes stand at barriers.  Else some wait at a barrier
+        for others, and these for them: nothing here runs again."""
         warp = self.warp
         if not warp.parked or warp.waits >= 0:
             return
         warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # whichever came first
-        kinds = {self._kind(group) for group in warp.parked}
-        if kinds & {"arrive", "sync"} and self._go_past():
+        at_barriers = [group for group in warp.parked if self._kind(group) != "warp"]
+        if any(self._kind(group) in ("arrive", "sync") for group in at_barriers) and self._go_past():
             return
-        if any("arrive" in kind for kind in kinds):
-            self._execute(lambda kind: "arrive" in kind, self._count)
-        elif any("sync" in kind for kind in kinds):
-            self._all_sync()
+        held = self._held_back(at_barriers)
+        free = [group for group in warp.parked if group not in held]
+        if free:
+            self._exchange_apart(free)
+        elif len(held) == len(at_barriers):
+            self._count_all()
         else:
-            self._execute(lambda kind: kind == "warp", self._exchange)
+            self._hold(at_barriers)
+
+    def _held_back(self, at_barriers: list[Group]) -> list[Group]:
+        """Groups at barriers, and those at warp-wide operations which name lanes of these, or of others that do."""
+        held = list(at_barriers)
+        while True:
+            lanes = sum(group.lanes for group in held)
+            more = [group for group in self.warp.parked if group not in held and self._members(group) & lanes]
+            if not more:
+                return held
+            held += more
+
+    def _members(self, group: Group) -> int:
+        """All lanes that those at a warp-wide operation name."""
+        row, members = self.launch.code[group.pc - 1][5], 0
+        for lane in lanes_of(group.lanes):
+            members |= self.read(row, "b32", lane)
+        return members
+
+    def _hold(self, at_barriers: list[Group]) -> None:
+        """Lanes at barriers wait for others of the warp that wait for them; at an aligned one that is told at once."""
+        aligned = [group for group in at_barriers if "aligned" in self._kind(group)]
+        for group in aligned:
+            self._diverged(group.pc - 1, group.lanes)
+        if aligned:
+            raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
         """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so."""
@@ -222,55 +250,45 @@ class WarpRun:
         warp.ready.append(Group(region.join + 1, free, region.outer))
         return True
 
-    def _execute(self, chosen: Callable[[str], bool], execute: Callable[[int, int], None]) -> None:
-        """Let the standing groups of some kind do what they stand at: those at one place together."""
-        there = [group for group in self.warp.parked if chosen(self._kind(group))]
-        done = 0
-        for group in there:
-            if not group.lanes & done:
-                lanes = self._together(group)
-                done |= lanes
-                execute(group.pc - 1, lanes)
-        self.warp.parked = [group for group in self.warp.parked if not group.lanes & done]
-        self.warp.ready.extend(reversed(united(there)))
-
-    def _together(self, group: Group) -> int:
-        """The lanes that execute what a standing group does: those at the same place with the same operands."""
-        fields = self.launch.code[group.pc - 1]
-        lanes = 0
-        for other in self.warp.parked:
-            if other.pc == group.pc and (
-                self._kind(group) == "warp"
-                or operands(self, fields, group.lanes) == operands(self, fields, other.lanes)
-            ):
-                lanes |= other.lanes
-        return lanes
+    def _exchange_apart(self, free: list[Group]) -> None:
+        """Let groups that stand at warp-wide operations execute these with the lanes that are there."""
+        done: set[int] = set()
+        for group in free:
+            if group.pc not in done:
+                done.add(group.pc)
+                self._exchange(group.pc - 1, sum(other.lanes for other in free if other.pc == group.pc))
+        self.warp.parked = [group for group in self.warp.parked if group not in free]
+        self.warp.ready.extend(reversed(united(free)))
 
     def _exchange(self, pc: int, lanes: int) -> None:
         self.group = Group(pc, lanes, None)
         exchange(self, self.launch.name_of(pc), self.launch.code[pc], lanes)
 
-    def _all_sync(self) -> None:
-        """The lanes that stand at barriers that wait: the warp is counted once, if it is one barrier (B12).  Others may
-        stand at a warp-wide operation that these come to later."""
-        groups = [group for group in self.warp.parked if "sync" in self._kind(group)]
-        lanes = 0
-        for group in groups:
-            lanes |= group.lanes
-        one = self._together(groups[0]) == lanes
+    def _count_all(self) -> None:
+        """All lanes that have not exited stand at barriers, those apart that wait at a join for some at an aligned one:
+        the warp is counted once, if it is one operation (B12, B14)."""
+        warp, groups = self.warp, list(self.warp.parked)
+        first = groups[0]
+        one = all(group.pc == first.pc and self._same(group, first) for group in groups)
         if not one:
             self._compare(*groups)
-        self._count(groups[0 if one else -1].pc - 1, lanes)
+        if self._kind(first).endswith("arrive"):
+            warp.parked = []
+        self._count(groups[0 if one else -1].pc - 1, sum(group.lanes for group in groups))
+        if self._kind(first).endswith("arrive"):
+            warp.ready.extend(reversed(united(groups)))
+
+    def _same(self, group: Group, other: Group) -> bool:
+        """Whether two groups stand at the same kind of operation of the same barrier, with the same count."""
+        one, two = (self.launch.code[g.pc - 1] for g in (group, other))
+        return one[0] == two[0] and operands(self, one, group.lanes) == operands(self, two, other.lanes)
 
     def _compare(self, first: Group, *others: Group) -> None:
         """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
         if "aligned" in self._kind(first):
             self._diverged(first.pc - 1, first.lanes)
-        one = self.launch.code[first.pc - 1]
         for group in others:
-            fields = self.launch.code[group.pc - 1]
-            same = fields[0] == one[0] and operands(self, fields, group.lanes) == operands(self, one, first.lanes)
-            if one[7] or fields[7] or not same:
+            if "aligned" in self._kind(first) + self._kind(group) or not self._same(group, first):
                 self._diverged(group.pc - 1, group.lanes, first.pc - 1)
                 raise StopError("fault", group.pc - 1, self.warp.number)
 

@@ -93,6 +93,8 @@ class Replay(_Data):
     codes: list[str] = []
     """of the findings on the way, for what is wrong in itself"""
     waiting: list[Waiting] = []
+    held: list[int] = []
+    """warps whose lanes wait for each other at the end (B14)"""
     path: list[Step] = []
     """the barrier operations of a CTA that ran on into a deadlock or a fault; the last ones are shown"""
 
@@ -311,7 +313,9 @@ def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier:
     result = _ended(machine, cta, list(steps))
     waits = {(w.warp, w.barrier, w.generation, w.arrived) for w in result.waiting}
     for step in steps:
-        if (step.warp, step.barrier, step.generation, step.arrived) not in waits:
+        if step.barrier is None and step.warp not in result.held:
+            raise ReplayError(f"the lanes of warp {step.warp} do not wait for each other at the end")
+        if step.barrier is not None and (step.warp, step.barrier, step.generation, step.arrived) not in waits:
             raise ReplayError(f"warp {step.warp} does not wait for barrier {step.barrier} at the end")
     return result
 
@@ -346,13 +350,15 @@ def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
                     expected=barrier.expected or LANES * cta.live_warps,
                 )
             )  # fmt: skip
+    held = [w.number for w in cta.warps if status == "deadlock" and w.alive and w.waits < 0]
     codes = [f.code for f in machine.launch.outcome.findings if f.pc == machine.launch.outcome.fault_pc]
     path: list[Step] = []
     if status in ("deadlock", "fault"):
         happened = Told(places, trace, {cta.number})
         barriers = [n for n, event in enumerate(happened.events) if event.kind in ("arrive", "sync")]
         path = happened.steps(barriers, lambda _: True, {})
-    return Replay(steps=steps, end=status, waiting=waiting, codes=codes if status == "fault" else [], path=path)
+    codes = codes if status == "fault" else []
+    return Replay(steps=steps, end=status, waiting=waiting, held=held, codes=codes, path=path)
 
 
 _ROOMS = {

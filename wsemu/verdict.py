@@ -176,7 +176,11 @@ def _explained(wanted: list[RawFinding], places: Places, trace_of: TraceOf) -> l
     races = iter(sorted((r for r in wanted if r.code == "race"), key=lambda r: not race.reads_early(r, places, trace)))
     return [
         Finding.later(
-            raw.code, functools.partial(explained, raw, trace), functools.partial(explained, raw, None), raw.count
+            raw.code,
+            functools.partial(explained, raw, trace),
+            functools.partial(explained, raw, None),
+            raw.count,
+            barrier_misuse.severity(raw, places),
         )
         for raw in (next(races) if raw.code == "race" else raw for raw in wanted)
     ]
@@ -445,10 +449,12 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
 
 def _held_back(places: Places) -> Iterator[str]:
     """Which lanes wait for others of their warp, which do not come (B14)."""
-    for warp in places.outcome.warps:
-        standing = 0
-        for _, lanes in warp.standing:
-            standing |= lanes
+    from wsemu.checkers import held_back
+
+    held = held_back.held_warps(places)
+    yield from (f"; {held_back.message(places, warp)}" for warp in held)
+    for warp in (w for w in places.outcome.warps if w not in held):
+        standing = sum(lanes for _, lanes in warp.standing)
         for pc, lanes in warp.standing:
             yield (
                 f"; {places.where(pc)}: {lanes_text(lanes)} of {places.who(places.outcome.cta, warp.warp)} wait for "

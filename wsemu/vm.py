@@ -48,6 +48,7 @@ from wsemu.layout import (
     DONE,
     EVENT_KINDS,
     FAULT,
+    HELD,
     MIDWAY,
     READ_SO_FAR,
     STACK,
@@ -74,8 +75,8 @@ from wsemu.machine import (
     warp_at,
 )
 from wsemu.memory import careful_lane, enter_finding, track_initialised
+from wsemu.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.named_barrier import (
-    ARRIVE,
     WAITS,
     barrier_operation,
     check_operands,
@@ -84,7 +85,6 @@ from wsemu.named_barrier import (
     reset,
     warp_left,
 )
-from wsemu.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.operations import (
     BAD,
     SAME,
@@ -106,7 +106,7 @@ from wsemu.operations import (
 )
 from wsemu.read_only import access_noted
 from wsemu.shadow import conflict, not_known_one_by_one, track
-from wsemu.warp_operations import ACTIVEMASK, DIVERGENCE, names_absent, warp_operation
+from wsemu.warp_operations import ACTIVEMASK, DIVERGENCE, names_any, warp_operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -377,7 +377,7 @@ def at_barrier(m, warp, w, pc, mask):
     warp.last_pc = pc
     if not check_operands(m, w, pc, mask):
         return fault(m, w, pc)
-    if mask != warp.alive:  # B14: the others come first
+    if mask != warp.alive:  # B14: the others must come to the same operation, or exit
         return stand(m, warp, w, pc, mask)
     result = barrier_operation(m, w, pc, mask)
     if result == BARRIER_STOPS:
@@ -423,8 +423,9 @@ def same_operands(warp, i, mask, other, other_mask):
 
 @compiled
 def gathered(m, warp, w):
-    """No lanes of a warp can run, and some stand at operations.  Arrives are counted first, then barriers that wait:
-    the others have come, and may wait for what follows.  Status as `at_barrier`."""
+    """No lanes of a warp can run, and some stand at operations.  Lanes at warp-wide operations that none of those at
+    barriers is missing from go first; then the warp is counted, if all its lanes stand at barriers.  Status as
+    `at_barrier`."""
     warp.mask = 0
     sort_parked(warp)
     waits_for_all = False
@@ -436,38 +437,69 @@ def gathered(m, warp, w):
         if warp.mask:
             leave(m, warp, w, missing)
             return DONE
-    done = np.int64(0)
-    for e in range(warp.parked_count):
-        entry = entry_at(warp.parked_entries, e)
-        pc = entry.resume - 1
-        if instruction_at(m.code, pc).op == ARRIVE and entry.mask & done == 0:
-            mask = standing_at(m, warp, e)
-            done |= mask
-            if barrier_operation(m, w, pc, mask) == BARRIER_STOPS:
-                return fault(m, w, pc)
-    syncs = sync_lanes(m, warp)
-    if done == 0 and syncs:
-        return all_sync(m, warp, w, syncs)
-    for e in range(warp.parked_count if done == 0 else 0):
-        entry = entry_at(warp.parked_entries, e)
-        if entry.mask & done == 0:
-            mask = standing_at(m, warp, e)
-            done |= mask
-            warp_operation(m, warp, w, entry.resume - 1, mask)
-    unpark(m, warp, done)
-    return DONE
+    at_barriers = barrier_lanes(m, warp)
+    held = held_back(m, warp, at_barriers)
+    if warp.parked & ~held:
+        exchange_apart(m, warp, w, warp.parked & ~held)
+        return DONE
+    if held != at_barriers:
+        return hold(m, warp, w)
+    return count_all(m, warp, w)
 
 
 @compiled
-def sync_lanes(m, warp):
-    """The lanes of a warp that stand at a barrier that waits."""
+def barrier_lanes(m, warp):
+    """The lanes of a warp that stand at a barrier."""
     lanes = np.int64(0)
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
-        op = instruction_at(m.code, entry.resume - 1).op
-        if op >= N_WARP and op != ARRIVE:
+        if instruction_at(m.code, entry.resume - 1).op >= N_WARP:
             lanes |= entry.mask
     return lanes
+
+
+@compiled
+def held_back(m, warp, lanes):
+    """Some lanes, and those that stand at warp-wide operations which name them, or others that do."""
+    more = True
+    while more:
+        more = False
+        for e in range(warp.parked_count):
+            entry = entry_at(warp.parked_entries, e)
+            i = instruction_at(m.code, entry.resume - 1)
+            if entry.mask & lanes == 0 and i.op < N_WARP and names_any(warp.registers, i.c, entry.mask, lanes):
+                lanes |= entry.mask
+                more = True
+    return lanes
+
+
+@compiled
+def exchange_apart(m, warp, w, lanes):
+    """The lanes that stand at warp-wide operations execute these with those that are there."""
+    done = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        if entry.mask & lanes & ~done:
+            mask = standing_at(m, warp, e) & lanes
+            done |= mask
+            warp_operation(m, warp, w, entry.resume - 1, mask)
+    unpark(m, warp, done)
+
+
+@compiled
+def hold(m, warp, w):
+    """Lanes stand at barriers and wait for others, which stand at warp-wide operations and wait for them (B14)."""
+    at = np.int64(-1)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        i = instruction_at(m.code, entry.resume - 1)
+        if i.op >= N_WARP and i.aux:
+            at = entry.resume - 1
+            diverged(m, warp, w, at, entry.mask, np.int64(-1))
+    if at >= 0:
+        return fault(m, w, at)
+    warp.waits = HELD
+    return YIELDED
 
 
 @compiled
@@ -494,22 +526,18 @@ def leave(m, warp, w, missing):
 
 
 @compiled
-def all_sync(m, warp, w, lanes):
-    """The lanes that stand at barriers that wait: the warp is counted once, if they stand at one barrier (B12).  Others
-    may stand at a warp-wide operation that these come to later."""
-    least = np.int64(0)
-    while entry_at(warp.parked_entries, least).mask & lanes == 0:
-        least += 1
-    first = entry_at(warp.parked_entries, least)
-    one = standing_at(m, warp, least) == lanes
+def count_all(m, warp, w):
+    """All lanes of a warp that have not exited stand at barriers, those apart that wait at a join for some at an
+    aligned one: the warp is counted once, if it is one operation (B12, B14)."""
+    first = entry_at(warp.parked_entries, 0)
+    lanes = warp.parked
+    one = standing_at(m, warp, 0) == lanes
     pc = first.resume - 1
     i = instruction_at(m.code, pc)
     if i.aux and not one:
         diverged(m, warp, w, pc, first.mask, np.int64(-1))
-    for e in range(least + 1, warp.parked_count if not one else 0):
+    for e in range(1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
-        if entry.mask & lanes == 0:
-            continue
         pc = entry.resume - 1
         other = instruction_at(m.code, pc)
         same = i.op == other.op and same_operands(warp, i, first.mask, other, entry.mask)
@@ -627,7 +655,7 @@ def collective(address, w, pc, mask):
     i = instruction_at(m.code, pc)
     op = i.op
     if op < N_WARP:
-        if mask != warp.alive and op != ACTIVEMASK and names_absent(warp.registers, i.c, mask, warp.alive):
+        if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             return np.int64(stand(m, warp, w, pc, mask))
         warp_operation(m, warp, w, pc, mask)
         return np.int64(DONE)

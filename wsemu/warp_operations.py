@@ -186,11 +186,11 @@ def warp_operation(m, warp, w, pc, mask):
 
 
 @compiled
-def names_absent(registers, row, mask, alive):
-    """The member mask of some lane names a live lane that is not there."""
+def names_any(registers, row, mask, lanes):
+    """The member mask of some lane of `mask` names one of `lanes`."""
     rest = mask
     while rest:
-        if load_u32(registers + row + 4 * lowest_bit(rest)) & alive & ~mask:
+        if load_u32(registers + row + 4 * lowest_bit(rest)) & lanes:
             return True
         rest &= rest - 1
     return False

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.bytecode import ADDRESS_WRAPPED, LANES, NAMES
-from wsemu.happens_before import ALL_LANES, HappensBefore, uncounted_barriers
+from wsemu.happens_before import HappensBefore, uncounted_barriers
+from wsemu.outcome import ALL_LANES
 from wsemu.source_view import iteration, ordinal
 
 if TYPE_CHECKING:

@@ -360,11 +360,91 @@ def arrive_in_each_branch(out, count):
         out[thread] = 1
 
 
-@pytest.mark.parametrize("count", [96])
-def test_b3_an_arrive_in_each_branch_counts_twice(count):
-    ended, out = seen(arrive_in_each_branch, 64, numbers(64), count)
+def test_b3_b14_an_arrive_in_each_branch_counts_once():
+    ended, out = seen(arrive_in_each_branch, 64, numbers(64), 64)
     assert ended == DONE
     assert out[:32].all()
+
+
+@cuda.jit
+def arrives_again(out):
+    thread = cuda.threadIdx.x
+    if thread < 32:
+        ptx.bar_sync(1, 64)
+        ptx.bar_sync(1, 64)
+        out[thread] = 1
+    elif thread < 48:
+        ptx.barrier_arrive(1, 64)
+        out[thread] = 2
+        ptx.barrier_arrive(1, 64)
+    else:
+        out[thread] = 3
+        ptx.barrier_arrive(1, 64)
+
+
+def test_b14_a_second_arrive_counts_once_the_other_lanes_have_exited():
+    ended, out = seen(arrives_again, 64, numbers(64))
+    assert ended == DONE
+    assert out[:32].all()
+
+
+@cuda.jit
+def arrives_at_two_barriers(out):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread % 32 < 16:
+            out[thread] = 2
+            ptx.barrier_arrive(1, 64)
+        else:
+            out[thread] = 3
+            ptx.barrier_arrive(2, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        out[thread] = 1
+
+
+def test_b14_arrives_of_one_warp_at_two_barriers_are_an_illegal_instruction():
+    assert seen(arrives_at_two_barriers, 64, numbers(64))[0] == ILLEGAL
+
+
+def test_b3_b14_an_arrive_in_each_branch_does_not_count_twice():
+    assert seen(arrive_in_each_branch, 64, numbers(64), 96)[0] == HANGS
+
+
+@cuda.jit
+def arrive_then_meet(out, form):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread % 32 < 16:
+            ptx.barrier_arrive(1, 64)
+        if form == 0:
+            cuda.syncwarp()
+        else:
+            out[thread] = cuda.shfl_sync(0xFFFFFFFF, thread, 0)
+    else:
+        ptx.bar_sync(1, 64)
+        out[thread] = 1
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_b14_lanes_at_a_warp_wide_operation_have_not_come(form):
+    assert seen(arrive_then_meet, 64, numbers(64), form)[0] == HANGS
+
+
+@cuda.jit
+def arrive_then_another_barrier(out):
+    thread = cuda.threadIdx.x
+    if thread >= 32:
+        if thread == 40:
+            ptx.barrier_arrive(1, 64)
+        ptx.barrier_sync(2, 32)
+    else:
+        ptx.bar_sync(1, 64)
+    out[thread] = 1
+
+
+def test_b14_an_elected_arrive_before_a_sync_of_all_on_another_barrier_hangs():
+    assert seen(arrive_then_another_barrier, 64, numbers(64))[0] == HANGS
 
 
 @cuda.jit

@@ -2,9 +2,9 @@
 
 Each class of lanes is a thread of control of its own.  Nothing holds it back but what the rules say:
 
-B14  Lanes at a named barrier wait until all live lanes of their warp are at a barrier or a syncwarp or have exited.
-     Then arrives are counted, the lanes at one place as one operation of the warp; where there are none, the lanes at
-     syncs and reds, as one operation wherever they stand.  (BY_PARTS: see there.)
+B14  Lanes at a named barrier wait until all live lanes of their warp are at the same operation of it, wherever in the
+     code, or have exited.  Then the warp is counted once.  Lanes at a syncwarp that names such lanes wait for them, and
+     these for them: a deadlock.
 B12  Lanes of a warp at two different barrier operations, or at an aligned one from two places, are an error; so are
      those that pass by an aligned one, or by a syncwarp that names them.  Lanes that return before it, or in another
      branch, are not missed.
@@ -25,7 +25,7 @@ This file knows nothing of wsemu: it is what its verdicts are judged by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
@@ -63,10 +63,6 @@ INTRA, DIVERGENCE = "intra-warp-race", "barrier-divergence"
 APART, CHANCE = "apart", "chance"
 """what leaves a launch undecided: lanes that meet in one syncwarp from two places; an atomic's result that steers"""
 LANE_FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, DIVERGENCE, GENERATIONS, RACE, INTRA)
-BY_PARTS: Final = True
-"""Whether barrier operations of a part of a warp count while the rest is at a syncwarp, or at an arrive elsewhere.  On
-an H100 they do not: there the warp counts once for all of its live lanes, from whatever places, when all are at the
-same operation of the same barrier.  With False, this file says what that would make of a program."""
 RUNS, WAITS, GONE = range(3)
 Thread = tuple[int, int]
 """(step, RUNS or what it does instead)"""
@@ -146,7 +142,7 @@ class Interleavings:
         while todo:
             state = todo.pop()
             movable = list(self.movable(state))
-            if any(self.stuck(w, threads) and not self.apart(w, threads) for w, threads in enumerate(state.warps)):
+            if any(self.stuck(w, threads) for w, threads in enumerate(state.warps)):
                 self.faults.add(DIVERGENCE)
             if not movable:
                 self._ended(state)
@@ -164,8 +160,7 @@ class Interleavings:
         if all(state.left):
             self.completes = True
         else:
-            warps = range(len(state.warps))
-            self.faults.add(APART if any(map(self.apart, warps, state.warps)) else DEADLOCK)
+            self.faults.add(DEADLOCK)
 
     def execute(self, watcher: Watcher) -> None:
         """One execution, to its end."""
@@ -187,7 +182,13 @@ class Interleavings:
                 now[own] = self._onward(warp, own, now[own], watcher)
             met = self._meeting(warp, now)
             if not met:
-                return tuple(now)
+                apart = self.apart(warp, now)
+                if not apart:
+                    return tuple(now)
+                self.faults.add(APART)
+                for own in apart:
+                    now[own] = now[own][0] + 1, RUNS
+                continue
             step = self.at(warp, min(met), now[min(met)])
             gone = {own for own in step.members if now[own][1] == GONE}
             if any(self._passes(warp, own, now[own], step) for own in gone):
@@ -225,12 +226,21 @@ class Interleavings:
                     return frozenset(named)
         return frozenset()
 
-    def apart(self, warp: int, now: tuple[Thread, ...]) -> bool:
-        """Whether live lanes are at syncwarps of the whole warp, and not at the same one."""
+    def apart(self, warp: int, now: list[Thread]) -> frozenset[int]:
+        """Where all live lanes stand, those at syncwarps that name none at a barrier: they meet from different places,
+        and go on, which is not modelled."""
         live = [own for own in EVERYONE if now[own][1] != GONE]
-        return len(live) > 1 and all(
-            now[own][1] == RUNS and self.at(warp, own, now[own]).kind in WARP + SOME for own in live
-        )
+        if len(live) < 2 or any(now[own][1] != RUNS for own in live):
+            return frozenset()
+        return frozenset(live) - self._held(warp, now)
+
+    def _held(self, warp: int, now: Sequence[Thread]) -> frozenset[int]:
+        """Classes at barriers, and those at syncwarps that name such lanes, or others that do."""
+        steps = {own: self.at(warp, own, now[own]) for own in EVERYONE if now[own][1] != GONE}
+        held = {own for own, step in steps.items() if step.is_barrier}
+        while more := {own for own, step in steps.items() if own not in held and not held.isdisjoint(step.members)}:
+            held |= more
+        return frozenset(held)
 
     # -- barriers ------------------------------------------------------------------------------------------------------
 
@@ -243,18 +253,11 @@ class Interleavings:
             elif self.counting(w, threads):
                 yield w
 
-    def counting(self, warp: int, threads: tuple[Thread, ...]) -> list[frozenset[int]]:
-        """The classes of a warp that are counted next, operation by operation; none if lanes must come first."""
+    def counting(self, warp: int, threads: tuple[Thread, ...]) -> frozenset[int]:
+        """The classes of a warp that are counted next: all that live, or none if some must come first."""
         live = [c for c in EVERYONE if threads[c][1] != GONE]
-        if any(threads[c][1] == WAITS for c in live):
-            return []
-        steps = {c: self.at(warp, c, threads[c]) for c in live}
-        barriers = frozenset(c for c in live if steps[c].is_barrier)
-        arriving = [c for c in live if steps[c].kind in ARRIVES]
-        if not BY_PARTS:
-            return [barriers] if len(barriers) == len(live) else []
-        sites = {steps[c].site: frozenset(d for d in arriving if steps[d].site == steps[c].site) for c in arriving}
-        return list(sites.values()) if arriving else [barriers] if barriers else []
+        there = all(threads[c][1] == RUNS and self.at(warp, c, threads[c]).is_barrier for c in live)
+        return frozenset(live if there else ())
 
     def stuck(self, warp: int, threads: tuple[Thread, ...]) -> bool:
         """Whether lanes are at a syncwarp that names others, which stand elsewhere."""
@@ -262,17 +265,19 @@ class Interleavings:
         meeting = [self.at(warp, c, threads[c]) for c in live if self.at(warp, c, threads[c]).kind in WARP + SOME]
         if any(past(self.at(warp, d, threads[d]).site, s.site) for s in meeting for d in s.members.intersection(live)):
             return True
-        return not self.counting(warp, threads) and all(threads[c][1] == RUNS for c in live) and bool(meeting)
+        if not meeting or any(threads[c][1] != RUNS for c in live):
+            return False
+        steps = [self.at(warp, c, threads[c]) for c in live]
+        return len(self._held(warp, threads)) < len(live) or any(step.is_barrier and step.aligned for step in steps)
 
     def step(self, state: State, warp: int, watcher: Watcher) -> State:
         """The state after a warp's next barrier operation or its exit."""
         threads = state.warps[warp]
         if all(how == GONE for _, how in threads):
             return self._exit(state, warp, watcher)
-        groups = self.counting(warp, threads)
-        for there in groups:
-            state = self._counted(state, warp, there, watcher)
-        arrived = {c for there in groups for c in there if self.at(warp, c, threads[c]).kind in ARRIVES}
+        there = self.counting(warp, threads)
+        state = self._counted(state, warp, there, watcher)
+        arrived = {c for c in there if self.at(warp, c, threads[c]).kind in ARRIVES}
         if not arrived:
             return state
         now = state.warps[warp]

@@ -464,11 +464,9 @@ def elected_unaligned_arrive(out, syncs):
     out[t] = 1
 
 
-@pytest.mark.parametrize("syncs", [0, 1])
-def test_b4_an_elected_lane_that_arrives_unaligned_does_not_wait_for_its_warp(run, syncs):
-    out = numbers(64)
-    assert run(elected_unaligned_arrive, 64, out, syncs).verdict == "verified"
-    assert out.all()
+@pytest.mark.parametrize(("syncs", "expected"), [(0, "barrier-divergence"), (1, "deadlock")])
+def test_b14_an_elected_lane_that_arrives_waits_for_its_warp(run, syncs, expected):
+    assert codes(run(elected_unaligned_arrive, 64, numbers(64), syncs)) == [expected]
 
 
 @cuda.jit
@@ -492,19 +490,64 @@ def test_b4_what_a_warp_stores_after_its_elected_lane_arrived_is_not_given(run):
 
 
 @cuda.jit
-def two_halves_arrive(out):
+def two_halves_arrive(out, count):
     t = cuda.threadIdx.x
     if t < 16:
-        ptx.barrier_arrive(1, 96)
+        ptx.barrier_arrive(1, count)
     if 16 <= t < 32:
-        ptx.barrier_arrive(1, 96)
-    if 32 <= t < 64:
-        ptx.bar_sync(1, 96)
+        ptx.barrier_arrive(1, count)
+    if t >= 32:
+        ptx.bar_sync(1, count)
     out[t] = 1
 
 
-def test_b6_two_halves_of_a_warp_that_arrive_apart_count_twice(run):
-    assert run(two_halves_arrive, 96, numbers(96)).verdict == "verified"
+@pytest.mark.parametrize(("count", "expected"), [(64, set()), (96, {"deadlock", "oversubscribed"})])
+def test_b3_b14_two_halves_of_a_warp_that_arrive_one_after_the_other_count_once(run, count, expected):
+    assert set(codes(run(two_halves_arrive, 64, numbers(64), count))) == expected
+
+
+@cuda.jit
+def arrives_again(out):
+    t = cuda.threadIdx.x
+    if t < 32:
+        ptx.bar_sync(1, 64)
+        ptx.bar_sync(1, 64)
+    elif t < 48:
+        ptx.barrier_arrive(1, 64)
+        ptx.barrier_arrive(1, 64)
+    else:
+        ptx.barrier_arrive(1, 64)
+    out[t] = 1
+
+
+def test_b14_a_second_arrive_counts_when_the_other_lanes_have_exited(run):
+    out = numbers(64)
+    assert set(codes(run(arrives_again, 64, out))) <= {"barrier-recycling"}
+    assert out.all()
+
+
+@cuda.jit
+def arrives_at_two_barriers(out, number, kind):
+    t = cuda.threadIdx.x
+    if t < 16:
+        ptx.barrier_arrive(1, 64)
+    elif t < 32:
+        if kind == 0:
+            ptx.barrier_arrive(number, 64)
+        else:
+            ptx.barrier_arrive(1, 32 * number)
+    else:
+        ptx.bar_sync(1, 64)
+    out[t] = 1
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_b14_arrives_of_one_warp_at_two_barriers_or_with_two_counts_diverge(run, kind):
+    report = run(arrives_at_two_barriers, 64, numbers(64), 3 if kind else 2, kind)
+    found = [finding for finding in report.findings if finding.code == "barrier-divergence"]
+    assert [finding.message for finding in found] == ["lanes of a warp wait at two different barrier operations"]
+    assert "lanes 16-31 of warp 0" in found[0].sites[0].text
+    assert "other lanes of warp 0" in found[0].sites[1].text
 
 
 @cuda.jit
@@ -577,7 +620,7 @@ def halves_of_two_kinds(kind):
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (0, ["deadlock", "barrier-recycling"]),  # an arrive and a sync of one warp count apart (B6)
+        (0, ["barrier-divergence"]),
         (1, ["barrier-divergence"]),
         (2, ["barrier-divergence", "barrier-divergence"]),
     ],
@@ -752,10 +795,8 @@ def part_waits(y, meets):
         tile[lane] = lane
         ptx.bar_arrive(1, 64)
         return
-    if lane == 0:
+    if lane == 0 or meets:
         ptx.barrier_sync(1, 64)
-    if meets:
-        cuda.syncwarp()
     y[lane] = tile[lane]
 
 
@@ -799,28 +840,103 @@ def arrives_apart(y, count):
         y[t] = 1
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(96, "verified"), (64, "failed")])
-def test_b3_b14_an_arrive_in_each_branch_counts_twice(run, count, verdict):
-    report = run(arrives_apart, 64, numbers(32), count)
-    assert report.verdict == verdict
-    assert ("barrier-recycling" in codes(report)) == (count == 64)
+@pytest.mark.parametrize(("count", "expected"), [(64, set()), (96, {"deadlock", "oversubscribed"})])
+def test_b3_b14_an_arrive_in_each_branch_counts_once(run, count, expected):
+    assert set(codes(run(arrives_apart, 64, numbers(32), count))) == expected
 
 
 @cuda.jit
-def arrive_then_meet(y):
+def gives_from_each_branch(y):
+    tile = cuda.shared.array(32, np.int32)
     t = cuda.threadIdx.x
-    if t % 32 == 3 and t >= 32:
-        ptx.barrier_arrive(1, 64)
-    cuda.syncwarp()
+    lane = t % 32
+    if t >= 32:
+        tile[lane] = lane
+        if lane < 16:
+            ptx.barrier_arrive(1, 64)
+        else:
+            ptx.barrier_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 64)
+        y[lane] = tile[lane]
+
+
+def test_b14_all_that_stand_there_together_give_what_they_know(run):
+    y = numbers(32)
+    assert run(gives_from_each_branch, 64, y).verdict == "verified"
+    assert (y == range(32)).all()
+
+
+@cuda.jit
+def stands_apart(y, layout):
+    t = cuda.threadIdx.x
+    lane = t % 32
     if t < 32:
         ptx.bar_sync(1, 64)
-    y[t] = cuda.syncthreads_count(1)
+    elif layout == 0:
+        if lane < 16:
+            ptx.barrier_arrive(1, 64)
+        cuda.syncwarp()
+    elif layout == 1:
+        if lane < 16:
+            ptx.barrier_arrive(1, 64)
+        y[t] = cuda.shfl_sync(0xFFFFFFFF, t, 0)
+    elif layout == 2:
+        if lane < 16:
+            ptx.barrier_arrive(1, 64)
+        else:
+            cuda.syncwarp()
+    elif lane < 16:
+        ptx.barrier_sync(1, 64)
+    else:
+        cuda.syncwarp()
 
 
-def test_b14_an_arrive_is_counted_when_the_others_have_come_to_a_warp_wide_operation(run):
-    y = numbers(64)
-    assert run(arrive_then_meet, 64, y).verdict == "verified"
-    assert (y == 64).all()
+@pytest.mark.parametrize("layout", range(4))
+def test_b14_lanes_at_a_barrier_and_at_a_warp_wide_operation_wait_for_each_other(run, layout):
+    report = run(stands_apart, 64, numbers(64), layout)
+    (found,) = report.findings
+    assert (report.verdict, found.code, found.holds_in) == ("failed", "deadlock", "every schedule")
+    assert "lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line" in found.message
+    assert [site.text for site in found.sites if "lanes 16-31 of warp 1 wait for lanes 0-15" in site.text]
+    what = "sync" if layout == 3 else "arrive"
+    assert found.help.startswith(f"let all lanes of warp 1 {what}: move the {what} out of the branch")
+    assert any("a warp is counted once" in note for note in found.notes)
+
+
+@cuda.jit
+def meets_its_half(y):
+    t = cuda.threadIdx.x
+    lane = t % 32
+    if t < 32:
+        ptx.bar_sync(1, 64)
+    elif lane < 16:
+        ptx.barrier_arrive(1, 64)
+    else:
+        cuda.syncwarp(0xFFFF0000)
+        y[t] = cuda.shfl_sync(0xFFFF0000, t, 16)
+
+
+def test_b14_a_warp_wide_operation_of_the_other_lanes_alone_lets_them_go_on(run):
+    assert run(meets_its_half, 64, numbers(64)).verdict == "verified"
+
+
+@cuda.jit
+def stands_apart_beside_a_loop(flag):
+    t = cuda.threadIdx.x
+    if t < 32:
+        while flag[0] == 0:
+            pass
+    elif t < 48:
+        ptx.barrier_arrive(1, 64)
+    else:
+        cuda.syncwarp()
+
+
+def test_b14_lanes_that_wait_for_each_other_beside_a_loop_are_told(run):
+    report = run(stands_apart_beside_a_loop, 64, numbers(1), budget=2_000)
+    assert report.verdict == "incomplete"
+    assert "lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31" in report.notes[0]
 
 
 @cuda.jit

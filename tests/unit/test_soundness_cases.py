@@ -506,7 +506,7 @@ def reshaped_to_more(o):
 
 
 def test_reshaping_to_more_elements_is_refused() -> None:
-    with pytest.raises(wsemu.KernelError, match=r"`s` has 6 elements, and is reshaped to 8"):
+    with pytest.raises(wsemu.KernelError, match=r"`s` of 6 elements is reshaped to 2 x 4"):
         wsemu.check(reshaped_to_more, 1, 32, (integers(),))
 
 

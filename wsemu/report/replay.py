@@ -47,6 +47,7 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         for w in replay.waiting:
             has = f"generation {w.generation} has {w.arrived} of {w.expected}"
             yield f"warp {w.warp} waits at line {w.line}: barrier {w.barrier} {has}"
+        yield from (f"warp {warp}: its lanes wait for each other" for warp in replay.held)
     elif replay.end == "fault":
         codes = ", ".join(f"`{code}`" for code in dict.fromkeys(replay.codes))
         yield f"the CTA stops in a fault{': ' * bool(codes)}{codes}"

@@ -1,6 +1,6 @@
 """Race: half of a warp stores, and the other half arrives for it, in the other branch.
 
-Hardware: the arrive waits until the storing lanes have come to a warp-wide operation or ended; PTX promises the order
+Hardware: the arrive waits until the storing lanes have come to it or ended; PTX promises the order
 of memory for the lanes that execute it alone (B14).
 """
 

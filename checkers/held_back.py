@@ -1,0 +1,93 @@
+"""Lanes of a warp that wait for each other for ever: some at a named barrier, for all live lanes of the warp, others at
+warp-wide operations that name these (B14).  A part of `deadlock`; no checker itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.bytecode import NAMES, OPERATIONS
+from wsemu.places import lanes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.finding import Site, Step
+    from wsemu.outcome import WarpState
+    from wsemu.places import Places
+
+RULE = "a warp is counted once, when all its live lanes stand at the same operation of a barrier, or have exited (B14)"
+
+
+def held_warps(places: Places) -> list[WarpState]:
+    """Warps whose lanes all stand, some at barriers and others at warp-wide operations."""
+    standing = [w for w in places.outcome.warps if w.alive and _union(w.standing) == w.alive]
+    return [w for w in standing if all(_parted(places, w))]
+
+
+def message(places: Places, warp: WarpState) -> str:
+    """`lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line 12`."""
+    waiting, others = _parted(places, warp)
+    pc, stands = waiting[0][0], _union(others)
+    number = places.barrier(pc)
+    barrier = "a barrier" if number is None else f"barrier {number}"
+    lanes = _union(waiting)
+    who, them = places.who(places.outcome.cta, warp.warp), "it" if lanes.bit_count() == 1 else "them"
+    return (
+        f"{lanes_text(lanes)} of {who} {_verb(lanes)} at {barrier} for {lanes_text(stands)}, which "
+        f"{_verb(stands)} for {them} at {places.near(others[0][0], pc)}"
+    )
+
+
+def sites(places: Places, warp: WarpState) -> Iterator[Site]:
+    """Where the lanes stand, those at barriers first."""
+    waiting, others = _parted(places, warp)
+    who, cta = places.who(places.outcome.cta, warp.warp), places.outcome.cta
+    for group, primary in ((waiting, True), (others, False)):
+        for pc, lanes in group:
+            missing = lanes_text(warp.alive & ~_union(waiting) if primary else _union(waiting))
+            text = f"{lanes_text(lanes)} of {who} {_verb(lanes)} for {missing}"
+            yield places.site(pc, text, cta=cta, warp=warp.warp, primary=primary)
+
+
+def steps(places: Places, warp: WarpState) -> list[Step]:
+    """Where the lanes at barriers stand, as the last steps of the warp."""
+    waiting, _ = _parted(places, warp)
+    return [
+        places.step(pc, places.outcome.cta, warp.warp, _does(places, pc), what=lanes_text(lanes), mark="waits")
+        for pc, lanes in waiting
+    ]
+
+
+def remedy(places: Places, warp: WarpState) -> str:
+    """What lets the lanes go on."""
+    pc = _parted(places, warp)[0][0][0]
+    verb = _verb_of(places, pc)
+    does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
+    who = places.who(places.outcome.cta, warp.warp)
+    return f"let all lanes of {who} {does}: move the {what} out of the branch"
+
+
+def _does(places: Places, pc: int) -> str:
+    """`arrive`, or `sync` of all that wait, as a step has it."""
+    return "arrive" if _verb_of(places, pc) == "arrive" else "sync"
+
+
+def _verb_of(places: Places, pc: int) -> str:
+    """`arrive`, `sync` or `red`."""
+    return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").partition(".")[0]
+
+
+def _parted(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """(instruction, lanes) of those that stand at barriers, and of the others."""
+    code = places.program.code
+    at_barriers = [s for s in warp.standing if OPERATIONS[NAMES[int(code[s[0], 0])]].kind == "barrier"]
+    return at_barriers, [s for s in warp.standing if s not in at_barriers]
+
+
+def _union(standing: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> int:
+    """All the lanes: no two groups have one in common."""
+    return sum(lanes for _, lanes in standing)
+
+
+def _verb(lanes: int) -> str:
+    return "waits" if lanes.bit_count() == 1 else "wait"
