@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.settings import Settings
 
-CHECK: Any = importlib.import_module("wsemu.check")  # `wsemu.check` is the function
+CHECK: Any = importlib.import_module("wsemu.launch.check")
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("examples", "examples/broken", "tests/pass", "tests/fail/*", "tests/incomplete", "tests/numba")
 PROGRAMS = [path for folder in FOLDERS for path in sorted(ROOT.glob(f"{folder}/*.py")) if path.stem != "neighbour"]
