@@ -54,6 +54,34 @@ _CODES = {
     "dangling-arrive": Code(
         "warning", "arrivals left in an open barrier generation when the CTA ends", "barrier-misuse", proves=True
     ),
+    "mbarrier-uninitialized": Code(
+        "error", "an operation on memory that is, or may be, no mbarrier yet, or none any more", "mbarrier", proves=True
+    ),
+    "mbarrier-reinit": Code("error", "an mbarrier made where a live one is", "mbarrier", proves=True),
+    "mbarrier-clobber": Code("error", "a plain or asynchronous access to the bytes of a live mbarrier", "mbarrier"),
+    "mbarrier-lifetime": Code(
+        "error", "an mbarrier that ends while others may still use it", "mbarrier", proves=True
+    ),
+    "mbarrier-range": Code("error", "a count of arrivals or bytes that an mbarrier cannot hold", "mbarrier"),
+    "over-arrival": Code("error", "more arrivals than the phase of an mbarrier waits for", "mbarrier", proves=True),
+    "phase-alias": Code(
+        "error", "an operation that can meet another phase of its mbarrier than it did here", "phase", proves=True
+    ),
+    "phase-unobserved": Code("error", "an arrival before anyone has seen the phase before complete", "phase"),
+    "uncovered-expectation": Code(
+        "error", "an expectation that no arrival of its phase waits for", "phase", proves=True
+    ),
+    "tx-mismatch": Code("error", "bytes of an mbarrier's phase that never come, or too many", "phase", proves=True),
+    "dangling-phase": Code("warning", "arrivals left in an open phase of an mbarrier when the CTA ends", "phase"),
+    "proxy": Code(
+        "error", "an asynchronous access that no proxy fence orders after a plain one", "proxy", proves=True
+    ),
+    "proxy-war": Code(
+        "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True
+    ),
+    "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
+    "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),
+    "setmaxnreg": Code("error", "a register count that a warp cannot ask for or give", "setmaxnreg"),
     "out-of-bounds": Code(
         "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"
     ),

@@ -43,11 +43,26 @@ ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
 READ, WRITE, ATOMIC = range(3)
 """kind of an access"""
+RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
+"""bits of the aux of `mbarrier.arrive`: it gives nothing; it must not complete the phase; later phases expect as many
+fewer; it expects bytes first"""
+TRY, WAIT_RELAXED, BLOCKS, PEEK = 1, 2, 4, 8
+"""bits of the aux of `mbarrier.wait`: a `try_wait`; it takes nothing; it stands in a loop that does nothing but try it
+again, so that it blocks; it only guards a wait for the same phase.  Of the last two the assembler sets one where it
+holds; without either what the wait answers depends on the schedule"""
+NOINC = 1
+"""`aux` of `cp.async.arrive`: the phase's count has this arrival already"""
+ALL = 1
+"""`aux` of `cp.async.wait`: also for copies that no group has"""
+ONLY_READ = 1
+"""`aux` of `bulk.wait`: until the sources were read"""
+MOST_COUNT = (1 << 20) - 1
+"""of arrivals that an mbarrier counts, and of bytes that one operation on it names (PTX ISA, "mbarrier")"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
 
-Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "control"]
+Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "control", "async"]
 
 
 class Operation(NamedTuple):
@@ -313,6 +328,9 @@ for _t in ("add.b32", "and.b32", "or.b32", "xor.b32", "min.s32", "max.s32", "min
     _define(f"redux.{_t}", ({},), "b32", "b32 b32 b32", "a of all member lanes combined (b unused)", "warp", "warp")
 _define("activemask", ({},), "b32", "", "mask of the lanes that execute this; aux: 0, CONVERGED", "warp", "warp")
 _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member lanes c (a, b unused)", "warp", "warp")
+_define(
+    "elect.sync", ({},), "b32", "b32 b32 b32", "the lowest lane that executes it (a, b unused)", "warp", "warp",
+)  # fmt: skip
 N_WARP = len(OPERATIONS)
 
 # -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms -------
@@ -325,6 +343,7 @@ _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / 
 # -- the rest: control and fences -------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
+_define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
     *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
     *(
@@ -337,7 +356,7 @@ PROXIES = (
 )
 """what a fence between the generic proxy and others is of, as PTX names it (PTX ISA, "membar, fence")"""
 _define(
-    "fence.proxy", ({},), "", "", "fence of kind PROXIES[imm]; no effect, there is one proxy here", "fence", "fence"
+    "fence.proxy", ({},), "", "", "fence of kind PROXIES[imm] between the generic proxy and another", "fence", "fence"
 )
 # Diverged lanes: a stack of (join, resume, mask) per warp.  Where the guard holds for some lanes only, `bra` pushes
 # (c, c + 1, mask) unless the top entry already belongs to join c (never for c = -1), then runs the lanes that fall
@@ -357,6 +376,48 @@ _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
 _define("exit", ({},), "", "", "the thread ends; aux: 0, FAILS or ABORTS", "control", "branch")
 _define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
+
+# -- asynchronous: mbarriers (address in a, constant byte offset in imm), copies, groups of them ----------------------
+N_CONTROL = len(OPERATIONS)
+for _name, _result, _operands, _meaning in (
+    ("mbarrier.init", "", "b64 b32", "an mbarrier at address a, of b arrivals a phase"),
+    ("mbarrier.inval", "", "b64", "the mbarrier at address a ends"),
+    ("mbarrier.arrive", "b64", "b64 b32 b32", ("b arrivals, after c bytes more with EXPECT; d the token; aux: RELAXED, "
+     "NO_COMPLETE, DROP, EXPECT")),
+    ("mbarrier.expect_tx", "", "b64 b32", "the phase waits for b bytes more"),
+    ("mbarrier.complete_tx", "", "b64 b32", "b of these bytes have come"),
+    ("mbarrier.wait", "p", "b64 b64", ("whether the phase of token b has completed; aux: TRY, WAIT_RELAXED, BLOCKS, "
+     "PEEK")),
+    ("mbarrier.wait.parity", "p", "b64 b32", "the same of the phase whose number has the lowest bit of b"),
+    ("mbarrier.pending_count", "b32", "b64", "the arrivals that token a says were still missing"),
+    ("cp.async.b32", "", "b64 b64 b32", "copy c bytes from b to shared a + imm, fill up to 4 with zeros"),
+    ("cp.async.b64", "", "b64 b64 b32", "the same up to 8"),
+    ("cp.async.b128", "", "b64 b64 b32", "the same up to 16"),
+    ("cp.async.commit", "", "", "a group of the thread's copies since the last one"),
+    ("cp.async.wait", "", "", "until at most imm groups are under way; aux: ALL"),
+    ("cp.async.arrive", "", "b64", "the mbarrier's arrival when the thread's copies so far have come; aux: NOINC"),
+    ("bulk.load", "", "b64 b64 b32 b64", ("copy c bytes from global b to shared a; the mbarrier at address imm (a "
+     "register) is credited with them")),
+    ("bulk.store", "", "b64 b64 b32 b32", "copy c bytes from shared b to global a; register imm: which of 16 bytes"),
+    ("bulk.reduce", "", "b64 b64 b32", "combine c bytes of shared b with global a; aux: of BULK_REDUCTIONS"),
+    ("bulk.commit", "", "", "a group of the thread's bulk stores and reductions since the last one"),
+    ("bulk.wait", "", "", "until at most imm groups are under way; aux: ONLY_READ"),
+    ("bulk.prefetch", "", "b64 b32", "b bytes from global a; no effect here"),
+    ("bulk.zero", "", "b64 b32", "b zero bytes at shared a, as a plain store (st.bulk)"),
+    ("setmaxnreg.inc", "", "", "the warp asks for imm registers a thread, and waits for them"),
+    ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
+):  # fmt: skip
+    _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
+CP_ASYNC = {"cp.async.b32": 4, "cp.async.b64": 8, "cp.async.b128": 16}
+"""operation -> bytes a lane"""
+BULK_REDUCTIONS = (
+    *((what, type_) for what in ("add", "min", "max") for type_ in ("u32", "s32", "u64", "s64")),
+    *((what, type_) for what in ("and", "or", "xor") for type_ in ("b32", "b64")),
+    *((what, "u32") for what in ("inc", "dec")),
+    *(("add", type_) for type_ in ("f16", "bf16", "f32", "f64")),
+    *((what, type_) for what in ("min", "max") for type_ in ("f16", "bf16")),
+)
+"""(what, type of an element): PTX ISA, "cp.reduce.async.bulk"; s64 add is that of u64"""
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = tuple(OPERATIONS)

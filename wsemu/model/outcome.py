@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 EventKind = Literal[
-    "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access"
-]
+    "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
+    "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
+]  # fmt: skip
 """`complete`: a barrier's generation ends and releases its syncs; the warp is the one that completed it, place is the
 barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
-`exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for."""
+`exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for.
+
+Of mbarriers, with their address as place and their phase as generation: `init` and `inval`; `arrive_on`, `expect` and
+`credit` (bytes that have come), each with its amount; `await`, a wait that was answered with true; `phase`: one
+completes.  `copy`: an asynchronous operation of so many bytes to the place; `landed`: a wait for groups of them;
+`proxy`: a proxy fence."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -100,6 +106,32 @@ class BarrierState:
     """warps that took part in the generation before"""
 
 
+class PhaseWait(NamedTuple):
+    """Lanes of a warp that wait at an instruction for a phase of an mbarrier to complete."""
+
+    warp: int
+    lanes: int
+    pc: int
+    address: int
+    phase: int
+
+
+@dataclass(slots=True)
+class PhaseState:
+    """A live mbarrier when a run stopped."""
+
+    address: int
+    phase: int
+    """the open one; the first is 0"""
+    pending: int
+    """arrivals that are missing"""
+    expected: int
+    """arrivals of a phase"""
+    tx: int
+    """bytes that are missing; below 0: that have come beyond those expected"""
+    init_pc: int
+
+
 class Pattern(NamedTuple):
     """The worst execution of an access among those that cost more than their ideal, the first one if there are several;
     CTAs count in ascending order."""
@@ -161,6 +193,8 @@ class Event(NamedTuple):
     made it"""
     addresses: int = -1
     """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1: they were not asked for"""
+    amount: int = 0
+    """arrivals or bytes"""
 
 
 class Stored(NamedTuple):
@@ -242,5 +276,9 @@ class Outcome:
     """of that CTA"""
     barriers: list[BarrierState] = field(default_factory=list)
     """those with an open generation"""
+    phases: list[PhaseState] = field(default_factory=list)
+    """the live mbarriers of that CTA, by address"""
+    phase_waits: list[PhaseWait] = field(default_factory=list)
+    """the lanes that wait for them, by warp and lane"""
     trace: Trace | None = None
     """where one was asked for"""
