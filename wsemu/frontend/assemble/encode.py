@@ -372,6 +372,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
         unmodelled=list(graph.unmodelled),
+        registers=graph.registers,
     )
 
 
