@@ -108,6 +108,8 @@ class Program:
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    registers: int = 0
+    """of a thread at launch; 0: not known"""
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""
