@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from wsemu.frontend.assemble.flow import ALU, Liveness
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 _IDLE = frozenset(("nanosleep",))
 """what a lane may do between two tries, besides arithmetic"""
-_MOST_STEPS = 4096
+_MOST_STEPS = 50_000
 """instructions that are followed from a question, on all ways together"""
 _MOST_ROUNDS = 2
 """times that a way may come to a block: code behind a peek goes round the main loop once"""
 
 Value = tuple[object, ...]
 """("is", n) a known number; ("register", r) what r held at the question; (operation, immediate, operands ...)"""
-Values = dict[Register, Value]
-"""of registers that were assigned since the question"""
+Values = dict[Register | Value, Value]
+"""of registers that were assigned since the question; of conditions that the way has decided since"""
 
 
 class Place(NamedTuple):
@@ -95,6 +95,7 @@ class _Reader:
         }
         self.known[TRUE] = ("is", 1)
         assigned = assignments(blocks.values())
+        self.needed = _needed_registers(blocks)
         self.fixed = fixed_registers(graph)
         self.reassigned = {register for register, count in assigned.items() if count > 1}
         self.liveness = Liveness(list(blocks.values()), self.fixed, self.reassigned)
@@ -105,6 +106,13 @@ class _Reader:
             if instruction.results and instruction.operation in ALU and not instruction.guard
             and assigned[instruction.results[0]] == 1
         }  # fmt: skip
+        """registers that are assigned once, by arithmetic"""
+        self.lasting = {
+            register: instruction for register, instruction in self.made.items()
+            if not instruction.operation.startswith("varying.") and self.reassigned.isdisjoint(instruction.operands)
+        }  # fmt: skip
+        """those that are what their operands make them wherever they are used: every one is assigned once, so that none
+        changes between there and here"""
         self.steps = 0
 
     # -- the two shapes -----------------------------------------------------------------------------------------------
@@ -112,7 +120,7 @@ class _Reader:
     def blocks(self, place: Place) -> bool:
         """Whether the wait at a place is the only thing of a retry loop."""
         question = self.code[place.block].instructions[place.at]
-        if question.guard:
+        if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
         self.steps = 0
         try:
@@ -150,7 +158,7 @@ class _Reader:
     def _same_question(self, question: Instruction, values: Values) -> bool:
         return all(self._value(r, values) == self._as_made(r, values) for r in question.operands)
 
-    def _as_made(self, register: Register, values: Mapping[Register, Value]) -> Value:
+    def _as_made(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
         """What a register held at the question: if it is made on the way there each time, what it is made of."""
         made = self.made.get(register)
         if register not in values or made is None:
@@ -182,6 +190,7 @@ class _Reader:
         return all(
             (one[r] if r in one else self._as_made(r, two)) == (two[r] if r in two else self._as_made(r, two))
             for r in needed
+            if r in self.needed
         )
 
     def _needed(self, place: Place) -> Iterator[Register]:
@@ -200,7 +209,7 @@ class _Reader:
     def peeks(self, place: Place) -> bool:
         """Whether the answer of the wait at a place only guards a wait for the same that blocks."""
         question = self.code[place.block].instructions[place.at]
-        if question.guard:
+        if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
         self.steps = 0
         try:
@@ -265,6 +274,7 @@ class _Reader:
             values = here.values
             for instruction in self.code[here.place.block].instructions:
                 if instruction.operation in WAITS and instruction.auxiliary & BLOCKS:
+                    self._count()
                     if not self._asks_the_same(instruction, question, values):
                         return []
                     waited = True
@@ -296,10 +306,32 @@ class _Reader:
         return found
 
     def _asks_the_same(self, wait: Instruction, question: Instruction, values: Values) -> bool:
-        if wait.operation != question.operation or wait.immediate != question.immediate or wait.guard:
+        if wait.operation != question.operation or wait.immediate != question.immediate:
             return False
-        asked = [self._value(r, {}) for r in question.operands]
-        return [self._value(r, values) for r in wait.operands] == asked
+        if self._deep(wait.guard, values) != ("is", int(not wait.negated)):
+            return False
+        asked = [self._deep(r, {}) for r in question.operands]
+        return [self._deep(r, values) for r in wait.operands] == asked
+
+    def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
+        """A register's value, by what its parts were made of before the question."""
+        return self._expanded(self._value(register, values), {})
+
+    def _expanded(self, value: Value, done: dict[Value, Value]) -> Value:
+        found = done.get(value)
+        if found is not None:
+            return found
+        result = value
+        if value[0] == "register":
+            made = self.lasting.get(int(str(value[1])))
+            if made is not None:
+                result = self._result(made, [self._expanded(self._value(r, {}), done) for r in made.operands])
+        elif value[0] not in ("is", "made"):
+            name, how, *rest = value
+            parts = [self._expanded(part, done) for part in rest if isinstance(part, tuple)]
+            result = ("where", how, *parts) if name == "where" else _simplified(str(name), how, parts)
+        done[value] = result
+        return result
 
     def _live(self, block: int) -> Iterator[Register]:
         """What is needed where a block begins."""
@@ -328,17 +360,19 @@ class _Reader:
                 return
             raise _Lost
         ways = block.successors
-        if len(ways) == 2:
-            holds = self._value(block.predicate, values)
-            if holds[0] == "is":
-                ways = (ways[0] if holds[1] else ways[1],)
+        condition, sense = _condition(self._value(block.predicate, values))
+        decided = values.get(condition, condition)
+        if len(ways) == 2 and decided[0] == "is":
+            ways = (ways[decided[1] != sense],)
         for way in dict.fromkeys(ways):
             held = dict(values)
+            if len(ways) == 2:
+                held[condition] = ("is", sense if way == ways[0] else 1 - sense)
             for phi in self.code[way].phis:
                 held[phi.result] = self._value(phi.incoming[index], values)
             yield _Stop(Place(way, 0), held)
 
-    def _value(self, register: Register, values: Mapping[Register, Value]) -> Value:
+    def _value(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
         if register in self.known:
             return self.known[register]
         return values.get(register, ("register", register))
@@ -349,42 +383,93 @@ class _Reader:
         if guard == ("is", int(instruction.negated)):
             return
         always = guard == ("is", int(not instruction.negated))
-        operands = [self._value(r, values) for r in instruction.operands]
         for number, register in enumerate(instruction.results):
             value: Value = ("made", step, number)
             if instruction.operation in ALU and not instruction.operation.startswith("varying."):
-                value = self._result(instruction, operands)
+                value = self._result(instruction, [self._value(r, values) for r in instruction.operands])
             if not always:
                 value = ("where", instruction.negated, guard, value, self._value(register, values))
             values[register] = value
 
     def _result(self, instruction: Instruction, operands: list[Value]) -> Value:
-        name = instruction.operation
-        numbers = [int(str(operand[1])) for operand in operands if operand[0] == "is"]
-        if name.startswith("mov."):
-            return operands[0]
-        if name.startswith("selp."):
-            if operands[0] == operands[1]:
-                return operands[0]
-            if operands[2][0] == "is":
-                return operands[0] if operands[2][1] else operands[1]
-        fold = _FOLDS.get(name.rpartition(".")[0])
-        if fold is not None and len(numbers) == len(operands):
-            type_ = self.types[instruction.results[0]]
-            return ("is", fold(*numbers) & (1 if type_ == "p" else (1 << int(type_[1:])) - 1))
-        return (name, instruction.immediate, *operands)
+        type_ = self.types[instruction.results[0]]
+        bits = 1 if type_ == "p" else int(type_[1:])
+        return _simplified(instruction.operation, (instruction.immediate, bits), operands)
+
+
+def _simplified(name: str, how: object, operands: list[Any]) -> Value:
+    """An operation on values; `how` is its immediate and the bits of its result."""
+    if name.startswith("mov."):
+        return cast("Value", operands[0])
+    if name.startswith("selp."):
+        if operands[0] == operands[1]:
+            return cast("Value", operands[0])
+        if operands[2][0] == "is":
+            return cast("Value", operands[0] if operands[2][1] else operands[1])
+    assert isinstance(how, tuple)
+    numbers = [operand[1] for operand in operands if operand[0] == "is"]
+    base, _, type_ = name.rpartition(".")
+    if len(numbers) == len(operands) and type_[:1] in "busp" and base in _FOLDS:
+        signed = type_[0] == "s"
+        source = int(type_[1:]) if type_[1:].isdigit() else 1
+        given = [_signed(n, source) for n in numbers] if signed else numbers
+        return ("is", _FOLDS[base](*given) & ((1 << how[1]) - 1))
+    if name.startswith(("add.b", "mad.b", "madwide.")) and operands[-1] == ("is", 0):
+        return operands[0] if len(operands) == 2 else _simplified(name.replace("mad", "mul", 1), how, operands[:2])
+    if name.startswith("add.b") and operands[0] == ("is", 0):
+        return cast("Value", operands[1])
+    return (name, how, *operands)
+
+
+def _condition(predicate: Value) -> tuple[Value, int]:
+    """A condition, and what it is where the predicate holds: of a comparison and its opposite the same."""
+    name = str(predicate[0])
+    for one, other in _OPPOSITES.items():
+        if name.startswith(one) and name[len(one) + 1] in "bsu":
+            return (other + name[len(one) :], *predicate[1:]), 0
+    return (("is", predicate[1]) if name == "is" else predicate), 1
+
+
+_OPPOSITES = {"setp.ge": "setp.lt", "setp.gt": "setp.le", "setp.ne": "setp.eq"}
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (number & 2 * half - 1 ^ half) - half
 
 
 _FOLDS: dict[str, Callable[..., int]] = {
-    "not": lambda a: ~a,
-    "and": lambda a, b: a & b,
-    "andn": lambda a, b: a & ~b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "setp.eq": lambda a, b: int(a == b),
-    "setp.ne": lambda a, b: int(a != b),
+    "not": lambda a: ~a, "neg": lambda a: -a,
+    "and": lambda a, b: a & b, "andn": lambda a, b: a & ~b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "mulwide": lambda a, b: a * b,
+    "mad": lambda a, b, c: a * b + c, "madwide": lambda a, b, c: a * b + c,
+    "shl": lambda a, b: a << b if b < 64 else 0, "shr": lambda a, b: a >> min(b, 63),
+    "setp.eq": lambda a, b: int(a == b), "setp.ne": lambda a, b: int(a != b),
+    "setp.lt": lambda a, b: int(a < b), "setp.le": lambda a, b: int(a <= b),
+    "setp.gt": lambda a, b: int(a > b), "setp.ge": lambda a, b: int(a >= b),
     **{f"cvt.b{n}": lambda a: a for n in (8, 16, 32, 64)},
-}
-"""operation without its type -> what it makes of known numbers; those of floats have no numbers here"""
+}  # fmt: skip
+"""operation without its type -> what it makes of known integers"""
+
+
+def _needed_registers(blocks: Blocks) -> set[Register]:
+    """Registers that something depends on besides the count that tells one clock from the next."""
+    sources: dict[Register, set[Register]] = {}
+    todo: list[Register] = []
+    for block in blocks.values():
+        todo.append(block.predicate)
+        for phi in block.phis:
+            sources.setdefault(phi.result, set()).update(phi.incoming.values())
+        for instruction in block.instructions:
+            todo.append(instruction.guard)
+            if instruction.operation not in ALU:
+                todo += instruction.operands
+            elif not instruction.operation.startswith("varying."):
+                sources.setdefault(instruction.results[0], set()).update(instruction.operands)
+    found: set[Register] = set()
+    while todo:
+        register = todo.pop()
+        if register not in found:
+            found.add(register)
+            todo += sources.get(register, ())
+    return found
