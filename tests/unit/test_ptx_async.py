@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ N, WIDE, OUT, TILE = 48, 0x1234_0000_0007, 3 << SEGMENT_SHIFT, SHARED << SEGMENT
 BAR = TILE + 1024
 IN_TWO_REGISTERS = ("bulk.load", "bulk.store")
 """what has a register in the place of an offset"""
-PURE = {
+PURE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
