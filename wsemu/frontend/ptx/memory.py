@@ -111,9 +111,9 @@ def full_address(e: Emitter, operand: Operand, space: str) -> Register:
 def load(e: Emitter, instruction: Instruction) -> None:
     """`ld`, `ldu`: to one register or a vector of them."""
     type_, length, space = _shape(e, instruction)
-    destination, source = _two(e, instruction)
     if not type_:
         return
+    destination, source = _two(e, instruction)
     targets = e.elements(destination, length)
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
@@ -151,9 +151,9 @@ def store(e: Emitter, instruction: Instruction) -> None:
         _fill(e, instruction)
         return
     type_, length, space = _shape(e, instruction)
-    destination, source = _two(e, instruction)
     if not type_:
         return
+    destination, source = _two(e, instruction)
     width = f"b{8 * TYPE_BYTES[type_]}"
     values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
