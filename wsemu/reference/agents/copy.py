@@ -126,7 +126,7 @@ def _content(side: Side) -> bytes:
 
 def report_outliving(cta: Cta) -> None:
     """At the CTA's end: agents that no lane has waited for."""
-    joined = cta.order.joined(cta.number)
+    joined = cta.order.joined(cta.number) if cta.issued else 0
     for issued in cta.issued:
         if issued.bytes and not joined >> (2 * issued.agent + (HAS_READ if issued.reads else HAS_WRITTEN)) & 1:
             detail = {"address": issued.address, "bytes": issued.bytes, "what": int(issued.reads)}
