@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.isa import FIELDS, NAMES
+from wsemu.model.isa import FIELDS, NAMES, OPCODE, OPERATIONS
+
+_ASYNCHRONOUS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "async"]
 
 
 class Span(NamedTuple):
