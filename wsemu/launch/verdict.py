@@ -92,7 +92,7 @@ def judge(
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
-    words += [word for word in ("clocks", "active lanes") if word in steered.values()]
+    words += [word for word in ("clocks", "active lanes", "polls") if word in steered.values()]
     said = [
         *notes,
         *([_too_many(untold)] if untold and failed else []),
@@ -325,6 +325,9 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
     if name == "activemask":
         return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
+    if OPERATIONS[name].kind == "async":
+        what = "token of the arrival" if name == "mbarrier.arrive" else "answer of the wait"
+        return "polls", f"the {what} on line {line}, which differs by schedule"
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 

@@ -108,6 +108,8 @@ class Program:
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    registers: int = 0
+    """of the hardware that each thread has at the launch, as far as the kernel says; 0: unknown"""
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""
