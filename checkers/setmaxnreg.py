@@ -69,7 +69,7 @@ def waiting(places: Places) -> dict[int, int]:
 def budget(places: Places) -> str:
     """`needs 232*2 + 40 registers a thread and warpgroup, the CTA has 168*2`; what was given and asked for, where that
     would be enough; nothing where the registers at launch are not known, or a warp asks more than once."""
-    warps, registers = places.outcome.warps, getattr(places.program, "registers", 0)
+    warps, registers = places.outcome.warps, places.program.registers
     counts = _counts(places)
     others = len(warps) - sum(counts.values())
     if not registers or others < 0:

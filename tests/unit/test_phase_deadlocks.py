@@ -120,8 +120,8 @@ def test_two_that_wait_for_each_other_are_a_cycle_and_the_first_parity_is_a_poin
     )
     assert made.notes[0] == "cycle: warp 0 -> `full[0]` phase 0 -> warp 1 -> `empty[0]` phase 0 -> warp 0"
     assert made.help == (
-        "one side must start: if `empty[0]` guards a buffer that is free at first, let the first wait on line 38 ask for "
-        "parity 1, which passes at once"
+        "one side must start: if `empty[0]` guards a buffer that is free at first, let the first wait on line 38 ask "
+        "for parity 1, which passes at once"
     )
 
 
@@ -163,6 +163,6 @@ def test_registers_that_nobody_gives_are_told_without_a_sum(tmp_path: Path) -> N
     made = found(registers(tmp_path, 24, 200, 4, 4))
     assert made.message == "warps 4-7 wait for 200 registers a thread, which nobody gives"
     assert made.notes[0] == (
-        "asked for are 32 registers a thread and warpgroup more than at launch, given so far 144: a warp that ends gives "
-        "none (L2)"
+        "asked for are 32 registers a thread and warpgroup more than at launch, given so far 144: a warp that ends "
+        "gives none (L2)"
     )
