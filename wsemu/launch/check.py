@@ -60,10 +60,11 @@ def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     names = _match_arguments(kernel, arguments)
     types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
     programs = _cache.setdefault(function, {})
-    key = (types, fma)
+    registers = getattr(kernel, "registers", 0)
+    key = (types, fma, registers)
     result = programs.get(key)
     if result is None:
-        made = compile_kernel(function, types, fma=fma)
+        made = compile_kernel(function, types, fma=fma, registers=registers)
         result = programs[key] = Compiled(made.program, names, tuple(made.notes))
     return result
 

@@ -155,8 +155,13 @@ def _pattern_type(value: Any, name: str) -> PatternType:
     return PatternType(type(value), tuple(fields))
 
 
-def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True) -> Compiled:
-    """Compile a kernel for arguments of these types.  KernelError and UnsupportedError say what is wrong with it."""
+def compile_kernel(
+    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0
+) -> Compiled:
+    """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known.
+
+    KernelError and UnsupportedError say what is wrong with it.
+    """
     graph = Graph(function.__name__)
     builder = Builder(graph)
     walker = Walker(builder)
@@ -175,7 +180,9 @@ def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, f
         raise walker.locate(too_deep, walker.node) from error
     finally:
         sys.setrecursionlimit(limit)
-    return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
+    program = assemble(graph, fma=fma)
+    program.registers = registers
+    return Compiled(program, walker.variables, walker.notes)
 
 
 def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:
