@@ -100,7 +100,7 @@ __global__ void no_barrier_after_init(int *y) {
   __shared__ uint64_t bar;
   if (threadIdx.x == 0) INIT(&bar, 64);
   ARRIVE(&bar);  // expect: mbarrier-uninitialized
-  WAIT(&bar, 0);
+  WAIT(&bar, 0);  // expect: mbarrier-uninitialized
   y[threadIdx.x] = threadIdx.x;
 }
 
@@ -136,11 +136,11 @@ __global__ void stage_not_free(const int *x, int *y, int tiles) {
 #pragma unroll 1
   for (int k = 0; k < tiles; k++) {
     if (threadIdx.x == 32) {
-      EXPECT(&full, sizeof tile);     // expect: phase-unobserved
-      LOAD(tile, x + 32 * k, &full);  // expect: race
+      EXPECT(&full, sizeof tile);     // expect: phase-unobserved, phase-alias
+      LOAD(tile, x + 32 * k, &full);  // expect: race, phase-alias
     }
     if (threadIdx.x < 32) {
-      WAIT(&full, k & 1);  // expect: phase-alias
+      WAIT(&full, k & 1);  // expect: deadlock
       y[32 * k + threadIdx.x] = tile[threadIdx.x];
     }
   }
