@@ -19,9 +19,14 @@ RULE = "a warp is counted once, when all its live lanes stand at the same operat
 
 
 def held_warps(places: Places) -> list[WarpState]:
-    """Warps whose lanes all stand, some at barriers and others at warp-wide operations."""
+    """Warps whose lanes all stand, some at barriers and others at warp-wide operations, and none at an mbarrier."""
     standing = [w for w in places.outcome.warps if w.alive and _union(w.standing) == w.alive]
-    return [w for w in standing if all(_parted(places, w))]
+    return [w for w in standing if all(_parted(places, w)) and not _asynchronous(places, w)]
+
+
+def _asynchronous(places: Places, warp: WarpState) -> bool:
+    """Whether lanes of a warp wait for a phase of an mbarrier, or for registers: not for each other."""
+    return any(places.verb(pc) == "async" for pc, _ in warp.standing)
 
 
 def message(places: Places, warp: WarpState) -> str:

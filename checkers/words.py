@@ -77,6 +77,11 @@ def operation(places: Places, pc: int) -> str:
     return step_word(NAMES[int(places.program.code[pc, 0])])
 
 
+def full_name(places: Places, pc: int) -> str:
+    """An instruction's operation with its type: `mbarrier.wait.parity`."""
+    return NAMES[int(places.program.code[pc, 0])]
+
+
 def noun(places: Places, pc: int) -> str:
     """`bulk copy`, `arrive`: what an instruction is."""
     return _NOUNS.get(operation(places, pc), places.verb(pc))

@@ -119,8 +119,7 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
      "`full[1]` is left with 1 of 2 arrivals in phase 2 when the CTA ends", "leave out the last arrive"),
     ("proxy", "store", COPIES | {"kind": READ, "other_kind": WRITE}, "write",
      "the bulk store reads shared `tile[4]`, which warp 0 has written, without a proxy fence between",
-     "add `ptx.fence_proxy_async()` after line 30, in the threads of (1) and before the barrier; or in the"
-     " issuing thread"),
+     "add `ptx.fence_proxy_async()` after line 30, in the threads of (1) and before the barrier; or in the issuing"),
     ("proxy-war", "load", COPIES | {"kind": WRITE, "other_kind": READ}, "read",
      "the bulk copy writes shared `tile[4]`, which warp 0 has read, without a proxy fence between",
      "add `ptx.fence_proxy_async()` after line 21"),
