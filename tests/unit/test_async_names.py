@@ -300,7 +300,7 @@ REFUSED = {
     "cp_async_ca(tile, (0, 0), x, 0, 2)": "`ptx.cp_async_ca` of 2 bytes",
     "cp_async_cg(tile, (0, 0), x, 0, 8)": "`ptx.cp_async_cg` of 8 bytes",
     "cp_async_ca(tile, (0, 0), x, 0, n)": "the number of bytes of `ptx.cp_async_ca` must be a constant integer",
-    "cp_async_ca(tile, (0, 0), x, 0, 8, 9)": "the number of bytes that `ptx.cp_async_ca` reads is 9",
+    "cp_async_ca(tile, (0, 0), x, 0, 8, 9)": "the src_bytes of `ptx.cp_async_ca` is 9",
     "cp_async_ca(y, 0, x, 0, 4)": "needs `y` in shared memory; it is in global memory",
     "cp_async_ca(tile, (0, 0), tile, (1, 0), 4)": "needs `tile` in global memory; it is in shared memory",
     "cp_async_ca(tile, (0, 0), CONSTANTS, 0, 4)": "needs `CONSTANTS` in global memory; it is in constant memory",
