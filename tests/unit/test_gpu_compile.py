@@ -212,6 +212,8 @@ def with_constants(x, y):
     ptx.mbarrier_complete_tx(bar, 1, 16)
     ptx.cp_async_ca(tile, (1, 0), x, 0, 4)
     ptx.cp_async_cg(tile, (1, 4), x, 4, 16, 12)
+    ptx.cp_async_ca_bytes(tile, 16, x, 16, 4)
+    ptx.cp_async_cg_bytes(tile, 32, x, 32, 16, 12)
     ptx.cp_async_commit_group()
     ptx.cp_async_mbarrier_arrive(bar, 1)
     ptx.cp_async_mbarrier_arrive_noinc(bar, 1)
@@ -251,6 +253,8 @@ def with_values(x, y, n, token):
     ptx.mbarrier_wait_parity(bar, (0, n), n & 1)
     ptx.mbarrier_wait_parity(bar, (1, n), n & 1)
     ptx.cp_async_bulk_shared_to_global(y, n, tile, n, n)
+    ptx.cp_async_bulk_shared_to_global_bytes(y, n, tile, n, n)
+    ptx.cp_async_bulk_global_to_shared_bytes(tile, n, x, n, n, bar, (n, 1))
     y[1] = ptx.mbarrier_pending_count(token)
 
 

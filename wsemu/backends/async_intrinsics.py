@@ -13,7 +13,18 @@ from llvmlite import ir
 from numba import types
 from numba.core import errors
 
-from wsemu.backends.intrinsics import I8, I32, I64, VOID, element_pointer, emit, intrinsic, is_none, literal
+from wsemu.backends.intrinsics import (
+    I8,
+    I32,
+    I64,
+    VOID,
+    data_pointer,
+    element_pointer,
+    emit,
+    intrinsic,
+    is_none,
+    literal,
+)
 from wsemu.language import async_names as names
 from wsemu.model.errors import UsageError
 
@@ -96,14 +107,18 @@ FORMS = {
     "griddepcontrol_wait": Form("griddepcontrol.wait;"),
     "griddepcontrol_launch_dependents": Form("griddepcontrol.launch_dependents;"),
 }  # fmt: skip
-_ARRAYS = {"bar": ("index", "k"), "dst": ("i",), "src": ("j",)}
-"""an array -> what its index is called"""
+FORMS |= {f"{name}_bytes": FORMS[name] for name in (
+    "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global"
+)}  # fmt: skip
+_ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
+"""an array -> what its index is called, or the bytes from its first element"""
 _RESULTS = {
     "": (types.void, VOID, []), "token": (types.uint64, I64, ["=l"]), "count": (types.int32, I32, ["=r"]),
     "predicate": (types.boolean, I32, ["=r"]),
 }  # fmt: skip
-_CONSTANT = {"n", ("cp_async_ca", "bytes"), ("cp_async_cg", "bytes"), ("setmaxnreg_inc", "count"),
-             ("setmaxnreg_dec", "count")}  # fmt: skip
+_CONSTANT = {
+    "n", *((name, "bytes") for name in names.COPY_BYTES), ("setmaxnreg_inc", "count"), ("setmaxnreg_dec", "count"),
+}  # fmt: skip
 """operands, or those of an instruction, that are part of it"""
 _WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
 """operands of 64 bits"""
@@ -118,6 +133,8 @@ def _check_array(name: str, given: dict[str, Any], parameter: str) -> None:
         raise errors.TypingError(f"ptx.{name}: {kind}: give an array of numbers")
     if of_mbarriers and kind.dtype not in allowed:
         raise errors.TypingError(f"ptx.{name}: {kind}: mbarriers are elements of a shared array of uint64")
+    if _index_of(given, parameter).endswith("_offset"):
+        return
     count = len(index) if isinstance(index, types.BaseTuple) else 1
     if count != kind.ndim:
         raise errors.TypingError(f"ptx.{name}: {kind.ndim} dimensions and {count} indices: give one for each")
@@ -194,10 +211,13 @@ class _Statement:
 
     def address(self, parameter: str) -> str:
         index = _index_of(self.given, parameter)
-        pointer = element_pointer(
-            self.context, self.builder, self.given[parameter], self.values[parameter],
-            types.unliteral(self.given[index]), self.values[index],
-        )  # fmt: skip
+        array = self.context, self.builder, self.given[parameter], self.values[parameter]
+        kind, value = types.unliteral(self.given[index]), self.values[index]
+        if index.endswith("_offset"):
+            distance = self.context.cast(self.builder, value, kind, types.intp)
+            pointer = self.builder.gep(data_pointer(*array), [distance])
+        else:
+            pointer = element_pointer(*array, kind, value)
         space = {"bar": SHARED, "dst": self.form.dst, "src": self.form.src}[parameter]
         inside = self.builder.addrspacecast(pointer, ir.PointerType(I8, space))
         return self.register(self.builder.ptrtoint(inside, I32 if space == SHARED else I64))

@@ -12,7 +12,7 @@ from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_i
 from wsemu.frontend.python.scalars import compute, register, scalar_cast
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import async_names as names
-from wsemu.language.numbers import boolean, int32, uint32, uint64
+from wsemu.language.numbers import boolean, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
 from wsemu.model.isa import (
     ALL,
@@ -34,6 +34,12 @@ _EVERY_BYTE = (1 << 16) - 1
 """of the 16 of a bulk store: all are written"""
 _ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
+
+_REMEDIES = {
+    "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
+    "global": "pass the array as an argument",
+}
+"""for an array that is elsewhere"""
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
@@ -60,12 +66,18 @@ class _Place(NamedTuple):
         return made[0] if made else None
 
 
-def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
-    """An element of an array that has to be in `space`; flagged as outside where it is."""
+def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: str) -> ArrayValue:
+    """An array that has to be in `space`."""
     target = array(call, ary, f"`{function.name}`")
     if target.space != space:
         where = _WHERE.get(target.space, f"{target.space} memory")
         raise call.error(f"`{function.name}` needs `{target.name}` in {space} memory; it is in {where}", remedy)
+    return target
+
+
+def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
+    """An element of such an array; flagged as outside where it is."""
+    target = _array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(indices) != target.ndim:
         raise call.error(
@@ -78,19 +90,21 @@ def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space:
 
 
 def _bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
-    """Where a copy begins: the elements of the last axis lie side by side, and may be written where it writes."""
-    remedy = {
-        "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
-        "global": "pass the array as an argument",
-    }
-    place = _place(call, function, ary, index, space, remedy[space])
-    target = place.array
+    """Where a copy begins: at an element of an array whose last axis has its elements side by side, or so many bytes
+    after the first one."""
+    if function.__name__.endswith("_bytes"):
+        target = _array(call, function, ary, space, _REMEDIES[space])
+        distance = integer(call, index, f"the offset of `{function.name}`", int64)
+        place = _Place(target, *call.arrays.byte_address(call.b, target, distance, 1))
+    else:
+        place = _place(call, function, ary, index, space, _REMEDIES[space])
+        target = place.array
+        if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
+            raise call.error(
+                f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array"
+            )
     if number_type(target.dtype) is None:
         raise call.error(f"`{function.name}` on array `{target.name}` of {target.dtype}", "use an array of numbers")
-    if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
-        raise call.error(
-            f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array"
-        )
     if written and not target.writable:
         raise call.error(f"`{function.name}` on the read-only array `{target.name}`", "pass an array that is writable")
     return place
@@ -341,8 +355,9 @@ def _enter_alone(name: str, operation: str, space: str) -> None:
         return NOTHING
 
 
-_enter_bulk_load(_NAMES["cp_async_bulk_global_to_shared"])
-_enter_bulk_store(_NAMES["cp_async_bulk_shared_to_global"])
+for _name in ("", "_bytes"):
+    _enter_bulk_load(_NAMES[f"cp_async_bulk_global_to_shared{_name}"])
+    _enter_bulk_store(_NAMES[f"cp_async_bulk_shared_to_global{_name}"])
 for _name in names.REDUCTIONS:
     _enter_bulk_reduction(_name)
 _enter_plain("cp_async_bulk_commit_group", "bulk.commit")
