@@ -62,7 +62,8 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
         return []
     access, at = found.second.access, found.first.position
     before = witness.before((access.cta, access.warp, access.interval))
-    if witness.places.steered() or witness.counted(before, [(access.cta, access.warp)]) is None:
+    free = not (witness.places.steered() or witness.asynchronous)
+    if not free or witness.counted(before, [(access.cta, access.warp)]) is None:
         before = [n for n in witness.run_until((found.second.position or 0) - 1) if n != at]
     early, late = ([n for n in before if (at is None or n < at) == first] for first in (True, False))
     one, two = (step(found, witness, number) for number in (1, 2))
@@ -74,7 +75,8 @@ def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
     if witness is None:
         return []
     before = witness.before((raw.cta, raw.warp, raw.detail["interval"]))
-    if witness.places.steered() or witness.counted(before, [(raw.cta, raw.warp)]) is None:
+    free = not (witness.places.steered() or witness.asynchronous)
+    if not free or witness.counted(before, [(raw.cta, raw.warp)]) is None:
         store = Access(raw.cta, raw.warp, raw.detail["interval"], raw.pc, raw.detail["address"], raw.lanes)
         before = witness.run_until(witness.first(store) - 1)
     return witness.steps(before, lambda _: False, {})

@@ -15,6 +15,7 @@ from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
+    CP_ASYNC,
     FIELDS,
     FIRST_ARRAY,
     LOCAL,
@@ -46,6 +47,8 @@ _ROLES = {
 """what a warp is for that executes this method of a transfer pattern"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
+_COPIES = ("bulk.load", "bulk.store", "cp.async.b")
+"""what copies, by the beginning of its name"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
 
@@ -145,6 +148,10 @@ class Places:
                 found.setdefault(name, []).append(pc)
         return found
 
+    def asynchronous(self) -> bool:
+        """Whether the program has any operation of kind `async`: then each lane and each copy has clocks of its own."""
+        return any(OPERATIONS[NAMES[op]].kind == "async" for op in np.unique(self.program.code[:, 0]).tolist())
+
     def syncs(self, file: str) -> list[int]:
         """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
         if self._syncs is None:
@@ -240,21 +247,26 @@ class Places:
 
     def writers(self, pc: int) -> list[int]:
         """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
-        stores and exchanges."""
+        stores, exchanges and asynchronous copies."""
         named, code = self.program.array_of, self.program.code
-        return [
+        plain = [
             other
             for other in self.outcome.accesses
             if (self.verb(other) == "store" or NAMES[int(code[other, 0])].startswith("atom.exch"))
-            and (named[other] == named[pc] or None in (named[other], named[pc]))
+            and (named[other] == named[pc] or None in (named[other], named[pc]) or self.verb(pc) == "async")
         ]
+        executed = np.flatnonzero(self.outcome.executions).tolist()
+        return [*plain, *(other for other in executed if NAMES[int(code[other, 0])].startswith(_COPIES))]
 
     def size(self, pc: int) -> int:
-        """Bytes a lane of a load, store or atomic."""
-        return access_shape(NAMES[int(self.program.code[pc, 0])])[1]
+        """Bytes a lane of a load, store or atomic; what an asynchronous copy moves at once."""
+        name = NAMES[int(self.program.code[pc, 0])]
+        return CP_ASYNC.get(name, 16) if OPERATIONS[name].kind == "async" else access_shape(name)[1]
 
     def accessed(self, pc: int, address: int) -> str:
         """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
+        if self.verb(pc) == "async":  # it names two arrays
+            return self.element(address, pc)
         text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
         return text if 0 < len(text) <= _LONGEST else self.element(address, pc)
 
@@ -294,7 +306,7 @@ class Places:
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
-        meant = self.within(address, pc)
+        meant = None if self.verb(pc) == "async" else self.within(address, pc)
         if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
             return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:

@@ -109,7 +109,7 @@ class Program:
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
     registers: int = 0
-    """of a thread at launch; 0: not known"""
+    """of the hardware that each thread has at the launch, as far as the kernel says; 0: unknown"""
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -35,6 +35,7 @@ from wsemu.frontend.assemble.simplify import (
     spread_vectors,
     used_registers,
 )
+from wsemu.frontend.assemble.waits import mark_waits
 from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW
 from wsemu.model.program import Constant, Program
 
@@ -62,6 +63,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     if expand is not None:
         expand(graph, blocks)
     blocks = split_critical_edges(blocks)
+    mark_waits(graph, blocks)
     types = graph.types
     fixed = fixed_registers(graph)
     registers, webs, groups = _webs(blocks, fixed, types)
@@ -370,6 +372,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
         unmodelled=list(graph.unmodelled),
+        registers=graph.registers,
     )
 
 
