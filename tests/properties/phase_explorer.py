@@ -35,6 +35,7 @@ RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH = (
     "async-outlives-cta",
     "count-mismatch",
 )
+VARIABLES: Final = 3
 SIZE: Final = 16
 """bytes of a variable, and of a copy"""
 ARRIVALS: Final = frozenset("adx")
@@ -158,7 +159,8 @@ class Explorer:
     def _ended(self, state: State) -> None:
         if not state.mbarriers:
             return  # it ended in a fault
-        if any(at < len(steps) for at, steps in zip(state.at, self.program.threads, strict=True)):
+        waiting = any(named.waiting for named in state.named)
+        if waiting or any(at < len(steps) for at, steps in zip(state.at, self.program.threads, strict=True)):
             self.faults.add(DEADLOCK)
             return
         self.completes = True
@@ -401,8 +403,11 @@ class Order:
             yield Access(node, step.place, kind == "W", agent=False, bulk=False)
         elif kind == "T":
             yield Access(node, step.number, True, agent=True, bulk=True)
-        elif kind in "gO":
-            yield Access(node, step.place, kind == "g", agent=True, bulk=kind == "O")
+        elif kind == "g":
+            yield Access(node, step.place, True, agent=True, bulk=False)
+        elif kind == "O":
+            yield Access(node, step.place, False, agent=True, bulk=True)
+            yield Access(node, ~(VARIABLES * t + step.place), True, agent=True, bulk=True)
 
     def _ordered(self, one: Access, other: Access) -> bool:
         if not one.agent:
@@ -447,6 +452,7 @@ class Access(NamedTuple):
 
     node: Node
     variable: int
+    """below 0: where a thread's bulk stores of one go"""
     writes: bool
     agent: bool
     """a copy"""

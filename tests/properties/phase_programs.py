@@ -22,6 +22,7 @@ from tests.properties.phase_explorer import (
     RACE,
     SIZE,
     UNOBSERVED,
+    VARIABLES,
     Outlook,
     Program,
     Step,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 THREADS: Final = 3
 MBARRIERS: Final = 4
-VARIABLES: Final = 3
 LONGEST: Final = 16
 """operations of a program, about"""
 KINDS: Final = " adxewpTginCOGQRWPSA"
