@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wsemu.frontend.ptx import compile_entry, parse
-from wsemu.model.isa import BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PROXIES, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PEEK, PROXIES, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 
 FOLDER = Path(__file__).parents[1] / "ptx"
@@ -231,6 +231,32 @@ def test_an_instruction_under_a_guard_keeps_it() -> None:
         next(row for row in code if NAMES[row[0]] == name) for name in ("setp.eq.b32", "mbarrier.arrive")
     )
     assert arrived[1] == 2 * compared[2] + 1
+
+
+WAIT = "mbarrier.try_wait.parity.shared::cta.b64"
+LOOPS = {
+    "cutlass": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4, 0x989680; @P1 bra DONE; bra LAB_WAIT; DONE: }}""",
+    "uni": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4; @P1 bra.uni DONE; bra.uni LAB_WAIT; DONE: }}""",
+    "triton": f"""{{ @!%p1 bra.uni skipWait; .reg .pred complete; waitLoop: {WAIT} complete, [%r7], %r4;
+        @!complete bra.uni waitLoop; skipWait: }}""",
+    "triton for sm_80": """{ .reg .pred complete; waitLoop: mbarrier.test_wait.parity.shared.b64 complete, [%r7], %r4;
+        @!complete nanosleep.u32 20; @!complete bra.uni waitLoop; }""",
+    "a generic address": """{ .reg .pred p; .reg .b64 bar64; cvt.u64.u32 bar64, %r7; cvta.shared.u64 bar64, bar64;
+        waitLoop: mbarrier.try_wait.parity.acquire.cluster.b64 p, [bar64], %r4; @!p bra.uni waitLoop; }""",
+    "a sleep before the next try": """{ .reg .pred P1; again: mbarrier.test_wait.shared.b64 P1, [%r7], %rd6;
+        @P1 bra.uni DONE; nanosleep.u32 5; bra.uni again; DONE: }""",
+    "a number": f"""again: {{ .reg .pred p; {WAIT} p, [%r7], %r4; selp.u32 %r9, 1, 0, p; }}
+        setp.eq.s32 %p2, %r9, 0; @%p2 bra again;""",
+    "a try under a predicate": """{ .reg .pred P1; .reg .pred P2; mov.u32 %r9, 1; again: setp.eq.u32 P2, %r9, 1;
+        @P2 mbarrier.test_wait.parity.shared::cta.b64 P1, [%r7], %r4; @!P1 bra again; }""",
+}
+
+
+@pytest.mark.parametrize("spelling", LOOPS)
+def test_a_wait_that_is_tried_until_it_holds_blocks(spelling: str) -> None:
+    code = compiled(LOOPS[spelling] + "st.shared.u32 [%r3], 1;").code.tolist()
+    (wait,) = (row for row in code if NAMES[row[0]].startswith("mbarrier.wait"))
+    assert wait[7] & (BLOCKS | PEEK) == BLOCKS
 
 
 LOOP = """
