@@ -129,7 +129,7 @@ def check_program(program: Program, engine: str = "vm") -> wsemu.Report:
     counts = np.zeros(MBARRIERS, int32)
     counts[: len(program.counts)] = program.counts
     source, sink = np.ones(4, float32), np.zeros((1 + THREADS, 4 * VARIABLES), float32)
-    return interpreter.check((table, counts, source, sink), block=32 * len(program.threads), engine=engine)
+    return wsemu.check(interpreter, 1, 32 * len(program.threads), (table, counts, source, sink), engine=engine)
 
 
 # -- families ---------------------------------------------------------------------------------------------------------

@@ -134,7 +134,8 @@ def test_an_operation_on_an_mbarrier(call):
     made = program(f"ptx.{call}")
     operation, rest, auxiliary = ONE_MBARRIER[call]
     name, fields = only(made)
-    assert (name, fields["aux"] & ~(BLOCKS | PEEK), fields["imm"]) == (operation, auxiliary, 8)
+    seen = fields["aux"] & ~(BLOCKS | PEEK) if operation.startswith("mbarrier.wait") else fields["aux"]
+    assert (name, seen, fields["imm"]) == (operation, auxiliary, 8)
     assert operands(made, "a", *"bc"[: len(rest)]) == (SHARED, *rest)
     assert made.array_of[found(made)[0]] == "bar"
 
@@ -149,6 +150,7 @@ def test_the_count_of_a_token():
 def test_a_wait_is_a_block_that_goes_back_to_itself(phase, operation):
     made = program(f"ptx.mbarrier_{operation}(bar, 1, {phase})\n    value = 1.0")
     at, fields = found(made)[0], only(made)[1]
+    assert fields["aux"] == TRY | BLOCKS
     back = made.code[at + 1].tolist()
     assert (NAMES[back[0]], back[FIELDS.index("imm")]) == ("bra", at)
     assert back[FIELDS.index("guard")] == 2 * fields["d"] + 1  # where the answer is false
@@ -212,6 +214,25 @@ def test_a_bulk_load_names_two_places_and_an_mbarrier():
     assert operands(made, "a", "b", "c", "imm") == (("shared", TILE + 68 * 4), X, 64, ("shared", 16))
 
 
+@pytest.mark.parametrize("name", ["cp_async_ca", "cp_async_cg"])
+def test_a_copy_between_bytes(name):
+    made = program(f"ptx.{name}_bytes(tile[1:], 16, x[3:], n, 16)")
+    assert (only(made)[0], only(made)[1]["imm"]) == ("cp.async.b128", 0)
+    checks = [row[FIELDS.index("d")] for row in made.code.tolist() if NAMES[row[0]] == "index.u64"]
+    assert {only(made)[1][operand] for operand in "ab"} <= set(checks)
+    made = program(f"ptx.{name}_bytes(tile, 16, x, 32, 16)")
+    assert (only(made)[1]["imm"], operands(made, "a")) == (16, (("shared", TILE),))
+
+
+def test_bulk_copies_between_bytes():
+    made = program("ptx.cp_async_bulk_global_to_shared_bytes(tile, 16, x, 16, n, bar, 2)")
+    assert only(made)[0] == "bulk.load"
+    assert operands(made, "a", "imm") == (("shared", TILE + 16), ("shared", 16))
+    made = program("ptx.cp_async_bulk_shared_to_global_bytes(x, 16, tile, 16, 32)")
+    assert only(made)[0] == "bulk.store"
+    assert operands(made, "b", "c", "imm") == (("shared", TILE + 16), 32, 0xFFFF)
+
+
 def test_a_bulk_store_writes_every_byte():
     made = program("ptx.cp_async_bulk_shared_to_global(x, 3, tile, (1, 4), 64)")
     assert (only(made)[0], only(made)[1]["aux"]) == ("bulk.store", 0)
@@ -272,7 +293,9 @@ def test_every_name_has_a_case():
     named = {call.partition("(")[0] for call in cases} | {f"cp_reduce_async_bulk_{what}" for what, *_ in REDUCED}
     named |= {
         "mbarrier_pending_count", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global", "st_bulk",
-        "cp_async_bulk_prefetch_l2", "elect_sync", "griddepcontrol_wait", "griddepcontrol_launch_dependents",
+        "cp_async_ca_bytes", "cp_async_cg_bytes", "cp_async_bulk_global_to_shared_bytes",
+        "cp_async_bulk_shared_to_global_bytes", "cp_async_bulk_prefetch_l2",
+        "elect_sync", "griddepcontrol_wait", "griddepcontrol_launch_dependents",
     }  # fmt: skip
     assert named == set(async_names.FUNCTIONS)
 
@@ -302,11 +325,16 @@ REFUSED = {
     "cp_async_ca(tile, (0, 0), x, 0, 2)": "`ptx.cp_async_ca` of 2 bytes",
     "cp_async_cg(tile, (0, 0), x, 0, 8)": "`ptx.cp_async_cg` of 8 bytes",
     "cp_async_ca(tile, (0, 0), x, 0, n)": "the number of bytes of `ptx.cp_async_ca` must be a constant integer",
-    "cp_async_ca(tile, (0, 0), x, 0, 8, 9)": "the number of bytes that `ptx.cp_async_ca` reads is 9",
+    "cp_async_ca(tile, (0, 0), x, 0, 8, 9)": "the src_bytes of `ptx.cp_async_ca` is 9",
     "cp_async_ca(y, 0, x, 0, 4)": "needs `y` in shared memory; it is in global memory",
     "cp_async_ca(tile, (0, 0), tile, (1, 0), 4)": "needs `tile` in global memory; it is in shared memory",
     "cp_async_ca(tile, (0, 0), CONSTANTS, 0, 4)": "needs `CONSTANTS` in global memory; it is in constant memory",
     "cp_async_ca(tile, 0, x, 0, 4)": "array `tile` has 2 dimensions, the index 1",
+    "cp_async_ca_bytes(y, 0, x, 0, 4)": "needs `y` in shared memory; it is in global memory",
+    "cp_async_ca_bytes(tile, 0.5, x, 0, 4)": "the offset of `ptx.cp_async_ca_bytes` needs an integer",
+    "cp_async_cg_bytes(tile, 0, x, 0, 8)": "`ptx.cp_async_cg_bytes` of 8 bytes",
+    "cp_async_bulk_shared_to_global_bytes(y, 0, tile, 0, 8)": "is 8",
+    "cp_async_bulk_global_to_shared_bytes(tile, 0, x, 0, 8, bar, 0)": "is 8",
     "cp_async_ca(tile.T, (0, 0), x, 0, 4)": "the elements of `tile` do not lie side by side",
     "cp_async_ca(tile, (0, 0), x[::2], 0, 4)": "the elements of `x` do not lie side by side",
     "cp_async_wait_group(-1)": "the number of groups of `ptx.cp_async_wait_group` is -1",

@@ -257,6 +257,24 @@ def test_labels_and_predicates_belong_to_their_scope() -> None:
     assert branches[0][1][6] < waits[0] < branches[1][1][6] <= waits[1]
 
 
+def test_addresses_in_a_cluster_of_one_cta() -> None:
+    body = """
+    mapa.shared::cluster.u32 %r9, %r7, 0; mapa.u64 %rd8, %rd5, 0;
+    mbarrier.arrive.shared::cluster.b64 _, [%r9+8];
+    mbarrier.arrive.release.cluster.b64 _, [%rd8];
+    getctarank.shared::cluster.u32 %r10, %r9;
+    mbarrier.arrive.shared.b64 _, [%r7], %r10;
+    """
+    assert [row[1:3] for row in lowered(body)] == [(BAR + 8, 1), (BAR, 1), (BAR, 0)]
+    assert "`mapa.u64`" in compiled("mapa.u64 %rd8, %rd5, 0;", ".maxclusterrank 2").traps[0]
+
+
+def test_only_another_rank_of_a_cluster_ends_the_run() -> None:
+    program = compiled("mov.u32 %r8, %cluster_ctarank; mapa.u64 %rd8, %rd5, %r8; mbarrier.init.b64 [%rd8], 1;")
+    assert {"bra", "trap", "mbarrier.init"} <= {NAMES[row[0]] for row in program.code.tolist()}
+    assert len(program.traps) == 1
+
+
 REFUSED = """
 mbarrier.arrive.release.shared.b64 _, [%r7];
 mbarrier.arrive.cta.shared.b64 _, [%r7];
@@ -312,7 +330,10 @@ cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%rd1, {%r
 multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r7];
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r3], %r4, [%r7];
-mapa.shared::cluster.u32 %r5, %r7, 0;
+mapa.shared::cluster.u32 %r5, %r7, 1;
+mapa.shared::cluster.u32 %r5, %r7, %r4;
+mapa.shared.u32 %r5, %r7, 0;
+getctarank.u32 %r5, %r7;
 st.bulk.shared::cluster [%r3], 64, 0;
 st.bulk [%rd5], 64, 1;
 fence.mbarrier_init.release.cta;

@@ -54,7 +54,7 @@ atom.global.exch.b128 %q1, [%rd1], %q2;
 atom.global.v4.add.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
 atom.shared::cluster.add.u32 %r4, [%r3], 1;
 cvta.shared::cluster.u64 %rd6, %rd5;
-mapa.shared::cluster.u32 %r4, %r3, 0;
+mapa.shared::cluster.u32 %r4, %r3, 1;
 isspacep.const %p2, %rd5;
 barrier.cluster.arrive.release.aligned;
 barrier.cta.sync.frobnicated 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from wsemu.language.markers import functions
+from wsemu.model.isa import MOST_COUNT
 
 _ARRIVE = "Returns the token of the open phase, uint64.  "
 _BAR = "`bar` is a shared array of uint64 or int64; `index` names the element that is the mbarrier.  "
@@ -56,6 +57,10 @@ _GROUPS = "`n`, a constant, of the thread's latest groups may still be under way
 _CP_ASYNC = {
     "cp_async_ca(dst, i, src, j, bytes, src_bytes=None)": _COPY + "4, 8 or 16.  [PTX: cp.async.ca]",
     "cp_async_cg(dst, i, src, j, bytes, src_bytes=None)": _COPY + "16.  Past the L1 cache.  [PTX: cp.async.cg]",
+    "cp_async_ca_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_ca`, between places so "
+    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.ca]",
+    "cp_async_cg_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_cg`, between places so "
+    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.cg]",
     "cp_async_commit_group()": "Makes a group of the thread's `cp_async_*` since the last one; it may be empty.  "
     "[PTX: cp.async.commit_group]",
     "cp_async_wait_group(n)": "Waits for groups of `cp_async_*`: " + _GROUPS + "[PTX: cp.async.wait_group]",
@@ -76,6 +81,10 @@ _BULK_COPIES = {
     "cp_async_bulk_shared_to_global(dst, i, src, j, bytes)": "Copies `bytes` from element `j` of `src` in shared "
     f"memory to element `i` of `dst` in global memory.  {_GROUP}{_BULK}Plain stores to `src` need a "
     "`fence_proxy_async` before.  [PTX: cp.async.bulk]",
+    "cp_async_bulk_global_to_shared_bytes(dst, dst_offset, src, src_offset, bytes, bar, k)": "The same between places "
+    "so many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
+    "cp_async_bulk_shared_to_global_bytes(dst, dst_offset, src, src_offset, bytes)": "The same between places so many "
+    "bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
     "cp_async_bulk_commit_group()": "Makes a group of the thread's bulk copies and reductions to global memory since "
     "the last one; it may be empty.  [PTX: cp.async.bulk.commit_group]",
     "cp_async_bulk_wait_group(n)": f"Waits for bulk groups: {_GROUPS}[PTX: cp.async.bulk.wait_group]",
@@ -141,14 +150,40 @@ _OTHERS = {
 FUNCTIONS: Final = functions("ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_OTHERS})
 """name -> kernel function"""
 
-COPY_BYTES: Final = {"cp_async_ca": (4, 8, 16), "cp_async_cg": (16,)}
+COPY_BYTES: Final = {
+    **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),
+    **dict.fromkeys(("cp_async_cg", "cp_async_cg_bytes"), (16,)),
+}
 """name -> bytes that it copies"""
-BULK_BYTES = 16
-"""sizes of bulk copies, and their addresses, are multiples of this (PTX ISA, "cp.async.bulk")"""
-BULK_SIZES: Final = range(0, (1 << 32) - 1, BULK_BYTES)
-ZERO_SIZES: Final = range(0, (1 << 32) - 1, 8)
-"""of `st_bulk` (PTX ISA, "st.bulk")"""
-GROUPS: Final = range(1 << 31)
-"""that a wait may leave under way"""
-REGISTERS: Final = range(24, 257, 8)
-"""registers a thread that `setmaxnreg` takes"""
+_COUNT, _TX_BYTES = {"count": range(1, MOST_COUNT + 1)}, {"bytes": range(MOST_COUNT + 1)}
+_PARITY, _GROUPS_LEFT = {"parity": range(2)}, {"n": range(1 << 31)}
+_COUNTED_BYTES = {"bytes": range(0, MOST_COUNT + 1, 16)}
+"""an mbarrier counts them"""
+_BULK_BYTES, _REGISTERS = {"bytes": range(0, (1 << 32) - 1, 16)}, {"count": range(24, 257, 8)}
+ALLOWED: Final[dict[str, dict[str, range]]] = {
+    **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_arrive_relaxed"), _COUNT),
+    **dict.fromkeys(("mbarrier_arrive_no_complete", "mbarrier_arrive_drop"), _COUNT),
+    **dict.fromkeys(("mbarrier_arrive_expect_tx", "mbarrier_arrive_drop_expect_tx"), _TX_BYTES),
+    **dict.fromkeys(("mbarrier_expect_tx", "mbarrier_complete_tx"), _TX_BYTES),
+    **dict.fromkeys(("mbarrier_test_wait_parity", "mbarrier_try_wait_parity", "mbarrier_wait_parity"), _PARITY),
+    **dict.fromkeys(("cp_async_wait_group", "cp_async_bulk_wait_group", "cp_async_bulk_wait_group_read"), _GROUPS_LEFT),
+    **dict.fromkeys(("cp_async_bulk_shared_to_global", "cp_async_bulk_prefetch_l2"), _BULK_BYTES),
+    "cp_async_bulk_shared_to_global_bytes": _BULK_BYTES,
+    **dict.fromkeys((f"cp_reduce_async_bulk_{name}" for name in REDUCTIONS), _BULK_BYTES),
+    **dict.fromkeys(("cp_async_bulk_global_to_shared", "cp_async_bulk_global_to_shared_bytes"), _COUNTED_BYTES),
+    "st_bulk": {"bytes": range(0, (1 << 32) - 1, 8)},
+    **dict.fromkeys(("setmaxnreg_inc", "setmaxnreg_dec"), _REGISTERS),
+}
+"""name -> parameter -> what it can be (PTX ISA, the instruction's section)"""
+_CALLED = {"bytes": "number of bytes", "n": "number of groups"}
+
+
+def called(name: str, parameter: str) -> str:
+    """How messages call an operand."""
+    return f"the {_CALLED.get(parameter, parameter)} of `ptx.{name}`"
+
+
+def wanted(allowed: range) -> str:
+    """What to give for an operand."""
+    step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
+    return f"give {allowed[0]} to {allowed[-1]}{step}"

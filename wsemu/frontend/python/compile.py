@@ -162,7 +162,7 @@ def compile_kernel(
 
     KernelError and UnsupportedError say what is wrong with it.
     """
-    graph = Graph(function.__name__)
+    graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -180,9 +180,7 @@ def compile_kernel(
         raise walker.locate(too_deep, walker.node) from error
     finally:
         sys.setrecursionlimit(limit)
-    program = assemble(graph, fma=fma)
-    program.registers = registers
-    return Compiled(program, walker.variables, walker.notes)
+    return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
 
 
 def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:

@@ -12,14 +12,13 @@ from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_i
 from wsemu.frontend.python.scalars import compute, register, scalar_cast
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import async_names as names
-from wsemu.language.numbers import boolean, int32, uint32, uint64
+from wsemu.language.numbers import boolean, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
 from wsemu.model.isa import (
     ALL,
     BULK_REDUCTIONS,
     DROP,
     EXPECT,
-    MOST_COUNT,
     NO_COMPLETE,
     NOINC,
     ONLY_READ,
@@ -31,12 +30,16 @@ from wsemu.model.isa import (
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
 
-_COUNTS = range(1, MOST_COUNT + 1)
-_TX_BYTES = range(MOST_COUNT + 1)
 _EVERY_BYTE = (1 << 16) - 1
 """of the 16 of a bulk store: all are written"""
 _ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
+
+_REMEDIES = {
+    "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
+    "global": "pass the array as an argument",
+}
+"""for an array that is elsewhere"""
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
@@ -63,12 +66,18 @@ class _Place(NamedTuple):
         return made[0] if made else None
 
 
-def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
-    """An element of an array that has to be in `space`; flagged as outside where it is."""
+def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: str) -> ArrayValue:
+    """An array that has to be in `space`."""
     target = array(call, ary, f"`{function.name}`")
     if target.space != space:
         where = _WHERE.get(target.space, f"{target.space} memory")
         raise call.error(f"`{function.name}` needs `{target.name}` in {space} memory; it is in {where}", remedy)
+    return target
+
+
+def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
+    """An element of such an array; flagged as outside where it is."""
+    target = _array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(indices) != target.ndim:
         raise call.error(
@@ -81,19 +90,21 @@ def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space:
 
 
 def _bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
-    """Where a copy begins: the elements of the last axis lie side by side, and may be written where it writes."""
-    remedy = {
-        "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
-        "global": "pass the array as an argument",
-    }
-    place = _place(call, function, ary, index, space, remedy[space])
-    target = place.array
+    """Where a copy begins: at an element of an array whose last axis has its elements side by side, or so many bytes
+    after the first one."""
+    if function.__name__.endswith("_bytes"):
+        target = _array(call, function, ary, space, _REMEDIES[space])
+        distance = integer(call, index, f"the offset of `{function.name}`", int64)
+        place = _Place(target, *call.arrays.byte_address(call.b, target, distance, 1))
+    else:
+        place = _place(call, function, ary, index, space, _REMEDIES[space])
+        target = place.array
+        if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
+            raise call.error(
+                f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array"
+            )
     if number_type(target.dtype) is None:
         raise call.error(f"`{function.name}` on array `{target.name}` of {target.dtype}", "use an array of numbers")
-    if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
-        raise call.error(
-            f"`{function.name}`: the elements of `{target.name}` do not lie side by side", "use a contiguous array"
-        )
     if written and not target.writable:
         raise call.error(f"`{function.name}` on the read-only array `{target.name}`", "pass an array that is writable")
     return place
@@ -107,30 +118,28 @@ def _mbarrier(call: Any, function: KernelFunction, bar: Value, index: Value) -> 
     return place
 
 
-def _in_range(call: Any, x: Value, what: str, allowed: range) -> int:
-    """The register of a 32-bit integer; what is known must be in a range."""
+def _number(call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None) -> int:
+    """The register of a 32-bit integer; what is known must be `allowed`."""
+    what = names.called(function.__name__, parameter)
     number = integer(call, x, what)
+    allowed = allowed or names.ALLOWED[function.__name__][parameter]
     if number.literal is not None and number.literal not in allowed:
-        step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
-        raise call.error(f"{what} is {number.literal}", f"give {allowed[0]} to {allowed[-1]}{step}")
+        raise call.error(f"{what} is {number.literal}", names.wanted(allowed))
     return register(call.b, scalar_cast(call.b, number, uint32))
 
 
-def _constant_in(call: Any, x: Value, what: str, allowed: range) -> int:
+def _constant(call: Any, function: KernelFunction, parameter: str, x: Value) -> int:
     """An integer that is part of the instruction."""
-    number = known_integer(call, x, what)
-    _in_range(call, x, what, allowed)
+    number = known_integer(call, x, names.called(function.__name__, parameter))
+    _number(call, function, parameter, x)
     return number
 
 
-def _size(call: Any, function: KernelFunction, x: Value, allowed: range) -> int:
-    return _in_range(call, x, f"the number of bytes of `{function.name}`", allowed)
-
-
 def _token(call: Any, function: KernelFunction, x: Value) -> int:
-    token = integer(call, x, f"the token of `{function.name}`")
+    what = names.called(function.__name__, "token")
+    token = integer(call, x, what)
     if token.type.bits != 64:
-        raise call.error(f"the token of `{function.name}` is a {token.type}", "give what an arrive returned, a uint64")
+        raise call.error(f"{what} is a {token.type}", "give what an arrive returned, a uint64")
     return register(call.b, scalar_cast(call.b, token, uint64))
 
 
@@ -139,7 +148,7 @@ def _enter_initialisation(function: KernelFunction) -> None:
     @means(function)
     def initialise(call: Any, bar: Value, index: Value, count: Value) -> Value:
         place = _mbarrier(call, function, bar, index)
-        place.effect(call, "mbarrier.init", _in_range(call, count, f"the count of `{function.name}`", _COUNTS))
+        place.effect(call, "mbarrier.init", _number(call, function, "count", count))
         return NOTHING
 
 
@@ -160,7 +169,7 @@ def _enter_arrival(function: KernelFunction, auxiliary: int) -> None:
     def arrive(call: Any, bar: Value, index: Value, count: Value | None) -> Value:
         place = _mbarrier(call, function, bar, index)
         number = _ONE if count is None else count
-        arrivals = _in_range(call, number, f"the count of `{function.name}`", _COUNTS)
+        arrivals = _number(call, function, "count", number)
         return _arrival(call, place, arrivals, call.b.constant("b32", 0), auxiliary)
 
 
@@ -168,21 +177,21 @@ def _enter_expecting_arrival(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, size: Value) -> Value:
         place = _mbarrier(call, function, bar, index)
-        return _arrival(call, place, call.b.constant("b32", 1), _size(call, function, size, _TX_BYTES), auxiliary)
+        return _arrival(call, place, call.b.constant("b32", 1), _number(call, function, "bytes", size), auxiliary)
 
 
 def _enter_transaction(function: KernelFunction, operation: str) -> None:
     @means(function)
     def transaction(call: Any, bar: Value, index: Value, size: Value) -> Value:
         place = _mbarrier(call, function, bar, index)
-        place.effect(call, operation, _size(call, function, size, _TX_BYTES))
+        place.effect(call, operation, _number(call, function, "bytes", size))
         return NOTHING
 
 
 def _phase(call: Any, function: KernelFunction, x: Value) -> tuple[str, int]:
     """The operation of a wait, and the operand that names a phase: a parity or a token."""
     if function.__name__.endswith("_parity"):
-        return "mbarrier.wait.parity", _in_range(call, x, f"the parity of `{function.name}`", range(2))
+        return "mbarrier.wait.parity", _number(call, function, "parity", x)
     return "mbarrier.wait", _token(call, function, x)
 
 
@@ -192,7 +201,7 @@ def _enter_test(function: KernelFunction, auxiliary: int) -> None:
         place = _mbarrier(call, function, bar, index)
         operation, operand = _phase(call, function, phase)
         if hint is not None:
-            integer(call, hint, f"the hint of `{function.name}`")
+            integer(call, hint, names.called(function.__name__, "hint"))
         return result(boolean, place.effect(call, operation, operand, results=("p",), auxiliary=auxiliary))
 
 
@@ -239,13 +248,13 @@ def _enter_copy(function: KernelFunction) -> None:
     def copy(
         call: Any, dst: Value, i: Value, src: Value, j: Value, width: Value, source_bytes: Value | None
     ) -> Value:  # fmt: skip
-        size = known_integer(call, width, f"the number of bytes of `{function.name}`")
+        size = known_integer(call, width, names.called(function.__name__, "bytes"))
         if size not in sizes:
             raise call.error(f"`{function.name}` of {size} bytes", f"it copies {' or '.join(map(str, sizes))} bytes")
         to = _bytes_at(call, function, dst, i, "shared", True)
         source = _bytes_at(call, function, src, j, "global", False)
-        what = f"the number of bytes that `{function.name}` reads"
-        read = _in_range(call, width if source_bytes is None else source_bytes, what, range(size + 1))
+        some = width if source_bytes is None else source_bytes
+        read = _number(call, function, "src_bytes", some, range(size + 1))
         to.effect(call, f"cp.async.b{8 * size}", source.address(call), read)
         return NOTHING
 
@@ -263,19 +272,19 @@ def _enter_plain(name: str, operation: str, immediate: int = 0, auxiliary: int =
         return NOTHING
 
 
-def _enter_constant(name: str, operation: str, what: str, allowed: range, auxiliary: int = 0) -> None:
+def _enter_constant(name: str, operation: str, parameter: str, auxiliary: int = 0) -> None:
     """An operation of one number, which is known."""
     function = _NAMES[name]
 
     @means(function)
     def constant(call: Any, number: Value) -> Value:
-        immediate = _constant_in(call, number, f"the {what} of `{function.name}`", allowed)
+        immediate = _constant(call, function, parameter, number)
         call.b.effect(operation, immediate=immediate, auxiliary=auxiliary)
         return NOTHING
 
 
 _enter_plain("cp_async_commit_group", "cp.async.commit")
-_enter_constant("cp_async_wait_group", "cp.async.wait", "number of groups", names.GROUPS)
+_enter_constant("cp_async_wait_group", "cp.async.wait", "n")
 _enter_plain("cp_async_wait_all", "cp.async.wait", auxiliary=ALL)
 
 
@@ -292,14 +301,12 @@ _enter_arrival_of_copies(_NAMES["cp_async_mbarrier_arrive_noinc"], NOINC)
 
 # -- bulk copies -----------------------------------------------------------------------------------------------------
 def _enter_bulk_load(function: KernelFunction) -> None:
-    allowed = range(0, MOST_COUNT + 1, names.BULK_BYTES)  # the mbarrier counts them
-
     @means(function)
     def load(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value) -> Value:
         to = _bytes_at(call, function, dst, i, "shared", True)
         source = _bytes_at(call, function, src, j, "global", False)
         told = _mbarrier(call, function, bar, k)
-        operands = to.address(call), source.address(call), _size(call, function, size, allowed), told.address(call)
+        operands = to.address(call), source.address(call), _number(call, function, "bytes", size), told.address(call)
         call.b.effect("bulk.load", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
 
@@ -309,7 +316,7 @@ def _enter_bulk_store(function: KernelFunction) -> None:
     def store(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value) -> Value:
         to = _bytes_at(call, function, dst, i, "global", True)
         source = _bytes_at(call, function, src, j, "shared", False)
-        length = _size(call, function, size, names.BULK_SIZES)
+        length = _number(call, function, "bytes", size)
         operands = to.address(call), source.address(call), length, call.b.constant("b32", _EVERY_BYTE)
         call.b.effect("bulk.store", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
@@ -332,31 +339,32 @@ def _enter_bulk_reduction(what: str) -> None:
         if mine not in types:
             raise call.error(f"`{function.name}` on arrays of {mine}", f"it works on {', '.join(types)}")
         auxiliary = BULK_REDUCTIONS.index((what, types[mine]))
-        length = _size(call, function, size, names.BULK_SIZES)
+        length = _number(call, function, "bytes", size)
         to.effect(call, "bulk.reduce", source.address(call), length, auxiliary=auxiliary)
         return NOTHING
 
 
-def _enter_alone(name: str, operation: str, space: str, sizes: range) -> None:
+def _enter_alone(name: str, operation: str, space: str) -> None:
     """An operation on bytes of one array."""
     function = _NAMES[name]
 
     @means(function)
     def alone(call: Any, ary: Value, index: Value, size: Value) -> Value:
         place = _bytes_at(call, function, ary, index, space, space == "shared")
-        place.effect(call, operation, _size(call, function, size, sizes))
+        place.effect(call, operation, _number(call, function, "bytes", size))
         return NOTHING
 
 
-_enter_bulk_load(_NAMES["cp_async_bulk_global_to_shared"])
-_enter_bulk_store(_NAMES["cp_async_bulk_shared_to_global"])
+for _name in ("", "_bytes"):
+    _enter_bulk_load(_NAMES[f"cp_async_bulk_global_to_shared{_name}"])
+    _enter_bulk_store(_NAMES[f"cp_async_bulk_shared_to_global{_name}"])
 for _name in names.REDUCTIONS:
     _enter_bulk_reduction(_name)
 _enter_plain("cp_async_bulk_commit_group", "bulk.commit")
-_enter_constant("cp_async_bulk_wait_group", "bulk.wait", "number of groups", names.GROUPS)
-_enter_constant("cp_async_bulk_wait_group_read", "bulk.wait", "number of groups", names.GROUPS, ONLY_READ)
-_enter_alone("cp_async_bulk_prefetch_l2", "bulk.prefetch", "global", names.BULK_SIZES)
-_enter_alone("st_bulk", "bulk.zero", "shared", names.ZERO_SIZES)
+_enter_constant("cp_async_bulk_wait_group", "bulk.wait", "n")
+_enter_constant("cp_async_bulk_wait_group_read", "bulk.wait", "n", ONLY_READ)
+_enter_alone("cp_async_bulk_prefetch_l2", "bulk.prefetch", "global")
+_enter_alone("st_bulk", "bulk.zero", "shared")
 
 
 # -- fences, elections, registers ------------------------------------------------------------------------------------
@@ -364,12 +372,12 @@ for _name, _proxy in {"": "async", "_shared_cta": "async.shared::cta", "_global"
     _enter_plain(f"fence_proxy_async{_name}", "fence.proxy", immediate=PROXIES.index(_proxy))
 _enter_plain("fence_mbarrier_init", "fence.mbarrier_init")
 for _name in ("inc", "dec"):
-    _enter_constant(f"setmaxnreg_{_name}", f"setmaxnreg.{_name}", "count", names.REGISTERS)
+    _enter_constant(f"setmaxnreg_{_name}", f"setmaxnreg.{_name}", "count")
 
 
 @means(_NAMES["elect_sync"])
 def elect(call: Any, mask: Value) -> Value:
-    members = integer(call, mask, f"the mask of `{_NAMES['elect_sync'].name}`", int32)
+    members = integer(call, mask, names.called("elect_sync", "mask"), int32)
     (lane,) = call.b.effect("elect.sync", (register(call.b, members),), results=("b32",))
     return compute(call.b, "setp.eq.b32", boolean, result(int32, lane), result(int32, call.b.special("laneid")))
 
