@@ -25,6 +25,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
     access_shape,
+    step_word,
 )
 from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
@@ -277,6 +278,11 @@ class Places:
     def verb(self, pc: int) -> str:
         """`load`, `store` or `atomic`."""
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
+
+    def operation(self, pc: int) -> str:
+        """The name of an instruction; of an asynchronous one without its type: `mbarrier.wait`."""
+        name = NAMES[int(self.program.code[pc, 0])]
+        return step_word(name) if OPERATIONS[name].kind == "async" else name
 
     def service(self, pc: int) -> int:
         """How an access to shared memory is served, see `isa.SERVED`."""

@@ -90,6 +90,10 @@ class Witness:
                 found[event.kind, event.cta, event.warp, event.pc].append(n)
         return dict(found)
 
+    def begins(self, position: int) -> bool:
+        """Whether an event is the first one of its kind in an execution of an instruction."""
+        return self._begins[position]
+
     @functools.cached_property
     def _begins(self) -> list[bool]:
         """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
