@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.checkers import by_lanes
 from wsemu.checkers.conflict import ACCESSES, LANES_APART, VERBS, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
@@ -75,11 +76,6 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
     """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
     raw, first, second = found.raw, found.first, found.second
     one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
-    ordered = (
-        witness is not None
-        and witness.known(second.access.cta, second.access.warp, second.access.interval).get(first.access.warp, 0)
-        >= first.access.interval
-    )
     warps = {side.access.warp for side in (first, second)}
     steps = [] if witness is None else _as_run(found, witness, warps)
     return Finding(
@@ -90,18 +86,12 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
             f"{found.overlap()}; nothing orders (1) before (2)",
             "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)",
         ],
-        help=_LANES_HELP if ordered else _help(found, witness),
+        help=_help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
         steps=steps,
     )
-
-
-_LANES_HELP = (
-    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
-    "before it, and after it where a part of a warp waits"
-)
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
@@ -176,6 +166,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return flag
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+    if apart := witness and by_lanes.remedy(found, witness):
+        return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.first.kind == found.second.kind == ATOMIC:
         return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"

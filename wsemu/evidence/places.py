@@ -220,6 +220,16 @@ class Places:
         end = (statement and statement.end_lineno) or self.line(pc)
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
+    def in_branch(self, pc: int, other: int) -> bool:
+        """Whether an instruction is in a branch that does not hold another one, as far as the source tells."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).in_branch(span, beside)
+
+    def leaves(self, pc: int, other: int) -> bool:
+        """Whether lanes return behind an instruction, in a branch that does not hold another one."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).leaves(span, beside)
+
     def loops(self, pc: int) -> list[Loop] | None:
         """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
         found: list[Loop] = []
