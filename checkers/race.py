@@ -283,6 +283,8 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
+        if _is_recycled(places, following.place):
+            return f"{second.who} is a generation of barrier {following.place} ahead: mend its `barrier-recycling` first"
         return (
             f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
@@ -296,6 +298,12 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
     if len(found.sizes) > 1:
         text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
     return text
+
+
+def _is_recycled(places: Places, barrier: int) -> bool:
+    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
+    return any(raw.detail["barrier"] == barrier for raw in found)
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:

@@ -39,7 +39,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
-DECIDED = ("deadlock", "race", "intra-warp-race")
+RACES = ("race", "intra-warp-race")
+DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
@@ -70,7 +71,7 @@ def judge(
     findings += examined
     if more is not None:
         findings += more(places)
-    certain = _certain(wanted, settings) if not steered else ()
+    certain = _certain(wanted, places, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = accepted(findings, places, settings)
@@ -322,15 +323,27 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 
-def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
+def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
     found = {raw.code for raw in wanted}
     stopped_early = found & {"barrier-recycling", "count-mismatch"}  # the latter before another schedule would end
     if not {"race", "recycling"} <= settings.checkers or stopped_early:
         return ()
-    races = {"race", "intra-warp-race"}
-    return tuple(races) if found & races else DECIDED
+    return RACES if _is_steered_by_races(places) else DECIDED
+
+
+def _is_steered_by_races(places: Places) -> bool:
+    """Whether what races may decide where warps go and what they access."""
+    from wsemu.proof.taint import may_be_steered_by
+
+    outcome = places.outcome
+    racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    if outcome.status != "deadlock" or not racing:
+        return bool(racing)
+    return bool(outcome.overflow) or may_be_steered_by(
+        places.program, outcome.executions, racing, places.segment_of.get
+    )
 
 
 def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
