@@ -283,10 +283,11 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
+        ahead = f"{second.who} is a generation of barrier {following.place} ahead"
         if _is_recycled(places, following.place):
-            return f"{second.who} is a generation of barrier {following.place} ahead: mend its `barrier-recycling` first"
+            return f"{ahead}: mend its `barrier-recycling` first"
         return (
-            f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
+            f"{ahead}: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
     if {first.role, second.role} == set(CALLS):

@@ -903,7 +903,8 @@ def test_b14_lanes_at_a_barrier_and_at_a_warp_wide_operation_wait_for_each_other
     assert [site.text for site in found.sites if "lanes 16-31 of warp 1 wait for lanes 0-15" in site.text]
     what = "sync" if layout == 3 else "arrive"
     assert found.help.startswith(f"let all lanes of warp 1 {what}")
-    assert found.help.endswith("move both out of their branches" if layout > 1 else f"move the {what} out of the branch")
+    moved = "both out of their branches" if layout > 1 else f"the {what} out of the branch"
+    assert found.help.endswith(f": move {moved}")
     assert any("a warp is counted once" in note for note in found.notes)
 
 

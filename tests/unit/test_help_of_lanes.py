@@ -211,6 +211,7 @@ def through_a_third_warp_by_all(y):
         y[lane] = tile[lane]
 
 
+HALF_ARRIVES = "only lanes 16-31 of warp 1 arrive on line 8: let all its lanes come there, after line 6"
 ONE_WAITS = "only lane 0 of warp 0 syncs on line {}: let all its lanes come there, before line {}"
 ONE_ARRIVES = (
     "only lane 5 of warp 1 arrives on line 7: let all its lanes come there, after line 5; or add `cuda.syncwarp()` "
@@ -223,7 +224,7 @@ ONE_ARRIVES = (
     [
         (
             other_branch_arrives,
-            "only lanes 16-31 of warp 1 arrive on line 8: let all its lanes come there, after line 6",
+            HALF_ARRIVES,
             [all_arrive_behind],
         ),
         (
@@ -236,8 +237,7 @@ ONE_ARRIVES = (
         (others_read_without_waiting, ONE_WAITS.format(9, 11), [all_wait]),
         (
             parts_on_both_sides,
-            "only lanes 16-31 of warp 1 arrive on line 8: let all its lanes come there, after line 6; and only lane 20 "
-            "of warp 0 syncs on line 11: let all its lanes come there, before line 13",
+            f"{HALF_ARRIVES}; and {ONE_WAITS.format(11, 13).replace('lane 0', 'lane 20')}",
             [all_on_both_sides],
         ),
         (through_a_third_warp, ONE_WAITS.format(12, 13), [through_a_third_warp_by_all]),
@@ -402,6 +402,12 @@ def reset_behind_its_load(y):
         total[0] = 0
 
 
+BEHIND = (
+    "put line 7 into an `if` of its own behind that of line 5, and `cuda.syncwarp()` between the two, where all lanes "
+    "meet"
+)
+
+
 @pytest.mark.parametrize(
     ("kernel", "help_", "edited"),
     [
@@ -413,8 +419,7 @@ def reset_behind_its_load(y):
         ),
         (
             two_branches,
-            "put line 7 into an `if` of its own behind that of line 5, and `cuda.syncwarp()` between the two, where "
-            "all lanes meet",
+            BEHIND,
             one_behind_the_other,
         ),
         (

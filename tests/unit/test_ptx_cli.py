@@ -137,7 +137,7 @@ def test_the_configuration_of_the_folder_holds(tmp_path):
     launch = ("--entry", "reverse", "--grid", 1, "--block", 64, "--arg", "i32[64]:zeros")
     done = wsemu("check", "launching.ptx", *launch, cwd=tmp_path)
     assert done.returncode == 0
-    assert "not looked for: " in " ".join(done.stdout.split())
+    assert "looked for deadlock alone" in " ".join(done.stdout.split())
 
 
 # -- the grammar of arguments ------------------------------------------------------------------------------------------

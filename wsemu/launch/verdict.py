@@ -157,6 +157,9 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
         return EVERY_SCHEDULE
     if not any(name in off for name in SCHEDULES):
         return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    on = [name for name in CHECKERS if name in settings.checkers]
+    if len(on) < len(off):
+        return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
