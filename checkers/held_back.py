@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Site, Step
     from wsemu.model.outcome import WarpState
 
-RULE = "a warp is counted once, when all its live lanes stand at the same operation of a barrier, or have exited (B14)"
+RULE = (
+    "a warp is counted once, when all its live lanes stand at the same kind of operation of one barrier, or have "
+    "exited (B14)"
+)
 
 
 def held_warps(places: Places) -> list[WarpState]:
