@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import ALL, NOINC, SHARED
 
 

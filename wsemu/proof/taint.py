@@ -165,6 +165,18 @@ def steered_by(
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
 
 
+def may_be_steered_by(
+    program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
+) -> bool:
+    """Whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does: shadow
+    memory names one race of a byte, another access to the array may be in one, too."""
+    sources = sorted(set(racing))
+    if not sources:
+        return False
+    beside = Analysis(program, executions, sources, segment_of).beside(sources)
+    return bool(Analysis(program, executions, beside, segment_of).tainted)
+
+
 # -- flow ------------------------------------------------------------------------------------------------------------
 class _Block:
     """Instructions that run one after another."""
@@ -265,6 +277,18 @@ class Analysis:
         return not arrays or not any(
             self._arrays(step, state) & arrays for step, state in self._states() if step.kind in ("load", "store")
         )
+
+    def beside(self, pcs: Sequence[int]) -> list[int]:
+        """The accesses that may touch an array which one of these may touch."""
+        touched = {
+            step.pc: self._arrays(step, state)
+            for step, state in self._states()
+            if step.kind in ("load", "store", "atomic")
+        }
+        arrays = 0
+        for pc in pcs:
+            arrays |= touched.get(pc, 0)
+        return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
