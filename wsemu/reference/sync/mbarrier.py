@@ -33,7 +33,7 @@ from wsemu.reference.sync.phases import At, Phase, new_phase
 from wsemu.reference.sync.thread_clocks import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.run import Cta

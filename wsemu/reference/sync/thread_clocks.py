@@ -10,9 +10,9 @@ S        what came before in every schedule, whether or not what it did to memor
 
 Whatever gives or takes does so with all four.  An agent that completes at an mbarrier gives S as of its issue; else it
 gives its own epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
-into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic, needs
-a proxy fence as well.  Named barriers, exits and
-warp-wide operations order as in `proof.happens_before`, lane by lane from the start.
+into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
+needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
+by lane from the start.
 """
 
 from __future__ import annotations
