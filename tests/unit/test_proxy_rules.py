@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.async_kernels import DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import ALL, PROXIES, SHARED
 
 if TYPE_CHECKING:
