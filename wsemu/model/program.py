@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.isa import FIELDS, NAMES
+from wsemu.model.isa import FIELDS, NAMES, OPCODE, OPERATIONS
+
+_ASYNCHRONOUS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "async"]
 
 
 class Span(NamedTuple):
@@ -110,6 +112,13 @@ class Program:
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    registers: int = 0
+    """a thread has so many at the launch; 0: not known"""
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
+        return bool(np.isin(self.code[:, 0], _ASYNCHRONOUS).any())
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -172,7 +172,7 @@ class Decoder:
                 yield from self._warp(pc, name, fields, guards)
             case "barrier":
                 yield self._barrier(pc, name, fields, guards)
-            case "control":
+            case "control" | "async":
                 if guard:
                     yield Step(pc, name, guards, guard=guard)
             case "fence":

@@ -8,6 +8,7 @@ the search for races have a file each.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +26,15 @@ from wsemu.model.outcome import (
     Status,
     WarpState,
 )
+from wsemu.reference.agents.copy import Issued, report_outliving
+from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.memory.shadow import Options, Watch
+from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
+from wsemu.reference.sync.mbarrier import Mbarriers, waiting
 from wsemu.reference.sync.named_barrier import BARRIERS, Barrier, StopError, report_dangling
+from wsemu.reference.sync.register_pool import RegisterPool
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
 
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
+    from wsemu.reference.sync.thread_clocks import ThreadOrder
 
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
@@ -124,7 +131,12 @@ class Launch:
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
         self._findings: dict[tuple[str, int, int], RawFinding] = {}
-        self.watch = Watch(program, options, self.report)
+        self.watch = self._watch(options)
+
+    def _watch(self, options: Options) -> Watch:
+        if self.program.asynchronous:
+            return ThreadWatch(self.program, options, self.report, -(-self.threads // LANES))
+        return Watch(self.program, options, self.report)
 
     def report(self, finding: RawFinding) -> None:
         """Enter a finding, or count it when its code was already seen at these places."""
@@ -182,7 +194,7 @@ def encoded(type_: str, value: int | float | bool) -> int:
 
 
 class Cta:
-    """One CTA: its warps, shared memory and named barriers."""
+    """One CTA: its warps, shared memory, barriers of both kinds, registers to give, and asynchronous operations."""
 
     def __init__(self, launch: Launch, number: int) -> None:
         self.launch = launch
@@ -192,6 +204,23 @@ class Cta:
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
         self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
+        self.mbarriers = Mbarriers(self)
+        self.registers = RegisterPool(len(self.warps), launch.program.registers)
+        self.copies: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
+        """`cp.async` of (warp, lane)"""
+        self.bulk: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
+        """bulk stores and reductions of (warp, lane)"""
+        self.issued: list[Issued] = []
+
+    @property
+    def order(self) -> ThreadOrder:
+        """The clocks of its lanes, in a launch with asynchronous operations."""
+        assert isinstance(self.launch.watch, ThreadWatch)
+        return self.launch.watch.order
+
+    def runner(self, warp: Warp) -> WarpRun:
+        """What runs a warp."""
+        return WarpRun(self, warp)
 
     def _warp(self, number: int) -> Warp:
         launch = self.launch
@@ -225,10 +254,11 @@ class Cta:
             while any(warp.alive for warp in self.warps):
                 able = False
                 for warp in self.warps:
-                    if warp.ready:
+                    run = WarpRun(self, warp)
+                    if warp.ready or run.wakes():
                         able = True
-                        WarpRun(self, warp).run()
-                if not able:
+                        run.run()
+                if not able and not any(WarpRun(self, warp).goes_past_standing() for warp in self.warps):
                     return self._stopped("deadlock")
         except BudgetError:
             return self._stopped("budget")
@@ -236,6 +266,9 @@ class Cta:
             self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
             return self._stopped(stop.status)
         report_dangling(self)
+        self.mbarriers.report_left()
+        report_outliving(self)
+        self.launch.watch.end_cta(self.number)
         return "done"
 
     def _stopped(self, status: Status) -> Status:
@@ -257,4 +290,6 @@ class Cta:
             for b in self.barriers
             if b.arrived
         ]
+        outcome.phases = self.mbarriers.states()
+        outcome.phase_waits = waiting(self)
         return status

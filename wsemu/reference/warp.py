@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES
 from wsemu.model.outcome import EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
+from wsemu.reference.asynchronous import STANDING, execute
 from wsemu.reference.memory.bounds import atomic, load, store
 from wsemu.reference.state import Group, Region, Warp, chain, lanes_of, united
 from wsemu.reference.sync.named_barrier import StopError, check_operands, count_warp, operands, warp_exits
@@ -28,10 +29,12 @@ class WarpRun:
         self.cta = cta
         self.warp = warp
         self.launch = cta.launch
-        self.group = warp.ready[-1]
+        self.group = warp.ready[-1] if warp.ready else Group(warp.last_pc, warp.alive, None)
 
     def run(self) -> None:
         turn = TURN
+        if not self.warp.ready:
+            self._release()
         while self.warp.ready:
             turn -= self.step()
             if turn < 0:
@@ -57,6 +60,12 @@ class WarpRun:
             return self.launch.lengths[warp.ready[-1].pc] if warp.ready else 0
         if operation.kind == "barrier":
             self._barrier(name, fields, lanes)
+            return 0
+        if operation.kind == "async":
+            stands = bool(lanes) and execute(self, name, fields, lanes)
+            group.pc += 1
+            if stands:
+                self._stand(lanes)
             return 0
         if operation.kind == "warp" and names_absent(self, name, fields, lanes):
             group.pc += 1
@@ -190,23 +199,68 @@ class WarpRun:
         if not warp.parked or warp.waits >= 0:
             return
         warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # whichever came first
-        at_barriers = [group for group in warp.parked if self._kind(group) != "warp"]
-        if any(self._kind(group) in ("arrive", "sync") for group in at_barriers) and self._go_past():
+        standing = self._standing()
+        if standing and self._release():
             return
-        held = self._held_back(at_barriers)
+        at_barriers = [group for group in warp.parked if self._kind(group) != "warp"]
+        unaligned = any(self._kind(group) in ("arrive", "sync") for group in at_barriers)
+        if unaligned and not standing and self._go_past(warp.parked):
+            return
+        held = self._held_back(at_barriers, self._behind(standing))
         free = [group for group in warp.parked if group not in held]
         if free:
             self._exchange_apart(free)
+        elif standing:
+            return  # others may let these go on
         elif len(held) == len(at_barriers):
             self._count_all()
         else:
             self._hold(at_barriers)
 
-    def _held_back(self, at_barriers: list[Group]) -> list[Group]:
-        """Groups at barriers, and those at warp-wide operations which name lanes of these, or of others that do."""
+    # -- what is no barrier -------------------------------------------------------------------------------------------
+    def _standing(self) -> list[Group]:
+        """Groups at operations that let them go on when something else has happened, as at an mbarrier."""
+        return [group for group in self.warp.parked if self._kind(group) == "stands"]
+
+    def wakes(self) -> bool:
+        """Whether a warp of which no lanes run can go on nevertheless."""
+        return any(self._may_go(group) for group in self._standing())
+
+    def _may_go(self, group: Group) -> bool:
+        return STANDING[self.launch.name_of(group.pc - 1)].may_go(self, group)
+
+    def _release(self) -> bool:
+        """Let all go on that may, the lowest lanes first."""
+        warp = self.warp
+        going = [group for group in self._standing() if self._may_go(group)]
+        going.sort(key=lambda group: group.lanes & -group.lanes)
+        for group in going:
+            self.group = Group(group.pc - 1, group.lanes, group.region)
+            STANDING[self.launch.name_of(group.pc - 1)].go(self, group)
+        warp.parked = [group for group in warp.parked if group not in going]
+        warp.ready.extend(reversed(united(going)))
+        return bool(going)
+
+    def _behind(self, standing: list[Group]) -> int:
+        """Lanes that wait at a join for some that stand."""
+        lanes = 0
+        for group in standing:
+            for region in chain(group.region):
+                lanes |= region.waiting & self.warp.alive
+        return lanes
+
+    def goes_past_standing(self) -> bool:
+        """No warp can go on: lanes that wait at a join for some that stand go on without them, if there are any."""
+        standing = self._standing()
+        return bool(standing) and not self.warp.ready and self._go_past(standing)
+
+    # -- lanes at barriers and warp-wide operations -------------------------------------------------------------------
+    def _held_back(self, at_barriers: list[Group], behind: int = 0) -> list[Group]:
+        """Groups at barriers, and those at warp-wide operations which name lanes of these, or of others that do, or
+        lanes that are `behind` them."""
         held = list(at_barriers)
         while True:
-            lanes = sum(group.lanes for group in held)
+            lanes = behind | sum(group.lanes for group in held)
             more = [group for group in self.warp.parked if group not in held and self._members(group) & lanes]
             if not more:
                 return held
@@ -228,16 +282,19 @@ class WarpRun:
             raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
-        """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so."""
+        """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so; `stands`
+        at what others let it go on from."""
         name, fields = self.launch.name_of(group.pc - 1), self.launch.code[group.pc - 1]
+        if name in STANDING:
+            return "stands"
         if OPERATIONS[name].kind == "warp":
             return "warp"
         return ("aligned " if fields[7] else "") + ("arrive" if name == "bar.arrive" else "sync")
 
-    def _go_past(self) -> bool:
+    def _go_past(self, groups: list[Group]) -> bool:
         """PTX promises no meeting points: lanes that wait at a join for standing ones go on without them."""
         warp = self.warp
-        waiting = [r for group in warp.parked for r in chain(group.region) if r.waiting & warp.alive]
+        waiting = [r for group in groups for r in chain(group.region) if r.waiting & warp.alive]
         if not waiting:
             return False
         region = max(waiting, key=lambda r: r.number)
@@ -330,8 +387,13 @@ _FENCES: dict[str, EventKind] = {"fence.cta": "fence.cta", "fence.gpu": "fence.g
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Orders memory for the checkers; the reference has one order anyway."""
+    cta, warp = run.cta, run.warp.number
     if name in _FENCES:
-        run.launch.watch.happen(_FENCES[name], run.cta.number, run.warp.number, run.group.pc, lanes)
+        run.launch.watch.happen(_FENCES[name], cta.number, warp, run.group.pc, lanes)
+    elif name == "fence.proxy" and run.launch.program.asynchronous:
+        cta.order.fence_proxy((cta.number, warp), lanes, PROXIES[fields[6]])
+        run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)
+        cta.order.begin_interval((cta.number, warp))
 
 
 _EXECUTE: dict[str, Callable[[WarpRun, str, list[int], int], None]] = {

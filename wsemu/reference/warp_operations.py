@@ -30,6 +30,9 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         groups[members] = groups.get(members, 0) | 1 << lane
     for members, group in groups.items():
         _exchange_among(run, name, fields, group, members)
+    if name == "elect.sync":  # L1
+        for lane in lanes_of(lanes):
+            run.write(fields[2], "b32", lane, lanes_of(lanes)[0])
 
 
 def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
@@ -49,7 +52,7 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
     if there:
         met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
-    if name != "syncwarp":
+    if name not in ("syncwarp", "elect.sync"):
         what, mode = name.split(".")[:2]
         _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
 

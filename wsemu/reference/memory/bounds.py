@@ -45,8 +45,14 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
     return arrays[number - FIRST_ARRAY] if FIRST_ARRAY <= number < FIRST_ARRAY + len(arrays) else None
 
 
-def locate(run: WarpRun, address: int, lane: int, size: int, writes: bool) -> Place | None:
-    """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made."""
+def locate(
+    run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int = 0, shared: bool | None = None
+) -> Place | None:
+    """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
+
+    `alignment` is that of the size unless given; `shared`: it has to lie in shared memory, or in an array.
+    """
+    alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:
         index = (address >> SEGMENT_SHIFT & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         _outside(run, lane, size, index=index)
@@ -62,13 +68,14 @@ def locate(run: WarpRun, address: int, lane: int, size: int, writes: bool) -> Pl
         _outside(run, lane, size, address=address, segment=number)
         return None
     known = {"address": address, "segment": number, "bytes": len(segment.data)}
-    if offset + size > len(segment.data):
+    elsewhere = shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
+    if elsewhere or offset + size > len(segment.data):
         _outside(run, lane, size, **known)
         return None
-    if offset % size:
+    if offset % alignment:
         run.cta.finding(
             "misaligned", run.group.pc, run.warp.number, 1 << lane,
-            address=address, alignment=size, size=size, segment=number,
+            address=address, alignment=alignment, size=size, segment=number,
         )  # fmt: skip
         return None
     if writes and not segment.writable:
@@ -84,7 +91,7 @@ def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
     run.cta.finding("out-of-bounds", run.group.pc, run.warp.number, 1 << lane, **full)
 
 
-def _check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
+def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
     """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
     matter = [q for q in range(size) if not unused >> q & 1]
     bad = {
@@ -110,6 +117,8 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
         if place is not None:
             places[lane] = place
     run.launch.watch.touch(run, kind, places, size)
+    if run.cta.mbarriers.live:
+        run.cta.mbarriers.clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)
     return places
 
 
@@ -118,7 +127,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     places = _places(run, fields, lanes, element * count, READ)
     if fields[7] & NON_COHERENT:
         run.launch.watch.read_only.note(run, places, element * count, stores=False)
-    _check_written(run, places, element * count, fields[7])
+    check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load", AS_LOAD)
     for lane in lanes_of(lanes):
         for k in range(count):
@@ -138,7 +147,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     values = {lane: _value(run, fields[2], lane, element, count) for lane in places}
     run.launch.watch.stores(run, places, values)
     for lane, (segment, _, offset) in places.items():
-        _put(segment, offset, values[lane])
+        put(segment, offset, values[lane])
 
 
 def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -148,12 +157,12 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if not fields[7] & NO_STORE:
         run.launch.watch.read_only.note(run, places, size, stores=True)
     if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
-        _check_written(run, places, size)
+        check_written(run, places, size)
     charge(run, places, size, "atomic", fields[7] & SERVED)
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
-        _put(segment, offset, new.to_bytes(size, "little"))
+        put(segment, offset, new.to_bytes(size, "little"))
         run.write(fields[2], type_, lane, old)
 
 
@@ -168,7 +177,7 @@ def _value(run: WarpRun, row: int, lane: int, element: int, count: int) -> bytes
     return b"".join(run.read(row + k * ROW, "b", lane).to_bytes(element, "little") for k in range(count))
 
 
-def _put(segment: Segment, offset: int, value: bytes) -> None:
+def put(segment: Segment, offset: int, value: bytes) -> None:
     segment.data[offset : offset + len(value)] = value
     if segment.written is not None:
         segment.written[offset : offset + len(value)] = b"\1" * len(value)

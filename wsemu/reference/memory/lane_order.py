@@ -17,8 +17,7 @@ from wsemu.reference.state import lanes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.proof.happens_before import HappensBefore
-    from wsemu.reference.memory.shadow import Access
+    from wsemu.reference.memory.shadow import Access, Order
 
 
 class Lanes(NamedTuple):
@@ -40,7 +39,7 @@ class Conflict(NamedTuple):
 class LaneOrder:
     """Which lanes touched each byte, and what they do to each other."""
 
-    def __init__(self, order: HappensBefore) -> None:
+    def __init__(self, order: Order) -> None:
         self._order = order
         self._arrays: dict[int, tuple[Lanes, ...]] = {}
         self._shared: dict[int, tuple[Lanes, ...]] = {}

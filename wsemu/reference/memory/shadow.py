@@ -14,7 +14,7 @@ Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Dete
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
@@ -97,12 +97,27 @@ class Options:
     strict: bool = False
 
 
+class Order(Protocol):
+    """What is known to have happened: `HappensBefore`, or `ThreadOrder` where there are asynchronous operations."""
+
+    def apply(self, event: Event) -> None: ...
+    def interval(self, actor: tuple[int, int]) -> int: ...
+    def consists_of(self, actor: tuple[int, int], lanes: int) -> None: ...
+    def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool: ...
+    def before(self, epoch: tuple[int, int, int], actor: tuple[int, int]) -> bool: ...
+    def lane_before(
+        self, actor: tuple[int, int], interval: int, lane: int, later: tuple[int, int], later_lane: int
+    ) -> bool: ...
+
+
 class Watch:
     """The order of a launch's operations so far, its trace, and who touched its memory."""
 
-    def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None]) -> None:
+    def __init__(
+        self, program: Program, options: Options, report: Callable[[RawFinding], None], order: Order | None = None
+    ) -> None:
         self.options = options
-        self.order = HappensBefore(False, uncounted_barriers(program), lockstep=options.lockstep)
+        self.order: Order = order or HappensBefore(False, uncounted_barriers(program), lockstep=options.lockstep)
         self._addresses: list[int] = []
         self.trace = Trace(addresses=self._addresses) if options.trace else None
         self.report = report
@@ -116,6 +131,9 @@ class Watch:
         self._shared = {}
         self._lanes.start_cta()
 
+    def end_cta(self, cta: int) -> None:
+        """A CTA has ended."""
+
     # -- operations ---------------------------------------------------------------------------------------------------
 
     def happen(
@@ -127,10 +145,11 @@ class Watch:
         place: int = -1,
         generation: int = -1,
         lanes: int = ALL_LANES,
+        amount: int = 0,
     ) -> None:
         """An operation happens; it ends the present interval of its warp, or is made in it."""
         interval = 0 if kind == "complete" else self.order.interval((cta, warp))
-        event = Event(kind, cta, warp, interval, pc, place, generation, lanes)
+        event = Event(kind, cta, warp, interval, pc, place, generation, lanes, amount=amount)
         self.order.apply(event)
         self._log(event)
 

@@ -1,0 +1,167 @@
+"""`cp.async.bulk` and `cp.reduce.async.bulk`: copies of a lane in the asynchronous proxy, both sides of them.
+
+PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.bulk"; measured rules T1 to T10.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, ONLY_READ, WRITE
+from wsemu.reference.agents.copy import Copies, Issued, Side
+from wsemu.reference.agents.reductions import SIZES, combined
+from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.memory.bounds import locate, put
+from wsemu.reference.memory.thread_shadow import ThreadWatch
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync import mbarrier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.warp import WarpRun
+
+UNIT = 16
+"""bytes of which a copy has a multiple, and its addresses are one"""
+ZEROS = 8
+"""the same of `st.bulk`"""
+NOT_OF_UNIT = 0
+"""`what` of a copy-size finding"""
+
+
+def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """From global `b` to shared `a`, `c` bytes, with which the mbarrier at `imm` is credited."""
+    sizes = _sizes(run, fields, lanes)
+    moving = sum(1 << lane for lane, size in sizes.items() if size)
+    mbarriers = mbarrier.targets(run, fields[6], 0, moving) if moving else []
+    of_lane = {lane: found for found, there in mbarriers for lane in lanes_of(there)}
+    copies = Copies(run, bulk=True)
+    for lane in lanes_of(moving):
+        size = sizes[lane]
+        source = _locate(run, fields[4], lane, size, writes=False, shared=False)
+        target = _locate(run, fields[3], lane, size, writes=True, shared=True)
+        if source and target:
+            to = Side(target, size, range(size))
+            agent = copies.make(lane, Side(source, size, range(size)), to)
+            run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, to.address, size, reads=False))
+        else:  # so that nobody waits for it for ever
+            agent = run.cta.order.fork(run.cta.number)
+        mbarrier.credit(run, of_lane[lane], lane, agent, size)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """From shared `b` to global `a`, `c` bytes, of each 16 those that the mask in `imm` names."""
+    copies = Copies(run, bulk=True)
+    for lane, size in _sizes(run, fields, lanes).items():
+        mask = run.read(fields[6], "b32", lane)
+        chosen: Sequence[int] = range(size)
+        if mask & 0xFFFF != 0xFFFF:
+            chosen = [q for q in range(size) if mask >> q % UNIT & 1]
+        _give(run, copies, fields, lane, size, chosen)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Shared `b` into global `a`, element by element (T10)."""
+    what, type_ = BULK_REDUCTIONS[fields[7]]
+    copies = Copies(run, bulk=True, kind=ATOMIC, width=SIZES[type_])
+    for lane, size in _sizes(run, fields, lanes).items():
+        _give(run, copies, fields, lane, size, range(size), what, type_)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def _give(
+    run: WarpRun,
+    copies: Copies,
+    fields: list[int],
+    lane: int,
+    size: int,
+    chosen: Sequence[int],
+    what: str = "",
+    type_: str = "",
+) -> None:
+    """A copy to global memory of one lane."""
+    if not size:
+        return
+    source = _locate(run, fields[4], lane, size, writes=False, shared=True)
+    target = _locate(run, fields[3], lane, size, writes=True, shared=False)
+    if not (source and target):
+        return
+    read = Side(source, size, chosen)
+    combine = (lambda old, new: combined(what, type_, old, new)) if what else None
+    agent = copies.make(lane, read, Side(target, size, chosen), combine)
+    run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
+    run.cta.issued.append(
+        Issued(run.group.pc, run.warp.number, lane, agent, read.address, size if len(chosen) else 0, reads=True)
+    )
+
+
+def _sizes(run: WarpRun, fields: list[int], lanes: int) -> dict[int, int]:
+    """Bytes of each lane's copy, rounded down (T1) where that is a finding."""
+    sizes = {}
+    for lane in lanes_of(lanes):
+        size = run.read(fields[5], "b32", lane)
+        if size % UNIT:
+            run.cta.finding("copy-size", run.group.pc, run.warp.number, 1 << lane, bytes=size, what=NOT_OF_UNIT)
+        sizes[lane] = size // UNIT * UNIT
+    return sizes
+
+
+def _locate(run: WarpRun, row: int, lane: int, size: int, *, writes: bool, shared: bool) -> Place | None:
+    return locate(run, run.read(row, "b64", lane), lane, size, writes, alignment=UNIT, shared=shared)
+
+
+def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    for lane in lanes_of(lanes):
+        run.cta.bulk[run.warp.number, lane].commit()
+
+
+def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """For groups as a whole, or until they have read their sources."""
+    cta, warp = run.cta, run.warp.number
+    only_read = bool(fields[7] & ONLY_READ)
+    for lane in lanes_of(lanes):
+        done = cta.bulk[warp, lane].wait(fields[6], forget=not only_read)
+        cta.order.landed((cta.number, warp), lane, _reads(done) if only_read else done)
+    run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, fields[6], lanes)
+    cta.order.begin_interval((cta.number, warp))
+
+
+def _reads(agents: int) -> int:
+    """Of these epochs those of having read: every other bit."""
+    return agents & int("01" * (agents.bit_length() // 2 + 1), 2)
+
+
+def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Nothing happens, but for a bad address (T2)."""
+    for lane in lanes_of(lanes):
+        address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+        size = run.read(fields[4], "b32", lane)
+        if address % UNIT:
+            run.cta.finding(
+                "misaligned", run.group.pc, run.warp.number, 1 << lane,
+                address=address, alignment=UNIT, size=size, segment=address >> 40,
+            )  # fmt: skip
+
+
+def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """PTX ISA, "st.bulk": a plain store of zeros by each lane."""
+    ranges: dict[int, tuple[Place, int]] = {}
+    for lane in lanes_of(lanes):
+        size = run.read(fields[4], "b32", lane)
+        address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+        place = locate(run, address, lane, size, writes=True, alignment=ZEROS, shared=True) if size else None
+        if place:
+            ranges[lane] = place, size
+    watch = run.launch.watch
+    assert isinstance(watch, ThreadWatch)
+    watch.touch_ranges(run, WRITE, ranges, 1)
+    if ranges and run.cta.mbarriers.live:
+        run.cta.mbarriers.clobbered(run, WRITE, ranges, next(iter(ranges.values()))[1], 0)
+    for (segment, _, offset), size in ranges.values():
+        put(segment, offset, bytes(size))

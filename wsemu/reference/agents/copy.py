@@ -1,0 +1,136 @@
+"""What asynchronous copies have in common: they are made at once, at their issue, by an agent that forks there.
+
+That is one legal schedule of them; whether others would give the same is for the clocks to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import READ, SEGMENT_SHIFT, WRITE
+from wsemu.model.outcome import RawFinding
+from wsemu.reference.memory.bounds import check_written, put
+from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
+from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.run import Cta
+    from wsemu.reference.warp import WarpRun
+
+
+class Side(NamedTuple):
+    """One side of a copy: where, how many bytes, and which of them count, from the first."""
+
+    place: Place
+    size: int
+    bytes: Sequence[int]
+
+    @property
+    def address(self) -> int:
+        return (self.place[1] << SEGMENT_SHIFT) + self.place[2]
+
+
+@dataclass(slots=True)
+class Issued:
+    """An agent that moves bytes, until the CTA ends."""
+
+    pc: int
+    warp: int
+    lane: int
+    agent: int
+    address: int
+    bytes: int
+    reads: bool
+    """what has to be waited for is that it has read its source, at the address; else that it has written there"""
+
+
+class Copies:
+    """The agents that one instruction forks, lane after lane."""
+
+    def __init__(self, run: WarpRun, *, bulk: bool, kind: int = WRITE, width: int = 0) -> None:
+        self._run = run
+        self._bulk = bulk
+        self._kind, self._width = kind, width
+        self._found: list[Conflict] = []
+        self._read: dict[int, tuple[Place, int]] = {}
+        self._written: dict[int, tuple[Place, int]] = {}
+
+    def make(
+        self, lane: int, source: Side | None, target: Side, combine: Callable[[bytes, bytes], bytes] | None = None
+    ) -> int:
+        """Let an agent of a lane copy, or combine; returns the agent.  A source that is None is not touched."""
+        run = self._run
+        agent = run.cta.order.fork(run.cta.number)
+        held = b""
+        if source is not None:
+            self._touch(lane, agent, READ, source)
+            check_written(run, {lane: source.place}, source.size, _unused(source))
+            held = _content(source)
+        self._touch(lane, agent, self._kind, target)
+        if self._kind != WRITE:
+            check_written(run, {lane: target.place}, target.size)
+        self._written[lane] = target.place, target.size
+        run.launch.watch.read_only.note(run, {lane: target.place}, target.size, stores=True)
+        value = held + bytes(target.size - len(held))
+        if combine:
+            value = combine(_content(target), value)
+        if len(target.bytes) == target.size:
+            put(target.place[0], target.place[2], value)
+            return self._log(lane, agent, target)
+        for q in target.bytes:
+            put(target.place[0], target.place[2] + q, value[q : q + 1])
+        return self._log(lane, agent, target)
+
+    def _log(self, lane: int, agent: int, target: Side) -> int:
+        run = self._run
+        run.launch.watch.happen(
+            "copy", run.cta.number, run.warp.number, run.group.pc, target.address, -1, 1 << lane, target.size
+        )
+        return agent
+
+    def _touch(self, lane: int, agent: int, kind: int, side: Side) -> None:
+        run, watch = self._run, self._run.launch.watch
+        assert isinstance(watch, ThreadWatch)
+        segment, number, offset = side.place
+        if segment.writable:
+            time = watch.order.time((run.cta.number, run.warp.number))
+            now = Touch(
+                kind, run.cta.number, run.warp.number, 0, time, run.group.pc, side.size, self._width, agent, self._bulk
+            )
+            first = (number << SEGMENT_SHIFT) + offset
+            self._found += watch.touch_as_agent(now, lane, (first + q for q in side.bytes))
+
+    def tell(self) -> None:
+        """Report what they conflict with."""
+        run, watch = self._run, self._run.launch.watch
+        assert isinstance(watch, ThreadWatch)
+        watch.tell(run, run.group.pc, self._found)
+        sizes = [size for _, size in self._written.values()]
+        if sizes and run.cta.mbarriers.live:
+            run.cta.mbarriers.clobbered(run, self._kind, self._written, sizes[0], 1)
+
+
+def _unused(side: Side) -> int:
+    """Those of its bytes that do not count, as a mask."""
+    return sum(1 << q for q in set(range(side.size)) - set(side.bytes)) if len(side.bytes) < side.size else 0
+
+
+def _content(side: Side) -> bytes:
+    segment, _, offset = side.place
+    return bytes(segment.data[offset : offset + side.size])
+
+
+def report_outliving(cta: Cta) -> None:
+    """At the CTA's end: agents that no lane has waited for."""
+    joined = cta.order.joined(cta.number) if cta.issued else 0
+    for issued in cta.issued:
+        if issued.bytes and not joined >> (2 * issued.agent + (HAS_READ if issued.reads else HAS_WRITTEN)) & 1:
+            detail = {"address": issued.address, "bytes": issued.bytes, "what": int(issued.reads)}
+            lanes = 1 << issued.lane
+            cta.launch.report(
+                RawFinding("async-outlives-cta", issued.pc, cta.number, issued.warp, lanes, detail=detail)
+            )

@@ -1,0 +1,248 @@
+"""The search for races in launches with asynchronous operations: lane by lane, and agent by agent.
+
+For each byte: the last write, and the reads and atomics since, each with the lanes of a warp that made it, or the agent.
+An access is judged against those that it conflicts with, by what the lane that makes it knows; for an agent that is the
+lane that issued it, at that time.  What a generic access did counts for a bulk operation only where a proxy fence lies
+on the way (PTX ISA, "Causality order": proxy-preserved base causality order); a generic read and an asynchronous read
+never conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
+
+A write empties the list.  A read, or an atomic, of a lane takes out earlier ones of its kind that one of its lanes knows
+of; an agent's takes out none, for whoever knows of the agent need not know of what came before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import RawFinding
+from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.reference.memory.shadow import Watch
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN, ThreadOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wsemu.model.program import Program
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.memory.shadow import Options
+    from wsemu.reference.sync.thread_clocks import Clocks
+    from wsemu.reference.warp import WarpRun
+
+
+class Touch(NamedTuple):
+    """An access of lanes of a warp, or of an agent that a lane issued; `size` bytes a lane, `width` of them atomic."""
+
+    kind: int
+    cta: int
+    warp: int
+    interval: int
+    time: int
+    pc: int
+    size: int
+    width: int
+    agent: int = -1
+    bulk: bool = False
+    """in the asynchronous proxy"""
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
+        if self.kind == other.kind == ATOMIC:
+            return (self.agent < 0) != (other.agent < 0) or self.width != other.width
+        return self.kind != READ or other.kind != READ
+
+    def stands_in(self, other: Touch) -> bool:
+        """Whether what conflicts with the one, both being no writes, conflicts with the other as well."""
+        if self.agent >= 0 or self.kind != other.kind:
+            return False
+        return self.kind == READ or (other.agent < 0 and self.width == other.width)
+
+
+class Made(NamedTuple):
+    """An access and the lanes that made it; of an agent the one that issued it."""
+
+    by: Touch
+    lanes: int
+
+
+class Byte(NamedTuple):
+    """What happened to a byte: its last write, and the reads and atomics since."""
+
+    write: Made | None = None
+    since: tuple[Made, ...] = ()
+
+
+UNTOUCHED = Byte()
+
+
+class Conflict(NamedTuple):
+    """One lane of an access, and lanes of an earlier one that it does not come after."""
+
+    now: Touch
+    lane: int
+    address: int
+    code: str
+    earlier: Touch
+    lanes: int
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Of those of one cause the least one is reported."""
+        lowest = (self.lanes & -self.lanes).bit_length() - 1
+        earlier = self.earlier
+        when = lowest if earlier.agent >= 0 else earlier.interval
+        return self.lane, self.address, earlier.cta, earlier.warp, when, lowest
+
+
+class ThreadWatch(Watch):
+    """As `Watch`, with clocks for each lane."""
+
+    order: ThreadOrder
+
+    def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None], warps: int) -> None:
+        order = ThreadOrder(warps, uncounted_barriers(program), lockstep=options.lockstep)
+        super().__init__(program, options, report, order)
+        self.order = order
+        self._bytes: dict[int, Byte] = {}
+        self._shared_bytes: dict[int, Byte] = {}
+
+    def start_cta(self) -> None:
+        self._shared_bytes = {}
+
+    def end_cta(self, cta: int) -> None:
+        self.order.end(cta)
+
+    # -- accesses of lanes --------------------------------------------------------------------------------------------
+
+    def touch(self, run: WarpRun, kind: int, places: dict[int, Place], size: int) -> None:
+        self.touch_ranges(run, kind, {lane: (place, size) for lane, place in places.items()}, size)
+
+    def touch_ranges(self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], unit: int) -> None:
+        """Judge and enter one access of a warp: lane -> (where, how many bytes), in units that start at multiples of
+        their size, or are all there is."""
+        if not self.options.races:
+            return
+        lanes_at: dict[int, int] = {}
+        sizes: dict[int, int] = {}
+        for lane, ((segment, number, offset), size) in ranges.items():
+            if number != LOCAL and segment.writable:
+                for at in range(offset, offset + size, unit):
+                    address = (number << SEGMENT_SHIFT) + at
+                    lanes_at[address] = lanes_at.get(address, 0) | 1 << lane
+                    sizes.setdefault(address, size)
+        actor = run.cta.number, run.warp.number
+        interval, time = self.order.interval(actor), self.order.time(actor)
+        found: list[Conflict] = []
+        for address, lanes in lanes_at.items():
+            now = Touch(kind, *actor, interval, time, run.group.pc, sizes[address], unit)
+            found += self._make(now, lanes, range(address, address + unit))
+        self.tell(run, run.group.pc, found)
+
+    # -- accesses of agents -------------------------------------------------------------------------------------------
+
+    def touch_as_agent(self, now: Touch, lane: int, addresses: Iterable[int]) -> list[Conflict]:
+        """Judge and enter what the agent does that a lane issues now; addresses are of bytes."""
+        return self._make(now, 1 << lane, addresses) if self.options.races else []
+
+    # -- bytes --------------------------------------------------------------------------------------------------------
+
+    def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
+        """Judge and enter an access of some lanes to the same bytes."""
+        actor = now.cta, now.warp
+        clocks = {lane: self.order.clocks(actor, lane) for lane in lanes_of(lanes)}
+        found: list[Conflict] = []
+        old = new = None
+        for address in addresses:
+            memory = self._shared_bytes if address >> SEGMENT_SHIFT == SHARED else self._bytes
+            state = memory.get(address, UNTOUCHED)
+            if state is not old:  # bytes that went the same way are judged once
+                for earlier in (state.write, *state.since) if state.write else state.since:
+                    if earlier.by.conflicts(now):
+                        found += self._judge(now, clocks, address, earlier)
+                old, new = state, self._after(now, lanes, clocks, state)
+            assert new is not None
+            memory[address] = new
+        return found
+
+    def _judge(self, now: Touch, clocks: dict[int, Clocks], address: int, earlier: Made) -> Iterator[Conflict]:
+        by = earlier.by
+        lone = by.agent < 0 and now.agent < 0 and by.warp == now.warp and by.cta == now.cta
+        unordered = "intra-warp-race" if lone else "race"
+        for lane, clock in clocks.items():
+            if by.cta != now.cta:  # nothing orders them
+                yield Conflict(now, lane, address, unordered, by, earlier.lanes)
+                continue
+            unknown = _unknown(by, earlier.lanes, clock, -1)
+            if unknown:
+                yield Conflict(now, lane, address, unordered, by, unknown)
+            if now.bulk and not by.bulk:
+                unfenced = _unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
+                if unfenced:
+                    yield Conflict(now, lane, address, "proxy-war" if by.kind == READ else "proxy", by, unfenced)
+
+    def _after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
+        """A byte after an access."""
+        if now.kind == WRITE:
+            return Byte(Made(now, lanes))
+        kept = []
+        merged = lanes
+        for earlier, before in state.since:
+            left = before
+            if earlier.cta == now.cta and now.stands_in(earlier):
+                for clock in clocks.values():
+                    left &= _unknown(earlier, left, clock, -1)
+            if earlier == now:  # the same instruction, at the same time
+                merged |= left
+            elif left:
+                kept.append(Made(earlier, left))
+        return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), Made(now, merged)))
+
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def tell(self, run: WarpRun, pc: int, found: list[Conflict]) -> None:
+        """Report the conflicts of one instruction with each other one, those with earlier CTAs apart."""
+        causes: dict[tuple[bool, str, int], list[Conflict]] = {}
+        for conflict in found:
+            own = conflict.earlier.cta == run.cta.number
+            causes.setdefault((own, conflict.code, conflict.earlier.pc), []).append(conflict)
+        for (own, _, _), conflicts in sorted(causes.items(), key=lambda cause: cause[0]):
+            first = min(conflicts, key=lambda conflict: conflict.order)
+            lanes = 0
+            for conflict in conflicts:
+                lanes |= 1 << conflict.lane
+            self._report_conflict(run, pc, first, lanes, own=own)
+
+    def _report_conflict(self, run: WarpRun, pc: int, first: Conflict, lanes: int, *, own: bool) -> None:
+        now, earlier = first.now, first.earlier
+        detail = {
+            "address": first.address, "kind": now.kind, "other_kind": earlier.kind, "size": now.size,
+            "interval": now.interval, "other_interval": earlier.interval, "other_cta": earlier.cta,
+        }  # fmt: skip
+        if own:
+            detail["other_lane"] = (first.lanes & -first.lanes).bit_length() - 1
+            detail["other_last"] = first.lanes.bit_length() - 1
+        detail |= {"async": 1} if now.agent >= 0 else {}
+        detail |= {"other_async": 1} if earlier.agent >= 0 else {}
+        where = pc, run.cta.number, run.warp.number
+        self.report(RawFinding(first.code, *where, lanes, earlier.pc, earlier.warp, detail))
+
+
+def _unknown(by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
+    """Those of the lanes of an earlier access whose doing is not known; where `fenced` is a segment, to the
+    asynchronous proxy there."""
+    known = clocks.all if fenced < 0 else clocks.fenced(fenced)
+    if by.agent >= 0:
+        return 0 if known.of_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
+    return sum(1 << lane for lane in lanes_of(lanes) if not known.of_lane(by.warp, lane, by.time))
+
+
+def _of_earlier_ctas(kept: list[Made], cta: int) -> list[Made]:
+    """What is kept of the reads and atomics so far: of those of earlier CTAs the first read, and the first atomic of
+    each width, for nothing orders any of them before this CTA's."""
+    firsts: dict[tuple[int, int, bool], Made] = {}
+    for made in kept:
+        if made.by.cta != cta:
+            atomic = made.by.kind == ATOMIC
+            firsts.setdefault((made.by.kind, made.by.width * atomic, made.by.agent >= 0 and atomic), made)
+    return [*firsts.values(), *(made for made in kept if made.by.cta == cta)]

@@ -1,0 +1,502 @@
+"""Mbarriers of the reference interpreter: objects in shared memory, their phases, and who waits for them.
+
+PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; the numbers M1 to M22 are those of rules
+that were measured on an H100.  A live object is kept apart from memory (M17).  Lanes of one instruction at one object
+are counted together (M6), but for `noComplete`, which counts one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from wsemu.model.isa import (
+    BLOCKS,
+    DROP,
+    EXPECT,
+    MOST_COUNT,
+    NO_COMPLETE,
+    NOINC,
+    PEEK,
+    RELAXED,
+    SEGMENT_SHIFT,
+    SHARED,
+    WAIT_RELAXED,
+)
+from wsemu.model.outcome import EventKind, PhaseState, PhaseWait
+from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.memory.bounds import locate
+from wsemu.reference.state import Group, Warp, lanes_of
+from wsemu.reference.sync import phases
+from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.sync.phases import At, Phase, new_phase
+from wsemu.reference.sync.thread_clocks import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.run import Cta
+    from wsemu.reference.warp import WarpRun
+
+SIZE = 8
+"""bytes of an mbarrier"""
+MOST_LIVE = 4096
+"""mbarriers of a CTA"""
+OF_INIT, OF_ARRIVALS, OF_BYTES, OF_ALL_BYTES, OF_COMPLETION = range(5)
+"""`what` of an mbarrier-range finding"""
+FIELD = (1 << 20) - 1
+
+
+@dataclass(slots=True)
+class Mbarrier:
+    """A live mbarrier."""
+
+    address: int
+    made: Mark
+    """its init"""
+    pending: int
+    expected: int
+    open: Phase
+    last: Phase
+    """the one that completed last; of a new object one before all"""
+    before: Phase
+    phase: int = 0
+    tx: int = 0
+    uses: phases.Registrants = field(default_factory=dict)
+
+    @property
+    def word(self) -> int:
+        """What the unit keeps (M1), and inval writes to memory."""
+        tx = (-self.tx & ((1 << 21) - 1)) << 21
+        return (self.phase & 1) << 63 | (-self.pending & FIELD) << 43 | tx | (-self.expected & FIELD) << 1
+
+    @property
+    def token(self) -> int:
+        """What an arrival gets."""
+        return self.word >> 32 << 32 | (self.phase + 1) & 0xFFFFFFFF
+
+
+class Mbarriers:
+    """Those of a CTA."""
+
+    def __init__(self, cta: Cta) -> None:
+        self._cta = cta
+        self.live: dict[int, Mbarrier] = {}
+        self.dead: dict[int, Mark] = {}
+        """address -> its inval"""
+
+    def states(self) -> list[PhaseState]:
+        """The live ones, by address."""
+        return [
+            PhaseState(b.address, b.phase, b.pending, b.expected, b.tx, b.made.pc) for _, b in sorted(self.live.items())
+        ]
+
+    def report_left(self) -> None:
+        """Report what is left when the CTA ends."""
+        for _, mbarrier in sorted(self.live.items()):
+            phases.is_left(self._cta, mbarrier)
+
+    def clobbered(
+        self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int
+    ) -> None:
+        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes)."""
+        found = {lane: hit for lane, (place, length) in ranges.items() if (hit := self._hit(place, length)) is not None}
+        if found:
+            first = min(found)
+            address, at = found[first]
+            run.cta.finding(
+                "mbarrier-clobber", run.group.pc, run.warp.number, sum(1 << lane for lane in found),
+                address=address, at=at, kind=kind, size=size, asynchronous=by_agent,
+            )  # fmt: skip
+
+    def _hit(self, place: Place, length: int) -> tuple[int, int] | None:
+        """The lowest live one that a range of bytes is in, and its first byte there."""
+        _, number, offset = place
+        if number != SHARED or not self.live:
+            return None
+        start = (SHARED << SEGMENT_SHIFT) + offset
+        first = start // SIZE * SIZE
+        hits = [address for address in self.live if first <= address < start + length]
+        return (min(hits), max(min(hits), start)) if hits else None
+
+
+# -- objects of an instruction ----------------------------------------------------------------------------------------
+
+
+def addresses(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
+    """Address -> lanes that name it, in the order of the lowest lane of each; M19."""
+    found: dict[int, int] = {}
+    bad = False
+    for lane in lanes_of(lanes):
+        address = unsigned(run.read(row, "b64", lane) + immediate, 64)
+        place = locate(run, address, lane, SIZE, writes=True, shared=True)
+        if place is None:
+            bad = True
+        else:
+            key = (SHARED << SEGMENT_SHIFT) + place[2]
+            found[key] = found.get(key, 0) | 1 << lane
+    if bad:
+        raise StopError("fault", run.group.pc, run.warp.number)
+    return found
+
+
+def targets(run: WarpRun, row: int, immediate: int, lanes: int) -> list[tuple[Mbarrier, int]]:
+    """The live mbarriers that lanes name, with these lanes; stops where one is not live."""
+    return [(live(run, address, there), there) for address, there in addresses(run, row, immediate, lanes).items()]
+
+
+def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
+    """The mbarrier at an address; stops if there is none."""
+    mbarriers = run.cta.mbarriers
+    if address not in mbarriers.live:
+        dead = mbarriers.dead.get(address)
+        at_(run, lanes).report(
+            "mbarrier-uninitialized", lanes, dead, address=address, ordered=0, dead=int(dead is not None)
+        )
+        raise StopError("fault", run.group.pc, run.warp.number)
+    return mbarriers.live[address]
+
+
+def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
+    """Where some lanes are."""
+    order, warp = run.cta.order, run.warp.number
+    known = {lane: order.clocks((run.cta.number, warp), lane).all for lane in lanes_of(lanes)}
+    return At(run.cta, run.group.pc if pc is None else pc, warp, known)
+
+
+def happen(run: WarpRun, kind: EventKind, mbarrier: Mbarrier, lanes: int, amount: int = 0, phase: int = -2) -> None:
+    """An operation at an mbarrier, for the trace."""
+    run.launch.watch.happen(
+        kind, run.cta.number, run.warp.number, run.group.pc, mbarrier.address,
+        mbarrier.phase if phase == -2 else phase, lanes, amount,
+    )  # fmt: skip
+
+
+def _range(run: WarpRun, mbarrier: Mbarrier, lanes: int, value: int, what: int) -> NoReturn:
+    at_(run, lanes).report("mbarrier-range", lanes, None, address=mbarrier.address, value=value, what=what)
+    raise StopError("fault", run.group.pc, run.warp.number)
+
+
+def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int) -> dict[int, int]:
+    """Counts that lanes name, each in range."""
+    counts = {lane: run.read(row, "b32", lane) for lane in lanes_of(lanes)}
+    for count in counts.values():
+        if count > MOST_COUNT:
+            _range(run, mbarrier, lanes, count, what)
+    return counts
+
+
+# -- life -------------------------------------------------------------------------------------------------------------
+
+
+def init(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """One after the other: the second at one place finds a live object there."""
+    found = addresses(run, fields[3], fields[6], lanes)
+    of_lane = {lane: address for address, there in found.items() for lane in lanes_of(there)}
+    for lane in lanes_of(lanes):
+        _init(run, of_lane[lane], lane, run.read(fields[4], "b32", lane))
+
+
+def _init(run: WarpRun, address: int, lane: int, count: int) -> None:
+    cta = run.cta
+    at = at_(run, 1 << lane)
+    (mark,) = at.marks()
+    old = cta.mbarriers.live.get(address)
+    ended = cta.mbarriers.dead.pop(address, None)
+    if not 1 <= count <= MOST_COUNT:
+        at.report("mbarrier-range", 1 << lane, None, address=address, value=count, what=OF_INIT)
+        raise StopError("fault", at.pc, at.warp)
+    if old is not None:
+        at.report("mbarrier-reinit", 1 << lane, old.made, address=address)
+    elif ended is not None and not at.known[lane].of(ended):
+        at.report("mbarrier-reinit", 1 << lane, ended, address=address)
+    size = cta.order.size(cta.number)
+    first, last, before = (new_phase(number, size) for number in (0, -1, -2))
+    made = Mbarrier(address, mark, count, count, first, last, before)
+    cta.mbarriers.live[address] = made
+    if len(cta.mbarriers.live) > MOST_LIVE:
+        raise StopError("trap", at.pc, at.warp)
+    happen(run, "init", made, 1 << lane, count)
+
+
+def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """The object ends; its word goes to memory (M17)."""
+    cta = run.cta
+    found = addresses(run, fields[3], fields[6], lanes)
+    of_lane = {lane: address for address, there in found.items() for lane in lanes_of(there)}
+    for lane in lanes_of(lanes):
+        mbarrier = live(run, of_lane[lane], 1 << lane)
+        at = at_(run, 1 << lane)
+        phases.used(at, mbarrier, ())
+        phases.ends(at, mbarrier)
+        if mbarrier.tx or any(wait.address == mbarrier.address for wait in waiting(cta)):
+            at.report("mbarrier-lifetime", 1 << lane, None, address=mbarrier.address, phase=mbarrier.phase, what=1)
+        happen(run, "inval", mbarrier, 1 << lane)
+        offset = mbarrier.address - (SHARED << SEGMENT_SHIFT)
+        cta.shared.data[offset : offset + SIZE] = mbarrier.word.to_bytes(SIZE, "little")
+        (cta.mbarriers.dead[mbarrier.address],) = at.marks()
+        del cta.mbarriers.live[mbarrier.address]
+
+
+# -- arrivals and bytes -----------------------------------------------------------------------------------------------
+
+
+def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """PTX ISA, "mbarrier.arrive", with `arrive_drop` and `expect_tx`."""
+    flags = fields[7]
+    releases = False
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes):
+        counts = _operands(run, mbarrier, there, fields[4], OF_ARRIVALS)
+        if flags & EXPECT:
+            wanted = sum(_operands(run, mbarrier, there, fields[5], OF_BYTES).values())
+            _change_bytes(run, mbarrier, there, wanted)
+            happen(run, "expect", mbarrier, there, wanted)
+        happen(run, "arrive_on", mbarrier, there, sum(counts.values()))
+        one_by_one = [1 << lane for lane in lanes_of(there)] if flags & NO_COMPLETE else [there]
+        for some in one_by_one:
+            _arrive(run, fields, mbarrier, {lane: counts[lane] for lane in lanes_of(some)}, some)
+        releases = True
+    if releases and not flags & RELAXED:
+        run.cta.order.begin_interval((run.cta.number, run.warp.number))
+    else:
+        run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[int, int], lanes: int) -> None:
+    """Lanes that are counted together."""
+    cta, flags, count = run.cta, fields[7], sum(counts.values())
+    for lane in counts:
+        run.write(fields[2], "b64", lane, mbarrier.token)
+    _enough(run, mbarrier, lanes, count)
+    at = at_(run, lanes)
+    phases.used(at, mbarrier)
+    phases.recycles(at, mbarrier)
+    phases.unobserved(at, mbarrier)
+    phases.register(at, mbarrier, at.marks(), arrives=True, names=bool(flags & EXPECT))
+    if flags & EXPECT:
+        phases.expect(mbarrier, at.marks(), phases.BYTES)
+    if not flags & RELAXED:
+        cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
+    if flags & DROP:
+        mbarrier.expected -= count
+    mbarrier.pending -= count
+    if _complete(run, mbarrier, at) and flags & NO_COMPLETE:
+        at.report("mbarrier-range", lanes, None, address=mbarrier.address, value=count, what=OF_COMPLETION)
+
+
+def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
+    """Stop where more arrive than the phase waits for (M4)."""
+    if count > mbarrier.pending:
+        at_(run, lanes).report(
+            "over-arrival", lanes, None,
+            address=mbarrier.address, phase=mbarrier.phase, pending=mbarrier.pending, count=count,
+        )  # fmt: skip
+        raise StopError("fault", run.group.pc, run.warp.number)
+
+
+def _change_bytes(run: WarpRun, mbarrier: Mbarrier, lanes: int, change: int) -> None:
+    """More bytes are missing (M10)."""
+    mbarrier.tx += change
+    if abs(mbarrier.tx) > MOST_COUNT:
+        _range(run, mbarrier, lanes, mbarrier.tx, OF_ALL_BYTES)
+
+
+def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
+    """Whether the phase completes (PTX ISA, "Phase Completion"; M9): then the next one opens."""
+    if mbarrier.pending or mbarrier.tx:
+        return False
+    phases.completes(at, mbarrier)
+    happen(run, "phase", mbarrier, at.lanes)
+    mbarrier.before, mbarrier.last = mbarrier.last, mbarrier.open
+    mbarrier.phase += 1
+    mbarrier.open = new_phase(mbarrier.phase, run.cta.order.size(run.cta.number))
+    mbarrier.pending = mbarrier.expected
+    return True
+
+
+def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
+    """`mbarrier.expect_tx`, `mbarrier.complete_tx`: they give nothing."""
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes):
+        count = sum(_operands(run, mbarrier, there, fields[4], OF_BYTES).values())
+        _change_bytes(run, mbarrier, there, count if expects else -count)
+        at = at_(run, there)
+        phases.used(at, mbarrier)
+        phases.recycles(at, mbarrier)
+        phases.register(at, mbarrier, at.marks(), names=True)
+        if expects:
+            phases.expect(mbarrier, at.marks(), phases.BYTES)
+        happen(run, "expect" if expects else "credit", mbarrier, there, count)
+        _complete(run, mbarrier, at)
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int) -> None:
+    """The bytes of a copy that a lane issued have come (PTX ISA, "cp.async.bulk", complete-tx)."""
+    _change_bytes(run, mbarrier, 1 << lane, -count)
+    at = at_(run, 1 << lane)
+    marks = [mark._replace(agent=agent) for mark in at.marks()]
+    phases.used(at, mbarrier, marks)
+    phases.recycles(at, mbarrier)
+    phases.register(at, mbarrier, marks, names=True)
+    mbarrier.open.given.all.agents |= 3 << 2 * agent
+    happen(run, "credit", mbarrier, 1 << lane, count)
+    _complete(run, mbarrier, at)
+
+
+def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """PTX ISA, "cp.async.mbarrier.arrive": the arrival that comes when a lane's copies have landed is an agent."""
+    cta, counted = run.cta, bool(fields[7] & NOINC)
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes):
+        if counted:
+            _enough(run, mbarrier, there, there.bit_count())
+        at = at_(run, there)
+        at_once = [] if counted else list(at.marks())
+        arrivals = [mark._replace(agent=cta.order.fork(cta.number)) for mark in at.marks()]
+        phases.used(at, mbarrier, [*at_once, *arrivals])
+        phases.recycles(at, mbarrier)
+        phases.unobserved(at, mbarrier)
+        phases.register(at, mbarrier, [*at_once, *arrivals], arrives=counted)
+        phases.expect(mbarrier, at_once, phases.ARRIVAL)
+        for mark in arrivals:
+            landed = cta.copies[run.warp.number, mark.lane].under_way() | 3 << 2 * mark.agent
+            mbarrier.open.given.all.agents |= landed
+        happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
+        mbarrier.pending -= there.bit_count() if counted else 0
+        _complete(run, mbarrier, at)
+    cta.order.tick((cta.number, run.warp.number))
+
+
+# -- waits ------------------------------------------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """What a wait of a lane is told."""
+
+    address: int
+    phase: int
+    """that it asks for"""
+    yes: bool
+    stale: bool = False
+    """it asks for a phase that is too old"""
+
+
+def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
+    """As things stand; M13, M14."""
+    address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+    mbarrier = run.cta.mbarriers.live.get(address)
+    if mbarrier is None:
+        return Answer(address, -1, yes=False)
+    phase = mbarrier.phase
+    if name == "mbarrier.wait.parity":
+        parity = run.read(fields[4], "b32", lane) & 1
+    else:
+        token = run.read(fields[4], "b64", lane)
+        if token & 0xFFFFFFFF:
+            asked = (token & 0xFFFFFFFF) - 1
+            return Answer(address, asked, yes=asked == phase - 1, stale=asked < phase - 1)
+        parity = token >> 63
+    yes = parity != phase & 1
+    return Answer(address, phase - yes, yes=yes)
+
+
+def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """`mbarrier.test_wait`, `mbarrier.try_wait`; returns whether the lanes stand there until a phase completes."""
+    found = targets(run, fields[3], fields[6], lanes)
+    answers = {lane: _answer(run, name, fields, lane) for lane in lanes_of(lanes)}
+    for mbarrier, there in found:
+        at = at_(run, there)
+        phases.used(at, mbarrier)
+        stale = sum(1 << lane for lane in lanes_of(there) if answers[lane].stale)
+        if stale:
+            at.report("phase-alias", stale, None, address=mbarrier.address, phase=mbarrier.phase, rule=phases.STALE)
+        if fields[7] & PEEK:
+            _looked_for(run, mbarrier, there, answers)
+    if fields[7] & PEEK:
+        _write(run, fields, lanes, 0)
+        return False
+    if fields[7] & BLOCKS and not any(answer.yes for answer in answers.values()):
+        return True
+    _accept(run, fields, answers, run.group.pc)
+    return False
+
+
+def _looked_for(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[int, Answer]) -> None:
+    """R2 of lanes that look at a phase, for the phase that each asks for."""
+    asked: dict[int, int] = {}
+    for lane in lanes_of(lanes):
+        asked[answers[lane].phase] = asked.get(answers[lane].phase, 0) | 1 << lane
+    for phase, there in asked.items():
+        phases.early(at_(run, there), mbarrier, phase)
+
+
+def may_go(run: WarpRun, group: Group) -> bool:
+    """Whether some lane that stands at a wait is told now that its phase has completed."""
+    fields, name = run.launch.code[group.pc - 1], run.launch.name_of(group.pc - 1)
+    return any(_answer(run, name, fields, lane).yes for lane in lanes_of(group.lanes))
+
+
+def go(run: WarpRun, group: Group) -> None:
+    """Lanes that stood at a wait go on."""
+    pc = group.pc - 1
+    fields, name = run.launch.code[pc], run.launch.name_of(pc)
+    _accept(run, fields, {lane: _answer(run, name, fields, lane) for lane in lanes_of(group.lanes)}, pc)
+
+
+def _write(run: WarpRun, fields: list[int], lanes: int, yes: int) -> None:
+    for lane in lanes_of(lanes):
+        run.write(fields[2], "p", lane, yes >> lane & 1)
+
+
+def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int) -> None:
+    """Lanes get their answers; those told yes take what the phase was given (PTX ISA, "mbarrier.test_wait")."""
+    cta, warp = run.cta, run.warp.number
+    actor = cta.number, warp
+    relaxed = fields[7] & WAIT_RELAXED
+    told: dict[int, int] = {}
+    for lane, answer in answers.items():
+        if answer.yes:
+            told[answer.address] = told.get(answer.address, 0) | 1 << lane
+    for address, there in told.items():
+        mbarrier = cta.mbarriers.live[address]
+        phases.early(at_(run, there, pc), mbarrier, mbarrier.last.number)
+        if not relaxed:
+            cta.order.take(actor, there, mbarrier.last.given)
+        cta.launch.watch.happen("await", *actor, pc, address, mbarrier.last.number, there)
+    if told and not relaxed:
+        cta.order.begin_interval(actor)
+    else:
+        cta.order.tick(actor)
+    for address, there in told.items():
+        marks = at_(run, there, pc).marks()
+        phases.sees(cta.mbarriers.live[address], marks)
+        for mark in marks:
+            cta.mbarriers.live[address].uses[phases.key_of(mark)] = mark
+    _write(run, fields, sum(1 << lane for lane in answers), sum(1 << lane for lane, a in answers.items() if a.yes))
+
+
+def pending_count(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """M12: what bits 62 to 43 of a token say."""
+    for lane in lanes_of(lanes):
+        token = run.read(fields[3], "b64", lane)
+        run.write(fields[2], "b32", lane, (1 << 20) - (token >> 43 & FIELD))
+
+
+# -- who waits --------------------------------------------------------------------------------------------------------
+
+
+def waiting(cta: Cta) -> list[PhaseWait]:
+    """The lanes that stand at waits, by warp and lane."""
+    return [wait for warp in cta.warps for wait in _waiting(cta, warp)]
+
+
+def _waiting(cta: Cta, warp: Warp) -> Iterable[PhaseWait]:
+    found: dict[tuple[int, int, int], int] = {}
+    for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
+        name = cta.launch.name_of(group.pc - 1)
+        if name in ("mbarrier.wait", "mbarrier.wait.parity"):
+            for lane in lanes_of(group.lanes):
+                answer = _answer(cta.runner(warp), name, cta.launch.code[group.pc - 1], lane)
+                key = group.pc - 1, answer.address, answer.phase
+                found[key] = found.get(key, 0) | 1 << lane
+    return [PhaseWait(warp.number, lanes, *key) for key, lanes in found.items()]

@@ -1,0 +1,236 @@
+"""The rules that make one run speak for all, as far as mbarriers go (docs: the one-run theorem).
+
+registrant   of a phase: an arrival, an expectation of bytes, bytes that came (of a copy: its agent), and of
+             `cp.async.mbarrier.arrive` the arrival that is noted at once and the one that comes (an agent).
+before       an operation: what its lane knows just before it; of an agent, what its lane knows as it issues it.
+
+R1  every registrant of a phase comes before every registrant of the next one.
+R2  every registrant of the phase before the one that a wait saw complete comes before the wait.
+R3  every wait that saw a phase complete comes before some registrant of the next one.
+R5  every expectation comes before, or is at, an arrival of its phase.
+R6  no phase is left with bytes that are missing or too many.
+
+Where several operations of a lane count in a phase, its latest stands for all: the others come before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import LANES
+from wsemu.model.outcome import RawFinding
+from wsemu.reference.sync.thread_clocks import Clocks, Known, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.reference.run import Cta
+    from wsemu.reference.sync.mbarrier import Mbarrier
+
+RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
+"""`rule` of a phase-alias finding"""
+BYTES, ARRIVAL = 0, 1
+"""`what` of an uncovered-expectation finding"""
+Registrants = dict[tuple[bool, int], Mark]
+"""(is it an agent?, its number or its thread's) -> the latest"""
+
+
+class At(NamedTuple):
+    """An operation at an mbarrier: its instruction, its warp, and what each of its lanes knows."""
+
+    cta: Cta
+    pc: int
+    warp: int
+    known: dict[int, Known]
+
+    @property
+    def lanes(self) -> int:
+        return sum(1 << lane for lane in self.known)
+
+    def marks(self) -> Iterable[Mark]:
+        """It, lane by lane."""
+        time = self.cta.order.time((self.cta.number, self.warp))
+        return [Mark(self.pc, self.warp, lane, time) for lane in self.known]
+
+    def report(self, code: str, lanes: int, earlier: Mark | None, **detail: int) -> None:
+        other = (earlier.pc, earlier.warp) if earlier else (-1, -1)
+        self.cta.launch.report(RawFinding(code, self.pc, self.cta.number, self.warp, lanes, *other, detail))
+
+
+def key_of(mark: Mark) -> tuple[bool, int]:
+    """Whom a mark is of."""
+    return (True, mark.agent) if mark.agent >= 0 else (False, mark.warp * LANES + mark.lane)
+
+
+@dataclass(slots=True)
+class Phase:
+    """A phase of an mbarrier: who took part, and who saw it complete."""
+
+    number: int
+    given: Clocks
+    """what its arrivals gave"""
+    known: Known
+    """what its registrants know"""
+    covered: Known
+    """what its arrivals know"""
+    registrants: Registrants = field(default_factory=dict)
+    expectations: dict[tuple[int, int], Mark] = field(default_factory=dict)
+    """(thread, `what`) -> the latest"""
+    seen: dict[int, Mark] = field(default_factory=dict)
+    """thread -> its first wait that saw the phase complete"""
+    left: dict[int, Mark] = field(default_factory=dict)
+    """thread -> its last one"""
+    bytes: Mark | None = None
+    """its last registrant that named bytes"""
+    last: Mark | None = None
+    """its last registrant"""
+
+
+def new_phase(number: int, lanes: int) -> Phase:
+    return Phase(number, Clocks(lanes), Known(lanes), Known(lanes))
+
+
+# -- registrants ------------------------------------------------------------------------------------------------------
+
+
+def recycles(at: At, mbarrier: Mbarrier) -> None:
+    """R1, of lanes that are about to register."""
+    _missing(at, mbarrier, mbarrier.last, RECYCLE)
+
+
+def unobserved(at: At, mbarrier: Mbarrier) -> None:
+    """An arrival, while no wait that saw the phase before complete comes before it (PTX ISA, "Phase Completion of the
+    mbarrier object": at least one has to)."""
+    if mbarrier.phase < 1:
+        return
+    seen = mbarrier.last.seen.values()
+    lanes = sum(1 << lane for lane, known in at.known.items() if not any(known.of(mark) for mark in seen))
+    if lanes:
+        at.report("phase-unobserved", lanes, None, address=mbarrier.address, phase=mbarrier.phase)
+
+
+def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool = False, names: bool = False) -> None:
+    """Enter registrants of the open phase: arrivals, or operations that name bytes."""
+    phase = mbarrier.open
+    for mark in marks:
+        phase.registrants[key_of(mark)] = phase.last = mark
+        phase.bytes = mark if names else phase.bytes
+    for known in at.known.values():
+        phase.known.join(known)
+        if arrives:
+            phase.covered.join(known)
+
+
+def expect(mbarrier: Mbarrier, marks: Iterable[Mark], what: int) -> None:
+    """Enter what an arrival of the open phase has to wait for."""
+    for mark in marks:
+        mbarrier.open.expectations[mark.warp * LANES + mark.lane, what] = mark
+
+
+def completes(at: At, mbarrier: Mbarrier) -> None:
+    """R3 and R5, of the open phase, which completes now."""
+    phase = mbarrier.open
+    late = [mark for mark in mbarrier.last.left.values() if not phase.known.of(mark)]
+    for mark in _by_place(late):
+        at.report("phase-alias", at.lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=LATE)
+    covers(at.cta, mbarrier)
+
+
+def covers(cta: Cta, mbarrier: Mbarrier) -> None:
+    """R5, of the open phase."""
+    phase = mbarrier.open
+    for what in (BYTES, ARRIVAL):
+        loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
+        for mark in _by_place(loose):
+            detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what}
+            cta.launch.report(RawFinding("uncovered-expectation", mark.pc, cta.number, mark.warp, 0, detail=detail))
+
+
+# -- waits ------------------------------------------------------------------------------------------------------------
+
+
+def early(at: At, mbarrier: Mbarrier, asked: int) -> None:
+    """R2, of lanes that wait for a phase, or look at it."""
+    before = mbarrier.before if asked == mbarrier.phase - 1 else mbarrier.last
+    if asked >= 1 and before.number == asked - 1:
+        _missing(at, mbarrier, before, EARLY)
+
+
+def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
+    """Lanes saw the last phase complete."""
+    for mark in marks:
+        thread = mark.warp * LANES + mark.lane
+        mbarrier.last.seen.setdefault(thread, mark)
+        mbarrier.last.left[thread] = mark
+
+
+# -- life -------------------------------------------------------------------------------------------------------------
+
+
+def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
+    """R4: an mbarrier is made before it is used; `marks`: who uses it, if not these lanes."""
+    lanes = sum(1 << lane for lane, known in at.known.items() if not known.of(mbarrier.made))
+    if lanes:
+        at.report("mbarrier-uninitialized", lanes, mbarrier.made, address=mbarrier.address, ordered=1, dead=0)
+    for mark in at.marks() if marks is None else marks:
+        mbarrier.uses[key_of(mark)] = mark
+
+
+def ends(at: At, mbarrier: Mbarrier) -> None:
+    """R4: an mbarrier is used before it ends."""
+    for mark, lanes in _unknown(at, mbarrier.uses.values()):
+        at.report("mbarrier-lifetime", lanes, mark, address=mbarrier.address, phase=mbarrier.phase, what=0)
+
+
+def is_left(cta: Cta, mbarrier: Mbarrier) -> None:
+    """R5 and R6, of the phase that is open when the CTA ends."""
+    phase = mbarrier.open
+    if mbarrier.pending == 0:
+        covers(cta, mbarrier)
+    if mbarrier.tx and phase.bytes:
+        detail = {
+            "address": mbarrier.address, "phase": mbarrier.phase, "bytes": mbarrier.tx, "pending": mbarrier.pending
+        }  # fmt: skip
+        _leave(cta, "tx-mismatch", phase.bytes, detail)
+    elif 0 < mbarrier.pending < mbarrier.expected and phase.last:
+        detail = {
+            "address": mbarrier.address, "phase": mbarrier.phase,
+            "pending": mbarrier.pending, "expected": mbarrier.expected,
+        }  # fmt: skip
+        _leave(cta, "dangling-phase", phase.last, detail)
+
+
+def _leave(cta: Cta, code: str, mark: Mark, detail: dict[str, int]) -> None:
+    cta.launch.report(RawFinding(code, mark.pc, cta.number, mark.warp, 0, detail=detail))
+
+
+# -- who does not come before -----------------------------------------------------------------------------------------
+
+
+def _missing(at: At, mbarrier: Mbarrier, phase: Phase, rule: int) -> None:
+    """Report the registrants of a phase that do not come before an operation."""
+    for mark, lanes in _unknown(at, phase.registrants.values()):
+        at.report("phase-alias", lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=rule)
+
+
+def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
+    """For each instruction that some of these are of the one of the lowest warp that some lanes do not know of, and
+    all lanes that miss any of them."""
+    lanes: dict[int, int] = {}
+    missed = []
+    for mark in marks:
+        missing = sum(1 << lane for lane, known in at.known.items() if not known.of(mark))
+        if missing:
+            missed.append(mark)
+            lanes[mark.pc] = lanes.get(mark.pc, 0) | missing
+    return [(mark, lanes[mark.pc]) for mark in _by_place(missed)]
+
+
+def _by_place(marks: Iterable[Mark]) -> list[Mark]:
+    """Of those at each instruction the one of the lowest warp."""
+    found: dict[int, Mark] = {}
+    for mark in marks:
+        if mark.pc not in found or mark.warp < found[mark.pc].warp:
+            found[mark.pc] = mark
+    return list(found.values())
