@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
-from wsemu.model.isa import N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES, OPCODE
+from wsemu.model.isa import N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -60,7 +60,6 @@ SLOWEST = (
 """parts in the order in which they are compiled, so that two processes end together; any others come after these"""
 ALWAYS = ("run", "warp_entry", "collective_entry", "access_entry", "report_entry", "trace_entry")
 ASYNCHRONOUS = ("async_entry", "copy_entry", "guarded_entry")
-PROXY = OPCODE["fence.proxy"]
 RACES = ("shadow_entry", "conflict_entry", "known_entry")
 
 
@@ -77,7 +76,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
         return () if family == CORE else (family,)
     if N_MEMORY <= opcode < N_ATOMIC:
         return "atomic_entry", "atomic_cost_entry"
-    if opcode >= N_CONTROL or opcode == PROXY:
+    if opcode >= N_CONTROL:
         return ASYNCHRONOUS
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 

@@ -103,6 +103,7 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 _AUXILIARY = _auxiliary()
 _REDUCE = OPCODE["bulk.reduce"]
+_BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -238,8 +239,8 @@ class Rooms:
             grown = replace(self, bits=4 * self.bits)
         else:
             grown = replace(self, mbarriers=4 * self.mbarriers)
-        if grown.mbarriers > 1 << 13:
-            raise UsageError("a CTA makes more than 4,096 mbarriers: more cannot be told apart")
+        if grown.mbarriers > 1 << 16:
+            raise UsageError("a CTA makes too many mbarriers to be told apart")
         if grown.agents > 1 << 24 or grown.bits > 1 << 8:
             raise UsageError(
                 "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"
@@ -345,10 +346,13 @@ class Machine:
         state["bases"] = address_of(self.bases)
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
-        vectors, bits = (3 * count, self.rooms.bits) if self.image.asynchronous else (count, 0)
-        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * (vectors + bits)), np.int64)
+        vectors, bits, sets = count, 0, 1
+        if self.image.asynchronous:
+            vectors, bits, sets = 3 * count, self.rooms.bits, 3 if self.image.opcodes & _BULK else 1
+        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * (vectors + sets * bits)), np.int64)
         state["known"], state["apart"] = address_of(self.known), watch.apart
-        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, bits, self.known[0].nbytes
+        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, self.known[0].nbytes
+        state["agent_bits"] = bits
         state["proxies"] = self.image.asynchronous
         self.leaders = np.zeros((count, 3, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
@@ -650,6 +654,7 @@ _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
+    "pluses", "pluses_pc",
 )  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 _DETAIL = {

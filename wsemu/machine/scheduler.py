@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.machine.arithmetic.operations import alu
-from wsemu.machine.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
+from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
@@ -458,7 +458,7 @@ def waits_apart(m, warp, w, apart):
     if lanes:
         unpark(m, warp, lanes)
         return DONE
-    held = held_back(m, warp, barrier_lanes(m, warp))
+    held = held_back(m, warp, barrier_lanes(m, warp) | behind(warp, apart))
     if warp.parked & ~held:
         exchange_apart(m, warp, w, warp.parked & ~held)
         return DONE
@@ -471,7 +471,7 @@ def pass_by(m, w):
     """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them.
     Status."""
     warp = warp_at(m.warps, w)
-    missing = go_past(warp)
+    missing = go_past_some(warp, apart_lanes(m, warp))
     if warp.mask == 0:
         return YIELDED
     warp.waits = -1
@@ -671,7 +671,7 @@ def run_warp(address, w):
             m.fault_pc = pc
             m.fault_warp = w
             return np.int64(TRAP)
-        elif op >= N_CONTROL or op == PROXY:
+        elif op >= N_CONTROL or (op == PROXY and m.asynchronous):
             if x == 0:
                 pc += 1
                 continue

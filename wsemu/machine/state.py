@@ -136,15 +136,18 @@ MBARRIER = record(
     joined_pc=3,  # int64[32 * warps]: their instructions
     used=1,  # row: the last use by each thread, and asynchronous ones
     used_pc=1,
-    reach=1,  # int64[32 * warps]: what the registrants of the open phase know, and they themselves
+    reach=1,  # int64[32 * warps]: what the registrants of the open phase know, and they themselves; intervals
+    # with `operations` below them, as in the next four
     cover=1,  # the same of its arrivals
     waited=1,  # the last wait of each thread that saw the phase before
     waited_first=1,
     waited_pc=1,
-    expects=1,  # the last expectation of each thread in the open phase
+    expects=1,  # the last expectation of bytes of each thread in the open phase
     expects_pc=1,
+    pluses=1,  # the same of arrivals for copies
+    pluses_pc=1,
 )
-THIN_ROWS, FULL_ROWS = 11, 6
+THIN_ROWS, FULL_ROWS = 13, 6
 """of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one of the
@@ -281,7 +284,9 @@ MACHINE = record(
     asynchronous=1,  # 1: the program has asynchronous operations: in each CTA each lane has a clock from the start
     row_bytes=1,  # of a row of `known`
     row_vectors=1,  # of 32 intervals in it
-    row_bits=1,  # of 32 * 64 asynchronous operations
+    row_bits=1,  # of 32 * 64 asynchronous operations, in all sets
+    agent_bits=1,  # in one set
+    operations=1,  # asynchronous ones so far, by warps
     proxies=1,  # 1: rows have what asynchronous operations may rely on
     agents=1,  # host address of AGENT[agent_room], of this CTA
     agent_room=1,
@@ -290,6 +295,7 @@ MACHINE = record(
     groups=1,  # host address of GROUPS[2][32 * warps]: of cp.async, and of bulk operations
     mbarriers=1,  # host address of MBARRIER[mbarrier_room]
     mbarrier_count=1,
+    mbarriers_live=1,
     mbarrier_room=1,
     mbarrier_index=1,  # host address of int64[words of shared memory]: number of the mbarrier there, from 1, or 0
     mbarrier_low=1,  # words of all of them

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.records import agent_at, groups_at, mbarrier_at, record_finding, warp_at
+from wsemu.machine.records import agent_at, groups_at, instruction_at, mbarrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import (
     BARRIERS,
@@ -23,8 +23,9 @@ from wsemu.machine.state import (
 )
 from wsemu.machine.sync.lane_clocks import bits_of, exited_row, given_row, heads, lane_row, refresh, row, separate
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES
+from wsemu.model.isa import LANES, OPCODE
 
+COPY16 = OPCODE["cp.async.b128"]
 OUTLIVES = CODE_NUMBERS["async-outlives-cta"]
 
 
@@ -52,9 +53,9 @@ def room(m, n):
     if m.agent_next - m.base - 1 + n > m.agent_room:
         m.wanted = GROW_AGENTS
         return GROW
-    if m.agent_next + n - m.agent_low > 64 * LANES * m.row_bits:
+    if m.agent_next + n - m.agent_low > 64 * LANES * m.agent_bits:
         settle(m)
-        if m.agent_next + n - m.agent_low > 64 * LANES * m.row_bits:
+        if m.agent_next + n - m.agent_low > 64 * LANES * m.agent_bits:
             m.wanted = GROW_BITS
             return GROW
     return DONE
@@ -70,22 +71,41 @@ def known_words(m):
             warp = warp_at(m.warps, w)
             readers = heads(m, w, warp.alive)
             while readers:
-                if load_i64(row(m, LANES * w + lowest_bit(readers)) + bits_of(m) + 8 * q) != -1:
+                own = row(m, LANES * w + lowest_bit(readers)) + bits_of(m) + 8 * q
+                if load_i64(own) != -1:
                     return q
+                if m.proxies and m.row_bits > m.agent_bits:
+                    relied_on = load_i64(own + 256 * m.agent_bits) & load_i64(own + 512 * m.agent_bits)
+                    if ~relied_on & small_copies(m, q):
+                        return q
                 readers &= readers - 1
         q += 1
     return q
 
 
 @compiled
+def small_copies(m, q):
+    """Those of the agents of a word that go through the generic proxy."""
+    found = np.int64(0)
+    for k in range(64):
+        a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
+        if instruction_at(m.code, a.pc).op <= COPY16:
+            found |= np.int64(1) << k
+    return found
+
+
+@compiled
 def shift(m, to, words):
     """Drop the lowest agents of a row."""
+    n = LANES * m.agent_bits
     bits = to + bits_of(m)
-    n = LANES * m.row_bits
-    for q in range(n - words):
-        store_i64(bits + 8 * q, load_i64(bits + 8 * (q + words)))
-    for q in range(n - words, n):
-        store_i64(bits + 8 * q, 0)
+    end = bits + 256 * m.row_bits
+    while bits < end:
+        for q in range(n - words):
+            store_i64(bits + 8 * q, load_i64(bits + 8 * (q + words)))
+        for q in range(n - words, n):
+            store_i64(bits + 8 * q, 0)
+        bits += 8 * n
 
 
 @compiled
@@ -114,13 +134,14 @@ def settle(m):
 
 @compiled
 def groups_of(m, w, lane, bulk):
-    return groups_at(m.groups, (bulk * m.warp_count + w) * LANES + lane)
+    """Which GROUPS a thread has of cp.async, or of bulk operations."""
+    return (bulk * m.warp_count + w) * LANES + lane
 
 
 @compiled
 def enter_group(m, w, lane, bulk, number):
     """An agent belongs to the group that its thread commits next."""
-    g = groups_of(m, w, lane, bulk)
+    g = groups_at(m.groups, groups_of(m, w, lane, bulk))
     a = agent_at(m.agents, number - m.base - 1)
     a.group = g.committed
     if g.first == 0:
@@ -135,7 +156,8 @@ def enter_group(m, w, lane, bulk, number):
 @compiled
 def commit(m, w, mask, bulk):
     while mask:
-        groups_of(m, w, lowest_bit(mask), bulk).committed += 1
+        g = groups_at(m.groups, groups_of(m, w, lowest_bit(mask), bulk))
+        g.committed += 1
         mask &= mask - 1
 
 
@@ -156,7 +178,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        g = groups_of(m, w, lane, bulk)
+        g = groups_at(m.groups, groups_of(m, w, lane, bulk))
         end = g.committed - left if left >= 0 else np.int64(1) << 60
         number = g.read if only_read else g.first
         apart = False

@@ -22,9 +22,19 @@ from wsemu.machine.memory.cell_bits import (
     LOW_SHIFT,
     WARP_SHIFT,
 )
-from wsemu.machine.records import call, event_at, instruction_at, machine_at, record_finding, warp_at
+from wsemu.machine.memory.read_only import claim, mark
+from wsemu.machine.records import (
+    call,
+    claim_at,
+    event_at,
+    instruction_at,
+    machine_at,
+    record_finding,
+    segment_at,
+    warp_at,
+)
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
-from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORES
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
 from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
@@ -33,7 +43,6 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ALL,
     ATOMIC,
-    LANES,
     OFFSET_MASK,
     ONLY_READ,
     OPCODE,
@@ -48,18 +57,17 @@ LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "red
 BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
 COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED = EVENT_KINDS.index("copy"), EVENT_KINDS.index("landed")
-FULL = (1 << LANES) - 1
 WHOLE = 0xFFFF
 """mask of a bulk store that leaves out no byte"""
 
 
 @compiled
-def log(m, kind, w, pc, place, generation, amount):
+def log(m, kind, w, pc, place, generation, lanes, amount):
     if m.trace:
         call(m.trace_entry, m.address, kind, w, load_i64(warp_at(m.warps, w).clock + 8 * w), pc, place, generation)
         if m.trace_count <= m.trace_room:
             e = event_at(m.trace, m.trace_count - 1)
-            e.lanes = FULL
+            e.lanes = lanes
             e.amount = amount
             e.addresses = -1
 
@@ -88,25 +96,20 @@ def size_of(registers, i, lane):
     if i.op > COPY16:
         return size & ~15
     width = width_of(i.op)
-    return size if size <= width else min(size & 15, width)
+    return size if size <= width else ((size - 1) & (width - 1)) + 1
 
 
 @compiled
 def judge_sizes(m, w, pc, registers, i, mask):
     """Report the sizes that a copy cannot have."""
-    wrong = np.int64(0)
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
         size = load_u32(registers + i.c + 4 * lane)
         if size != size_of(registers, i, lane):
-            wrong |= np.int64(1) << lane
-    if wrong:
-        size = load_u32(registers + i.c + 4 * lowest_bit(wrong))
-        record_finding(
-            m.report_entry, m.address, (COPY_SIZE, pc, w, wrong, -1, -1), (size, np.int64(i.op <= COPY16), 0, 0, 0)
-        )
+            what = np.int64(i.op <= COPY16)
+            bit = np.int64(1) << lane
+            record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, what, 0, 0, 0))
 
 
 @compiled
@@ -159,26 +162,28 @@ def copy_small(m, w, pc, registers, i, mask):
         return status
     m.serial += 1
     judge_sizes(m, w, pc, registers, i, mask)
-    if m.mbarrier_count:
-        clobbers(m, w, pc, registers + i.a, i.imm, mask, width, np.int64(WRITE))
+    made = np.int64(0)
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        copy_lane(m, w, pc, registers, i, lane, width)
+        made |= np.int64(copy_lane(m, w, pc, registers, i, lane, width)) << lane
+    if m.mbarrier_count:
+        clobbers(m, w, pc, registers, i.a, i.imm, made, width, np.int64(0), np.int64(WRITE))
     return DONE
 
 
 @compiled
 def copy_lane(m, w, pc, registers, i, lane, width):
+    """cp.async of a lane.  Whether it is made."""
     to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
     size = size_of(registers, i, lane)
-    host = host_place(m, w, pc, lane, to, width, width, True, True, True)
     source = np.int64(1)
     if size:
         source = host_place(m, w, pc, lane, from_, size, width, False, False, True)
+    host = host_place(m, w, pc, lane, to, width, width, True, True, True)
     if host == 0 or source == 0:
-        return
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), width)
+        return False
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, width)
     if size:
         judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
@@ -191,6 +196,7 @@ def copy_lane(m, w, pc, registers, i, lane, width):
     if size:
         move(host, source, size)
     clear(host + size, width - size)
+    return True
 
 
 # -- bulk copies -------------------------------------------------------------------------------------------------------
@@ -225,17 +231,17 @@ def load_lane(m, w, pc, registers, i, lane):
     if size == 0:
         return DONE
     to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
-    host = host_place(m, w, pc, lane, to, size, 16, True, True, True)
     source = host_place(m, w, pc, lane, from_, size, 16, False, False, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, True, True)
     made = host and source
     number = np.int64(0)
     if m.clocks:
         number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
     if m.mbarrier_count:
-        clobbers(m, w, pc, registers + i.a, 0, np.int64(1) << lane, size, np.int64(WRITE))
+        clobbers(m, w, pc, registers, i.a, 0, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
         base = cell_of(number, BULK + w, lane, pc)
@@ -271,11 +277,11 @@ def store_lane(m, w, pc, registers, i, lane):
     if size == 0:
         return
     to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
-    host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     source = host_place(m, w, pc, lane, from_, size, 16, False, True, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     if host == 0 or source == 0:
         return
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     bytes_ = np.int64(WHOLE)
     if i.op == STORE:
@@ -294,6 +300,7 @@ def store_lane(m, w, pc, registers, i, lane):
         else:
             touch_some(m, w, lane, pc, to, size, base, bytes_)
         enter_group(m, w, lane, np.int64(1), writes)
+    store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
         judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
         reduce(host, source, size, i.aux >> 24)
@@ -306,6 +313,25 @@ def store_lane(m, w, pc, registers, i, lane):
             if (bytes_ >> (q & 15)) & 1:
                 note_written(m, number_of(to), (to & OFFSET_MASK) + q, np.int64(1))
                 store_u8(host + q, load_u8(source + q))
+
+
+@compiled
+def store_marks(m, w, pc, lane, to, size):
+    """What a store does to bytes that may be read through the read-only cache; see `memory/read_only.py`."""
+    segment = segment_at(m.segments, number_of(to))
+    if segment.marked == 0:
+        return
+    offset = to & OFFSET_MASK
+    if m.claims == 0:
+        mark(segment.marked + offset, size, np.int64(STORED))
+    elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED)):
+        made = claim_at(m.claims, m.claim_count)
+        m.claim_count += 1
+        made.pc = pc
+        made.cta = m.cta
+        made.warp = w
+        made.lanes = np.int64(1) << lane
+        made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base
 
 
 @compiled
@@ -350,20 +376,26 @@ def zero_all(m, w, pc, registers, i, mask):
     if status != DONE:
         return status
     m.serial += 1
+    made, length = np.int64(0), np.int64(0)
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
-        host = host_place(m, w, pc, lane, to, size, 8, True, True, True)
-        if size == 0 or host == 0:
+        if size == 0:
             continue
-        if m.mbarrier_count:
-            clobbers(m, w, pc, registers + i.a, i.imm, np.int64(1) << lane, size, np.int64(WRITE))
+        host = host_place(m, w, pc, lane, to, size, 8, True, True, True)
+        if host == 0:
+            continue
+        if made == 0:
+            length = size
+        made |= np.int64(1) << lane
         if m.clocks:
             now = load_i64(warp_at(m.warps, w).clock + 8 * w)
             touch_range(m, w, lane, pc, to, size, np.int64(WRITE), cell_of(now, w, lane, pc), False)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
         clear(host, size)
+    if m.mbarrier_count:
+        clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, np.int64(WRITE))
     return DONE
 
 
@@ -393,7 +425,7 @@ def wait_groups(m, w, pc, i, mask):
         return
     bulk = np.int64(i.op == BULK_WAIT)
     every = i.op == WAIT and i.aux & ALL
-    log(m, np.int64(LANDED), w, pc, np.int64(-1), np.int64(0) if every else i.imm, np.int64(0))
+    log(m, np.int64(LANDED), w, pc, np.int64(-1), np.int64(0) if every else i.imm, mask, np.int64(0))
     await_groups(m, w, mask, bulk, np.int64(-1) if every else i.imm, i.op == BULK_WAIT and i.aux & ONLY_READ)
     begin_interval(warp_at(m.warps, w), w)
 

@@ -13,6 +13,7 @@ from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
+    BULK,
     BUT_LANES,
     GENERIC,
     HIGH_SHIFT,
@@ -41,7 +42,7 @@ from wsemu.machine.state import (
     WRAPPED,
     WRITTEN,
 )
-from wsemu.machine.sync.lane_clocks import agent_known, lane_row, relied, there
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_row, relied, there
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
@@ -193,7 +194,9 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
     if interval <= m.base:
         return True
     if u >= GENERIC:
-        return interval < INTERVALS and agent_known(m, w, lane, interval)
+        if bulk and u < BULK and not agent_relied(m, w, lane, space, interval):
+            return False
+        return agent_known(m, w, lane, interval)
     lanes = ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, u)
     own = lane_row(m, w, lane) + 256 * u
     if bulk:

@@ -31,7 +31,7 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.shadow import INTRA_WARP, RACE, record_conflict
 from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.sync.lane_clocks import agent_known, lane_relies, lanes_unknown
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_relies, lanes_unknown
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import ATOMIC, FIRST_STORE, N_CONTROL, N_MEMORY, READ, SEGMENT_SHIFT, SHARED, WRITE
 
@@ -88,16 +88,33 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 
 
 @compiled
+def left_apart(m, w, access, before, base, lanes, kind, size):
+    """The same in a program with asynchronous operations: of an agent nothing follows of what came before it."""
+    u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
+    other_kind, other_size = kind_of(m, access)
+    if (base >> WARP_SHIFT) & ACTORS >= GENERIC or other_kind != kind:
+        return before
+    if kind == ATOMIC and (u >= GENERIC or other_size != size):
+        return before
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        if u < GENERIC:
+            before &= lanes_unknown(m, w, lane, u, before, interval)
+        elif agent_known(m, w, lane, interval):
+            return np.int64(0)
+    return before
+
+
+@compiled
 def left_over(m, w, access, before, base, lanes, kind, size):
     """The lanes of an earlier access that must still be remembered after this one."""
     u = (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     if kind == WRITE or interval <= m.base:
         return np.int64(0)
-    if u >= GENERIC:
-        return before if interval >= m.agent_low else np.int64(0)
-    if (base >> WARP_SHIFT) & ACTORS >= GENERIC:
-        return before
+    if m.asynchronous:
+        return left_apart(m, w, access, before, base, lanes, kind, size)
     if m.apart == 0 and interval <= warp_at(m.warps, u).synced:
         return np.int64(0)
     other_kind, other_size = kind_of(m, access)
@@ -143,6 +160,9 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
         if u >= GENERIC:
             if not agent_known(m, w, lane, interval):
                 report_pair(m, np.int64(RACE), w, pc, lane, access, before, address, kind, other_kind, size)
+            elif actor >= BULK and u < BULK and not agent_relied(m, w, lane, space, interval):
+                code = np.int64(PROXY_WAR if other_kind == READ else PROXY)
+                report_pair(m, code, w, pc, lane, access, before, address, kind, other_kind, size)
             continue
         unknown = lanes_unknown(m, w, lane, u, before, interval)
         if unknown:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding
-from wsemu.machine.scalars import load_i64, lowest_bit
+from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -44,19 +44,23 @@ def touched(m, address, size):
 
 
 @compiled
-def clobbers(m, w, pc, row, imm, mask, size, kind):
-    """Report an access by some lanes, whose addresses lie in a row, to bytes of live mbarriers."""
-    lanes = np.int64(0)
+def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
+    """Report an access by some lanes to bytes of live mbarriers: their addresses lie in a row, and, if they differ, how
+    many bytes each accesses in another."""
+    lanes, length = np.int64(0), size
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        if touched(m, load_i64(row + 8 * lane) + imm, size):
+        own = load_u32(registers + sizes + 4 * lane) if sizes else size
+        if touched(m, load_i64(registers + row + 8 * lane) + imm, own):
+            if lanes == 0:
+                length = own
             lanes |= np.int64(1) << lane
     if lanes == 0:
         return
-    address = (load_i64(row + 8 * lowest_bit(lanes)) + imm) & ~ADDRESS_WRAPPED
-    b = mbarrier_at(m.mbarriers, touched(m, address, size) - 1)
+    address = (load_i64(registers + row + 8 * lowest_bit(lanes)) + imm) & ~ADDRESS_WRAPPED
+    b = mbarrier_at(m.mbarriers, touched(m, address, length) - 1)
     start = (SHARED << SEGMENT_SHIFT) | b.word << 3
     op = instruction_at(m.code, pc).op
     record_finding(
@@ -67,11 +71,26 @@ def clobbers(m, w, pc, row, imm, mask, size, kind):
     )
 
 
+@compiled
+def good_lanes(m, registers, i, mask, size):
+    """The lanes whose access is made in shared memory."""
+    good = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        offset = address & OFFSET_MASK
+        if address >> SEGMENT_SHIFT == SHARED and offset <= segment_at(m.segments, SHARED).bytes - size:
+            good |= np.int64(offset & (size - 1) == 0) << lane
+    return good
+
+
 def access_guarded(address, w, pc, registers, mask):
     """Execute the access at pc as `scheduler.access` does; one to bytes of an mbarrier is reported."""
     m = machine_at(address, 0)
     if m.resumes == 0 and m.mbarrier_count:
         i = instruction_at(m.code, pc)
         kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
-        clobbers(m, w, pc, registers + i.a, i.imm, mask, i.aux & 255, kind)
+        size = i.aux & 255
+        clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, np.int64(0), kind)
     return call(m.guarded_entry, address, w, pc, registers, mask)

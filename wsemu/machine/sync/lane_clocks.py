@@ -328,6 +328,18 @@ def agent_known(m, w, lane, number):
 
 
 @compiled
+def agent_relied(m, w, lane, space, number):
+    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what one of the generic proxy did."""
+    at = number - m.agent_low
+    if at < 0:
+        return True
+    if number >= m.agent_next:
+        return False
+    bits = lane_row(m, w, lane) + bits_of(m) + 256 * m.agent_bits * (1 + space)
+    return (load_i64(bits + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
 def lane_relies(m, w, lane, space, u, other, interval):
     """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u did up
     to an interval."""

@@ -13,7 +13,7 @@ import numpy as np
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, careful_lane
-from wsemu.machine.memory.shadow_cells import join
+from wsemu.machine.memory.shadow_cells import join, join_bits
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -36,6 +36,7 @@ from wsemu.machine.state import (
     GROW,
     GROW_MBARRIERS,
     OUTSIDE,
+    TRAP,
 )
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import (
@@ -98,9 +99,9 @@ INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
     EVENT_KINDS.index(k) for k in ("init", "inval", "arrive_on", "expect", "credit", "await", "phase", "proxy")
 )
 ALIAS = CODE_NUMBERS["phase-alias"]
-FULL = (1 << LANES) - 1
 LOW = 0xFFFFFFFF
-BOTH_SPACES = (1, 4)
+MOST_LIVE = 4096
+"""mbarriers of a CTA"""
 STANDS = 101
 """lanes wait"""
 PROXY_ALL, PROXY_GLOBAL = PROXIES.index("async"), PROXIES.index("async.global")
@@ -218,31 +219,17 @@ def word(b):
 
 @compiled
 def total(registers, source, mask):
-    """Sum of the b32 operands of some lanes, and the greatest."""
-    result, most = np.int64(0), np.int64(0)
+    """Sum of the b32 operands of some lanes."""
+    result = np.int64(0)
     while mask:
-        value = load_u32(registers + source + 4 * lowest_bit(mask))
+        result += load_u32(registers + source + 4 * lowest_bit(mask))
         mask &= mask - 1
-        result += value
-        most = max(most, value)
-    return result, most
+    return result
 
 
 @compiled
 def out_of_range(m, b, w, pc, mask, value, what):
     record_finding(m.report_entry, m.address, (RANGE, pc, w, mask, -1, -1), (address_of(b), value, what, 0, 0))
-
-
-@compiled
-def bytes_fit(m, b, w, pc, mask, most, tx):
-    """Whether an mbarrier can hold so many bytes (M10)."""
-    if most > MOST_COUNT:
-        out_of_range(m, b, w, pc, mask, most, np.int64(2))
-        return False
-    if tx > MOST_COUNT or tx < -MOST_COUNT:
-        out_of_range(m, b, w, pc, mask, tx, np.int64(3))
-        return False
-    return True
 
 
 @compiled
@@ -252,7 +239,7 @@ def complete_if_met(m, b, w, pc, lanes):
         return False
     if m.clocks:
         turn_phase(m, b, w, pc, lanes)
-    log(m, PHASES, w, pc, address_of(b), b.phase, np.int64(FULL), np.int64(0))
+    log(m, PHASES, w, pc, address_of(b), b.phase, lanes, np.int64(0))
     b.phase += 1
     b.pending = b.expected
     b.tx_pc = -1
@@ -299,6 +286,7 @@ def begin(m, w, pc, registers, i, mask):
         else:
             judge_again(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lane, address)
         b = mbarrier_at(m.mbarriers, number - 1)
+        m.mbarriers_live += 1 - b.live
         b.live = 1
         b.word = at
         b.phase = 0
@@ -313,7 +301,10 @@ def begin(m, w, pc, registers, i, mask):
         if m.clocks:
             b.init_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
             new_phases(m, b)
-        log(m, INITS, w, pc, address, np.int64(0), np.int64(FULL), count)
+        if m.mbarriers_live > MOST_LIVE:
+            failed(m, w, pc)
+            return TRAP
+        log(m, INITS, w, pc, address, np.int64(0), bit, count)
     return DONE
 
 
@@ -357,8 +348,9 @@ def end(m, w, pc, registers, i, mask):
                 m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0)
             )
         store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
-        log(m, INVALS, w, pc, address_of(b), b.phase, np.int64(FULL), np.int64(0))
+        log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
         b.live = 0
+        m.mbarriers_live -= 1
         b.inval_pc = pc
         b.inval_warp = w
         b.inval_lane = lane
@@ -378,25 +370,36 @@ def write_tokens(registers, d, lanes, token):
 @compiled
 def judge_registering(m, b, w, pc, lanes):
     """What order asks of lanes that register."""
-    if m.clocks:
-        judge_use(m, b, w, pc, lanes)
-        note_use(m, b, w, pc, lanes)
-        judge_registrants(m, b, w, pc, lanes)
+    judge_use(m, b, w, pc, lanes)
+    judge_registrants(m, b, w, pc, lanes)
 
 
 @compiled
-def arrive(m, b, w, pc, registers, i, lanes):
-    """Some lanes arrive as one.  Whether the hardware goes on."""
-    count, most = total(registers, i.b, lanes)
-    token = (word(b) & ~LOW) | ((b.phase + 1) & LOW)
-    expected, most_bytes = np.int64(0), np.int64(0)
-    if i.aux & EXPECT:
-        expected, most_bytes = total(registers, i.c, lanes)
-    if most > MOST_COUNT:
-        out_of_range(m, b, w, pc, lanes, most, np.int64(1))
+def in_range(m, b, w, pc, registers, source, lanes, what):
+    """Whether an mbarrier can hold each of the b32 operands of some lanes."""
+    while lanes:
+        lane = lowest_bit(lanes)
+        value = load_u32(registers + source + 4 * lane)
+        if value > MOST_COUNT:
+            out_of_range(m, b, w, pc, lanes, value, what)
+            return False
+        lanes &= lanes - 1
+    return True
+
+
+@compiled
+def add_bytes(m, b, w, pc, lanes, change):
+    """More bytes are missing.  Whether an mbarrier can hold so many (M10)."""
+    b.tx += change
+    if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
+        out_of_range(m, b, w, pc, lanes, b.tx, np.int64(3))
         return False
-    if not bytes_fit(m, b, w, pc, lanes, most_bytes, b.tx + expected):
-        return False
+    return True
+
+
+@compiled
+def enough(m, b, w, pc, lanes, count):
+    """Whether no more arrive than the phase waits for (M4)."""
     if count > b.pending:
         record_finding(
             m.report_entry,
@@ -405,8 +408,43 @@ def arrive(m, b, w, pc, registers, i, lanes):
             (address_of(b), b.phase, b.pending, count, 0),
         )
         return False
-    judge_registering(m, b, w, pc, lanes)
+    return True
+
+
+@compiled
+def arrive_all(m, b, w, pc, registers, i, lanes):
+    """Some lanes arrive at one mbarrier.  Whether the hardware goes on."""
+    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
+        return False
+    if i.aux & EXPECT:
+        if not in_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
+            return False
+        expected = total(registers, i.c, lanes)
+        if not add_bytes(m, b, w, pc, lanes, expected):
+            return False
+        log(m, EXPECTS, w, pc, address_of(b), b.phase, lanes, expected)
+    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, total(registers, i.b, lanes))
+    while lanes:
+        some = lanes
+        if i.aux & NO_COMPLETE:
+            some = lanes & -lanes
+        lanes &= ~some
+        if not arrive(m, b, w, pc, registers, i, some):
+            return False
+    return True
+
+
+@compiled
+def arrive(m, b, w, pc, registers, i, lanes):
+    """Some lanes arrive as one.  Whether the hardware goes on."""
+    count = total(registers, i.b, lanes)
+    if i.d:
+        write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
+    if not enough(m, b, w, pc, lanes, count):
+        return False
     if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
+        note_use(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         join_known(m, b.cover, w, lanes)
@@ -414,36 +452,32 @@ def arrive(m, b, w, pc, registers, i, lanes):
             join_lanes(m, b.given[0], w, lanes)
     registers_last(b, w, pc)
     if i.aux & EXPECT:
-        b.tx += expected
         registers_bytes(b, w, pc)
-        log(m, EXPECTS, w, pc, address_of(b), b.phase, np.int64(FULL), expected)
-    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, count)
     if i.aux & DROP:
         b.expected -= count
     b.pending -= count
-    if i.d:
-        write_tokens(registers, i.d, lanes, token)
-    phase = b.phase
     if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE:
-        record_finding(m.report_entry, m.address, (RANGE, pc, w, lanes, -1, -1), (address_of(b), phase, 4, 0, 0))
+        out_of_range(m, b, w, pc, lanes, count, np.int64(4))
     return True
 
 
 @compiled
 def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
-    amount, most = total(registers, i.b, lanes)
-    if not bytes_fit(m, b, w, pc, lanes, most, b.tx + sign * amount):
+    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
         return False
-    judge_registering(m, b, w, pc, lanes)
+    amount = total(registers, i.b, lanes)
+    if not add_bytes(m, b, w, pc, lanes, sign * amount):
+        return False
     if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
+        note_use(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         if sign > 0:
-            note_expects(m, b, w, pc, lanes)
+            note_expects(m, b.expects, b.expects_pc, w, pc, lanes)
     registers_last(b, w, pc)
     registers_bytes(b, w, pc)
-    log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, np.int64(FULL), amount)
-    b.tx += sign * amount
+    log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, lanes, amount)
     complete_if_met(m, b, w, pc, lanes)
     return True
 
@@ -455,13 +489,11 @@ def register(m, w, pc, registers, i, mask):
         return failed(m, w, pc)
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
-        if i.op == ARRIVE and i.aux & NO_COMPLETE:
-            group = mask & -mask
         mask &= ~group
         b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         goes_on = True
         if i.op == ARRIVE:
-            goes_on = arrive(m, b, w, pc, registers, i, group)
+            goes_on = arrive_all(m, b, w, pc, registers, i, group)
         elif i.op == EXPECT_TX:
             goes_on = change_bytes(m, b, w, pc, registers, i, group, np.int64(1))
         elif i.op == COMPLETE_TX:
@@ -478,24 +510,19 @@ def register(m, w, pc, registers, i, mask):
 @compiled
 def arrive_later(m, b, w, pc, i, lanes):
     """The lanes arrive when their copies have come, which they have (C8, C9).  Whether the hardware goes on."""
-    count = popcount(lanes)
-    if i.aux & NOINC and count > b.pending:
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OVER_ARRIVAL, pc, w, lanes, -1, -1),
-            (address_of(b), b.phase, b.pending, count, 0),
-        )
+    count = popcount(lanes) if i.aux & NOINC else np.int64(0)
+    if not enough(m, b, w, pc, lanes, count):
         return False
-    judge_registering(m, b, w, pc, lanes)
     if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
         if i.aux & NOINC:
             join_known(m, b.reach, w, lanes)
             join_known(m, b.cover, w, lanes)
         else:
+            note_use(m, b, w, pc, lanes)
             note_registrants(m, b, w, pc, lanes)
-            note_expects(m, b, w, pc, lanes)
+            note_expects(m, b.pluses, b.pluses_pc, w, pc, lanes)
         rest = lanes
         while rest:
             lane = lowest_bit(rest)
@@ -507,8 +534,7 @@ def arrive_later(m, b, w, pc, i, lanes):
             set_bit(m, b.used, number)
     registers_last(b, w, pc)
     log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, count)
-    if i.aux & NOINC:
-        b.pending -= count
+    b.pending -= count
     complete_if_met(m, b, w, pc, lanes)
     return True
 
@@ -526,44 +552,58 @@ def give_copies(m, b, w, lane):
 def credit(m, w, pc, registers, at, lane, amount, number):
     """The bytes of an asynchronous operation have come.  Whether the hardware goes on."""
     bit = np.int64(1) << lane
-    if not good_addresses(m, w, pc, registers, at, np.int64(0), bit):
-        return False
-    if not all_live(m, w, pc, registers, at, np.int64(0), bit):
-        return False
     b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, at, np.int64(0), lane)) - 1)
-    if not bytes_fit(m, b, w, pc, bit, amount, b.tx - amount):
+    if not add_bytes(m, b, w, pc, bit, -amount):
         return False
-    judge_registering(m, b, w, pc, bit)
     if m.clocks:
+        judge_registering(m, b, w, pc, bit)
         join_known(m, b.reach, w, bit)
         set_bit(m, b.given[0], number)
         set_bit(m, b.joined[0], number)
         set_bit(m, b.used, number)
     registers_last(b, w, pc)
     registers_bytes(b, w, pc)
-    log(m, CREDITS, w, pc, address_of(b), b.phase, np.int64(FULL), amount)
-    b.tx -= amount
+    log(m, CREDITS, w, pc, address_of(b), b.phase, bit, amount)
     complete_if_met(m, b, w, pc, bit)
     return True
 
 
 @compiled
+def moving(registers, row, mask):
+    """The lanes of which a copy has bytes."""
+    found = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if load_u32(registers + row + 4 * lane) & ~15:
+            found |= np.int64(1) << lane
+    return found
+
+
+@compiled
 def load_bulk(m, w, pc, registers, i, mask):
     """bulk.load, lane by lane.  Status."""
+    lanes = moving(registers, i.c, mask)
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
         call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
-    mask &= ~m.lanes_done
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+        if not good_addresses(m, w, pc, registers, i.imm, np.int64(0), lanes):
+            return failed(m, w, pc)
+        if not all_live(m, w, pc, registers, i.imm, np.int64(0), lanes):
+            return failed(m, w, pc)
+    lanes &= ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
         status = call(m.copy_entry, m.address, w, pc, np.int64(1) << lane)
         if status != DONE:
             m.resumes = 1
             return status
         m.lanes_done |= np.int64(1) << lane
-        if m.credited and not credit(m, w, pc, registers, i.imm, lane, m.credited, m.agent_next - 1):
+        if not credit(m, w, pc, registers, i.imm, lane, m.credited, m.agent_next - 1):
+            m.resumes = 0
+            m.lanes_done = 0
             return failed(m, w, pc)
     m.lanes_done = 0
     m.resumes = 0
@@ -762,6 +802,10 @@ def rely(m, w, lanes, space):
         rest &= rest - 1
         for u in range(m.warp_count):
             join(own + relied(m, space) + 256 * u, own + 256 * u)
+        if m.row_bits > m.agent_bits:
+            known = own + bits_of(m)
+            for u in range(m.agent_bits):
+                join_bits(known + 256 * (m.agent_bits * (1 + space) + u), known + 256 * u)
     now = load_i64(warp.clock + 8 * w)
     while lanes:
         store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
@@ -796,6 +840,7 @@ def asynchronous(address, w, pc, mask):
     registers = warp.registers
     i = instruction_at(m.code, pc)
     op = i.op
+    m.operations += 1
     if op == PROXY:
         if m.clocks:
             fence(m, w, pc, i.imm, mask)
@@ -839,6 +884,7 @@ def start_cta(m):
         b.live = 0
         b.waiters = 0
     m.mbarrier_count = 0
+    m.mbarriers_live = 0
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
     m.pool = 0

@@ -17,12 +17,12 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached
-from wsemu.machine.records import agent_at, instruction_at, record_finding, warp_at
+from wsemu.machine.memory.shadow_cells import behind, beyond, join_ended, put, reached
+from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import bits_of, clear_row, heads, lane_knows, lane_row, row
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
 
 ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
     CODE_NUMBERS[c]
@@ -39,7 +39,6 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
 ALL = -1
 NONE = 1 << 40
 """greater than the number of any instruction"""
-ASYNC_ARRIVE = OPCODE["cp.async.arrive"]
 
 
 @compiled
@@ -57,7 +56,7 @@ def misses(m, w, lane, needed):
             late &= ~(np.int64(1) << lane)
         if late:
             return True
-    for q in range(m.row_bits):
+    for q in range(m.agent_bits):
         if beyond(needed + bits_of(m) + 256 * q, own + bits_of(m) + 256 * q):
             return True
     return False
@@ -109,7 +108,7 @@ def next_missed(m, w, lane, needed, pcs, last):
         if u == w:
             late &= ~(np.int64(1) << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
-    for q in range(LANES * m.row_bits):
+    for q in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + bits_of(m) + 8 * q)
         while unknown:
             number = m.agent_low + 64 * q + lowest_bit(unknown)
@@ -213,15 +212,21 @@ def judge_observed(m, b, w, pc, lanes):
 
 
 @compiled
+def time_of(m, w):
+    """Now, told apart from other asynchronous operations of the interval."""
+    return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
+
+
+@compiled
 def join_known(m, to, w, lanes):
-    """Let int64[32 * warps] know what some lanes know, and themselves."""
+    """Let times of threads know what some lanes know, and themselves."""
     rest = heads(m, w, lanes)
     while rest:
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join(to + 256 * u, own + 256 * u)
-    put(to + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+            join_ended(to + 256 * u, own + 256 * u)
+    put(to + 256 * w, lanes, time_of(m, w))
 
 
 @compiled
@@ -233,16 +238,16 @@ def note_registrants(m, b, w, pc, lanes):
 
 
 @compiled
-def note_expects(m, b, w, pc, lanes):
-    put(b.expects + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
-    put(b.expects_pc + 256 * w, lanes, pc)
+def note_expects(m, to, pcs, w, pc, lanes):
+    put(to + 256 * w, lanes, time_of(m, w))
+    put(pcs + 256 * w, lanes, pc)
 
 
 @compiled
 def note_wait(m, b, w, pc, lanes):
     """Lanes have seen the phase before the open one."""
     now = load_i64(warp_at(m.warps, w).clock + 8 * w)
-    put(b.waited + 256 * w, lanes, now)
+    put(b.waited + 256 * w, lanes, time_of(m, w))
     put(b.waited_pc + 256 * w, lanes, pc)
     rest = lanes
     while rest:
@@ -254,7 +259,7 @@ def note_wait(m, b, w, pc, lanes):
 
 @compiled
 def set_bit(m, to, number):
-    """A row knows that an asynchronous operation has ended."""
+    """A row knows that an asynchronous operation has ended (what the asynchronous proxy may rely on says nothing)."""
     at = number - m.agent_low
     if at >= 0:
         place = to + bits_of(m) + 8 * (at >> 6)
@@ -264,17 +269,23 @@ def set_bit(m, to, number):
 @compiled
 def judge_covered(m, b):
     """R5."""
+    judge_expects(m, b, b.expects, b.expects_pc, np.int64(0))
+    judge_expects(m, b, b.pluses, b.pluses_pc, np.int64(1))
+
+
+@compiled
+def judge_expects(m, b, expects, pcs, what):
+    """Report what no arrival comes after."""
     last = np.int64(-1)
     while True:
         best, who = np.int64(NONE), np.int64(-1)
         for u in range(m.warp_count):
-            late = behind(b.cover + 256 * u, b.expects + 256 * u)
-            best, who = next_thread(m, late, u, b.expects_pc, last, best, who)
+            late = behind(b.cover + 256 * u, expects + 256 * u)
+            best, who = next_thread(m, late, u, pcs, last, best, who)
         if best == NONE:
             break
-        of_copies = np.int64(instruction_at(m.code, best).op == ASYNC_ARRIVE)
         record_finding(
-            m.report_entry, m.address, (UNCOVERED, best, who, 0, -1, -1), (address_of(b), b.phase, of_copies, 0, 0)
+            m.report_entry, m.address, (UNCOVERED, best, who, 0, -1, -1), (address_of(b), b.phase, what, 0, 0)
         )
         last = best
 
@@ -326,6 +337,7 @@ def clear_threads(m, b):
         put(b.waited + 256 * u, ALL, 0)
         put(b.waited_first + 256 * u, ALL, 0)
         put(b.expects + 256 * u, ALL, 0)
+        put(b.pluses + 256 * u, ALL, 0)
 
 
 @compiled
