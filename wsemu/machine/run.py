@@ -348,7 +348,7 @@ class Machine:
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         vectors, bits, sets = count, 0, 1
         if self.image.asynchronous:
-            vectors, bits, sets = 3 * count, self.rooms.bits, 3 if self.image.opcodes & _BULK else 1
+            vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
         self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * (vectors + sets * bits)), np.int64)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, self.known[0].nbytes

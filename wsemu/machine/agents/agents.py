@@ -74,8 +74,8 @@ def known_words(m):
                 own = row(m, LANES * w + lowest_bit(readers)) + bits_of(m) + 8 * q
                 if load_i64(own) != -1:
                     return q
-                if m.proxies and m.row_bits > m.agent_bits:
-                    relied_on = load_i64(own + 256 * m.agent_bits) & load_i64(own + 512 * m.agent_bits)
+                if m.row_bits > 2 * m.agent_bits:
+                    relied_on = load_i64(own + 512 * m.agent_bits) & load_i64(own + 768 * m.agent_bits)
                     if ~relied_on & small_copies(m, q):
                         return q
                 readers &= readers - 1
@@ -166,8 +166,10 @@ def know(m, w, lane, number):
     """A lane, which shares its row with no other, knows that an agent has ended."""
     at = number - m.agent_low
     if at >= 0:
-        place = lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6)
-        store_i64(place, load_i64(place) | np.int64(1) << (at & 63))
+        place, bit = lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
+        store_i64(place, load_i64(place) | bit)
+        place += 256 * m.agent_bits
+        store_i64(place, load_i64(place) | bit)
 
 
 @compiled

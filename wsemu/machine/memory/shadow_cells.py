@@ -179,12 +179,6 @@ def _beyond(b: Builder, needed: Value, known: Value) -> Value:
     return b.sub(I64(1), _zero(b, b.and_(_load(b, needed), b.not_(_load(b, known)))))
 
 
-def _join_ended(b: Builder, to: Value, clock: Value) -> None:
-    v = _load(b, to)
-    u = b.or_(b.shl(_load(b, clock), same(v, 32)), same(v, (1 << 32) - 1))
-    b.store(b.select(b.icmp_signed(">", u, v), u, v), pointer(b, to, VECTOR), align=8)
-
-
 def _copy(b: Builder, to: Value, other: Value) -> None:
     b.store(_load(b, other), pointer(b, to, VECTOR), align=8)
 
@@ -236,8 +230,6 @@ join_bits = emitted(_join_bits)
 """join_bits(to, other): 32 sets of 64 bits each, joined"""
 join_some = emitted(_join_some)
 """join_some(clock, other, mask): as join, of the places of mask alone"""
-join_ended = emitted(_join_ended)
-"""join_ended(times, clock): as join, where times are intervals << 32 | operations, for all operations of the intervals"""
 beyond = emitted(_beyond)
 """beyond(needed, known): 1 if 32 sets of 64 bits have one that the others lack"""
 copy = emitted(_copy)

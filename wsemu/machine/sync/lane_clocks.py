@@ -7,9 +7,10 @@ Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then h
 lanes of the other: what it says is so, and what it does not say is looked up here.
 
 Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.  Programs
-with asynchronous operations begin with clocks of lanes; their rows have three parts more: what of this the asynchronous
-proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, and a bit for each asynchronous operation
-that is known to have ended.
+with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the asynchronous
+proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in every schedule,
+whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for each
+asynchronous operation that has ended.
 
 Rows, of 32 numbers a warp: those of the threads; then of each barrier what its open generation was given, of the
 threads that have exited what they knew, and of each barrier the interval that a thread's last operation in the open
@@ -73,9 +74,33 @@ def relied(m, space):
 
 
 @compiled
+def time_at(m):
+    """Where in a row stands what came before in time, in every schedule."""
+    return 768 * m.warp_count
+
+
+@compiled
 def bits_of(m):
     """Where in a row the asynchronous operations stand that are known, a bit each."""
     return 256 * m.row_vectors
+
+
+@compiled
+def time_bits(m):
+    """The same of those that ended before in time."""
+    return 256 * (m.row_vectors + m.agent_bits)
+
+
+@compiled
+def relied_bits(m, space):
+    """The same of those that the asynchronous proxy may rely on, where programs have bulk operations."""
+    return 256 * (m.row_vectors + m.agent_bits * (2 + space))
+
+
+@compiled
+def time_of(m, w):
+    """Now, told apart from other asynchronous operations of the interval."""
+    return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
 
 
 @compiled
@@ -248,6 +273,7 @@ def stamp(m, to, w, lanes):
     if m.proxies:
         join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
         join_some(to + relied(m, 1) + 256 * w, warp.fenced + 256, lanes)
+        put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
 
 
 @compiled
@@ -258,6 +284,35 @@ def join_lanes(m, to, w, lanes):
         join_rows(m, to, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
     stamp(m, to, w, lanes)
+
+
+@compiled
+def join_times(m, to, other):
+    """Let a row know what came before in time, as another knows it."""
+    for u in range(m.warp_count):
+        join(to + time_at(m) + 256 * u, other + time_at(m) + 256 * u)
+    for u in range(m.agent_bits):
+        join_bits(to + time_bits(m) + 256 * u, other + time_bits(m) + 256 * u)
+
+
+@compiled
+def give_times(m, to, w, lanes):
+    """Let a row know what came before some lanes of a warp in time, and them."""
+    rest = heads(m, w, lanes)
+    while rest:
+        join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
+        rest &= rest - 1
+    put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
+
+
+@compiled
+def learn_times(m, w, lanes, other):
+    """Let some lanes of a warp know what came before in time, as a row knows it."""
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        join_times(m, row(m, LANES * w + lowest_bit(rest)), other)
+        rest &= rest - 1
 
 
 @compiled
@@ -335,7 +390,7 @@ def agent_relied(m, w, lane, space, number):
         return True
     if number >= m.agent_next:
         return False
-    bits = lane_row(m, w, lane) + bits_of(m) + 256 * m.agent_bits * (1 + space)
+    bits = lane_row(m, w, lane) + relied_bits(m, space)
     return (load_i64(bits + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
 
 

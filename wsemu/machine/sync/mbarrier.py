@@ -41,10 +41,13 @@ from wsemu.machine.state import (
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
+    give_times,
     heads,
     join_lanes,
     learn,
+    learn_times,
     relied,
+    relied_bits,
     row,
     separate,
 )
@@ -448,7 +451,9 @@ def arrive(m, b, w, pc, registers, i, lanes):
         judge_observed(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         join_known(m, b.cover, w, lanes)
-        if i.aux & RELAXED == 0:
+        if i.aux & RELAXED:
+            give_times(m, b.given[0], w, lanes)
+        else:
             join_lanes(m, b.given[0], w, lanes)
     registers_last(b, w, pc)
     if i.aux & EXPECT:
@@ -473,6 +478,7 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
         judge_registering(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
+        give_times(m, b.given[0], w, lanes)
         if sign > 0:
             note_expects(m, b.expects, b.expects_pc, w, pc, lanes)
     registers_last(b, w, pc)
@@ -523,6 +529,7 @@ def arrive_later(m, b, w, pc, i, lanes):
             note_use(m, b, w, pc, lanes)
             note_registrants(m, b, w, pc, lanes)
             note_expects(m, b.pluses, b.pluses_pc, w, pc, lanes)
+        give_times(m, b.given[0], w, lanes)
         rest = lanes
         while rest:
             lane = lowest_bit(rest)
@@ -558,6 +565,7 @@ def credit(m, w, pc, registers, at, lane, amount, number):
     if m.clocks:
         judge_registering(m, b, w, pc, bit)
         join_known(m, b.reach, w, bit)
+        give_times(m, b.given[0], w, bit)
         set_bit(m, b.given[0], number)
         set_bit(m, b.joined[0], number)
         set_bit(m, b.used, number)
@@ -694,7 +702,9 @@ def end_wait(m, w, pc, registers, i, mask, true):
         if m.clocks:
             note_wait(m, b, w, pc, group)
             note_use(m, b, w, pc, group)
-            if i.aux & WAIT_RELAXED == 0:
+            if i.aux & WAIT_RELAXED:
+                learn_times(m, w, group, b.given[1])
+            else:
                 learn(m, w, group, b.given[1])
     if m.clocks and i.aux & WAIT_RELAXED == 0:
         begin_interval(warp_at(m.warps, w), w)
@@ -802,10 +812,9 @@ def rely(m, w, lanes, space):
         rest &= rest - 1
         for u in range(m.warp_count):
             join(own + relied(m, space) + 256 * u, own + 256 * u)
-        if m.row_bits > m.agent_bits:
-            known = own + bits_of(m)
+        if m.row_bits > 2 * m.agent_bits:
             for u in range(m.agent_bits):
-                join_bits(known + 256 * (m.agent_bits * (1 + space) + u), known + 256 * u)
+                join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
     now = load_i64(warp.clock + 8 * w)
     while lanes:
         store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)

@@ -1,6 +1,7 @@
 """The rules of mbarrier phases that make one run decide for every schedule, in compiled code.
 
-Registrants of a phase: what arrives, expects bytes or credits them.  With everything that orders operations (H):
+Registrants of a phase: what arrives, expects bytes or credits them.  By what comes before in time in every schedule
+(`lane_clocks.time_at`), and init by what orders memory:
 
 R1  each registrant of a phase comes before each of the phase after
 R2  each registrant of the phase before that which a wait sees comes before the wait
@@ -17,10 +18,20 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, beyond, join_ended, put, reached
-from wsemu.machine.records import agent_at, record_finding, warp_at
+from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached
+from wsemu.machine.records import agent_at, record_finding
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.sync.lane_clocks import bits_of, clear_row, heads, lane_knows, lane_row, row
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    clear_row,
+    heads,
+    lane_knows,
+    lane_row,
+    row,
+    time_at,
+    time_bits,
+    time_of,
+)
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
 
@@ -51,13 +62,13 @@ def misses(m, w, lane, needed):
     """A lane does not know all that a row of threads and asynchronous operations needs."""
     own = lane_row(m, w, lane)
     for u in range(m.warp_count):
-        late = behind(own + 256 * u, needed + 256 * u)
+        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
             late &= ~(np.int64(1) << lane)
         if late:
             return True
     for q in range(m.agent_bits):
-        if beyond(needed + bits_of(m) + 256 * q, own + bits_of(m) + 256 * q):
+        if beyond(needed + bits_of(m) + 256 * q, own + time_bits(m) + 256 * q):
             return True
     return False
 
@@ -70,7 +81,7 @@ def missing(m, w, lanes, needed):
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        if misses(m, w, leader, needed) or behind(row(m, LANES * w + leader) + 256 * w, needed + 256 * w):
+        if misses(m, w, leader, needed) or behind(row(m, LANES * w + leader) + time_at(m) + 256 * w, needed + 256 * w):
             found = np.int64(-1)
     if found == 0:
         return found
@@ -104,12 +115,12 @@ def next_missed(m, w, lane, needed, pcs, last):
     best = np.int64(NONE)
     who = np.int64(-1)
     for u in range(m.warp_count):
-        late = behind(own + 256 * u, needed + 256 * u)
+        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
             late &= ~(np.int64(1) << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
     for q in range(LANES * m.agent_bits):
-        unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + bits_of(m) + 8 * q)
+        unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
         while unknown:
             number = m.agent_low + 64 * q + lowest_bit(unknown)
             unknown &= unknown - 1
@@ -166,7 +177,7 @@ def judge_use(m, b, w, pc, lanes):
 
 @compiled
 def note_use(m, b, w, pc, lanes):
-    put(b.used + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+    put(b.used + 256 * w, lanes, time_of(m, w))
     put(b.used_pc + 256 * w, lanes, pc)
 
 
@@ -202,19 +213,13 @@ def judge_observed(m, b, w, pc, lanes):
         own = lane_row(m, w, lane)
         for u in range(m.warp_count):
             if seen == 0:
-                seen = reached(own + 256 * u, b.waited_first + 256 * u)
+                seen = reached(own + time_at(m) + 256 * u, b.waited_first + 256 * u)
         if seen == 0:
             unseen |= np.int64(1) << lane
     if unseen:
         record_finding(
             m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
         )
-
-
-@compiled
-def time_of(m, w):
-    """Now, told apart from other asynchronous operations of the interval."""
-    return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
 
 
 @compiled
@@ -225,14 +230,14 @@ def join_known(m, to, w, lanes):
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join_ended(to + 256 * u, own + 256 * u)
+            join(to + 256 * u, own + time_at(m) + 256 * u)
     put(to + 256 * w, lanes, time_of(m, w))
 
 
 @compiled
 def note_registrants(m, b, w, pc, lanes):
     """Lanes register for the open phase."""
-    put(b.joined[0] + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+    put(b.joined[0] + 256 * w, lanes, time_of(m, w))
     put(b.joined_pc[0] + 256 * w, lanes, pc)
     join_known(m, b.reach, w, lanes)
 
@@ -246,8 +251,8 @@ def note_expects(m, to, pcs, w, pc, lanes):
 @compiled
 def note_wait(m, b, w, pc, lanes):
     """Lanes have seen the phase before the open one."""
-    now = load_i64(warp_at(m.warps, w).clock + 8 * w)
-    put(b.waited + 256 * w, lanes, time_of(m, w))
+    now = time_of(m, w)
+    put(b.waited + 256 * w, lanes, now)
     put(b.waited_pc + 256 * w, lanes, pc)
     rest = lanes
     while rest:
@@ -259,11 +264,13 @@ def note_wait(m, b, w, pc, lanes):
 
 @compiled
 def set_bit(m, to, number):
-    """A row knows that an asynchronous operation has ended (what the asynchronous proxy may rely on says nothing)."""
+    """A row knows that an asynchronous operation has ended (of what its proxy may rely on that says nothing)."""
     at = number - m.agent_low
     if at >= 0:
-        place = to + bits_of(m) + 8 * (at >> 6)
-        store_i64(place, load_i64(place) | np.int64(1) << (at & 63))
+        place, bit = to + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
+        store_i64(place, load_i64(place) | bit)
+        place += 256 * m.agent_bits
+        store_i64(place, load_i64(place) | bit)
 
 
 @compiled
