@@ -161,7 +161,7 @@ def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
 def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
     """Where some lanes are."""
     order, warp = run.cta.order, run.warp.number
-    known = {lane: order.clocks((run.cta.number, warp), lane).all for lane in lanes_of(lanes)}
+    known = {lane: order.clocks((run.cta.number, warp), lane).came for lane in lanes_of(lanes)}
     return At(run.cta, run.group.pc if pc is None else pc, warp, known)
 
 
@@ -339,7 +339,7 @@ def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int) 
     phases.used(at, mbarrier, marks)
     phases.recycles(at, mbarrier)
     phases.register(at, mbarrier, marks, names=True)
-    mbarrier.open.given.all.agents |= 3 << 2 * agent
+    mbarrier.open.given.complete(3 << 2 * agent, run.cta.order.clocks((run.cta.number, run.warp.number), lane))
     happen(run, "credit", mbarrier, 1 << lane, count)
     _complete(run, mbarrier, at)
 
@@ -360,7 +360,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         phases.expect(mbarrier, at_once, phases.ARRIVAL)
         for mark in arrivals:
             landed = cta.copies[run.warp.number, mark.lane].under_way() | 3 << 2 * mark.agent
-            mbarrier.open.given.all.agents |= landed
+            mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
         happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
         mbarrier.pending -= there.bit_count() if counted else 0
         _complete(run, mbarrier, at)

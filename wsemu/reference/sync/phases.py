@@ -37,7 +37,7 @@ Registrants = dict[tuple[bool, int], Mark]
 
 
 class At(NamedTuple):
-    """An operation at an mbarrier: its instruction, its warp, and what each of its lanes knows."""
+    """An operation at an mbarrier: its instruction, its warp, and what came before it, as each of its lanes knows."""
 
     cta: Cta
     pc: int

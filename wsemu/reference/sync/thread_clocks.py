@@ -5,10 +5,13 @@ time     of a warp: counts its operations that whoever knows of them could tell 
          time).  An agent has two epochs: it has read its source, and it has written.
 H        what a lane knows to have happened: of every lane up to which time, of every agent which epochs.
 A        what of H the asynchronous proxy may rely on, for shared memory and for all else: `fence.proxy` makes it so.
+S        what came before in every schedule, whether or not what it did to memory is seen: H, and what an agent's lane
+         knew as it issued the agent.  The rules of phases go by it.
 
-Whatever gives or takes does so with all three.  An agent gives its own epochs alone (PTX ISA, "Causality order": its
-completion is ordered after its own accesses only), and into H alone: operations of the asynchronous proxy look for each
-other there, and what `cp.async` wrote, which is generic, needs a proxy fence as well.  Named barriers, exits and
+Whatever gives or takes does so with all four.  An agent that completes at an mbarrier gives S as of its issue; else it
+gives its own epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
+into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic, needs
+a proxy fence as well.  Named barriers, exits and
 warp-wide operations order as in `proof.happens_before`, lane by lane from the start.
 """
 
@@ -80,18 +83,26 @@ class Known:
 
 
 class Clocks:
-    """What is known to have happened, and what of it holds for the asynchronous proxy."""
+    """What is known to have happened, what of it holds for the asynchronous proxy, and what came before anyway."""
 
-    __slots__ = ("all", "elsewhere", "shared")
+    __slots__ = ("all", "came", "elsewhere", "shared")
 
     def __init__(self, lanes: int) -> None:
-        self.all, self.shared, self.elsewhere = Known(lanes), Known(lanes), Known(lanes)
+        self.all, self.came = Known(lanes), Known(lanes)
+        self.shared, self.elsewhere = Known(lanes), Known(lanes)
 
     def join(self, other: Clocks) -> None:
         """Know what the other knows as well."""
         self.all.join(other.all)
+        self.came.join(other.came)
         self.shared.join(other.shared)
         self.elsewhere.join(other.elsewhere)
+
+    def complete(self, agents: int, issued: Clocks) -> None:
+        """Agents' epochs come to be known, of agents that were issued by who knew this."""
+        self.all.agents |= agents
+        self.came.join(issued.came)
+        self.came.agents |= agents
 
     def fenced(self, segment: int) -> Known:
         """What the asynchronous proxy may rely on at addresses of a segment."""
@@ -188,10 +199,8 @@ class ThreadOrder:
         cta, warp = self._of(actor[0]), actor[1]
         first = warp * LANES
         own = cta.clocks[first + lane]
-        if self._lockstep:
-            own.all.lanes[first : first + LANES] = cta.times[warp]
-        else:
-            own.all.lanes[first + lane] = cta.times[warp]
+        here = slice(first, first + LANES) if self._lockstep else first + lane
+        own.all.lanes[here] = own.came.lanes[here] = cta.times[warp]
         return own
 
     def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
@@ -206,7 +215,7 @@ class ThreadOrder:
         """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp
         of its CTA does now."""
         ended = self._of(actor[0]).ended[actor[1]][interval - 1]
-        return self.clocks(later, later_lane).all.of_lane(actor[1], lane, ended)
+        return self.clocks(later, later_lane).came.of_lane(actor[1], lane, ended)
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -231,7 +240,8 @@ class ThreadOrder:
         """A lane knows of these epochs of agents."""
         cta = self._of(actor[0])
         for other in lanes_of(self._together(actor, 1 << lane)):
-            cta.clocks[actor[1] * LANES + other].all.agents |= agents
+            clocks = cta.clocks[actor[1] * LANES + other]
+            clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
         """The asynchronous proxy may rely on what some lanes of a warp know, each by itself."""
