@@ -8,6 +8,7 @@ import numpy as np
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction, Register
+from wsemu.machine.run import Launch, Watch
 from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, EXPECT, FIRST_ARRAY, OPERATIONS, PROXIES, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import TraceRequest
 from wsemu.model.program import Parameter, SharedArray, Span
@@ -21,7 +22,28 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, Outcome, RawFinding
     from wsemu.model.program import Program
 
-ENGINES: dict[str, Callable[..., Outcome]] = {"reference": reference.run}
+
+
+def on_vm(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    rows: Any,
+    segments: Any,
+    *,
+    trace: TraceRequest | None = None,
+    **options: Any,
+) -> Outcome:
+    """The compiled machine, with the options of the reference."""
+    of_watch = {name: options.pop(name) for name in ("races", "recycling", "initialised", "lockstep") if name in options}
+    machine = Launch(program, grid, block, rows, segments, watch=Watch(**of_watch), **options)
+    outcome = machine.run()
+    if trace:
+        outcome.trace = machine.trace(trace.accesses)
+    return outcome
+
+
+ENGINES: dict[str, Callable[..., Outcome]] = {"reference": reference.run, "vm": on_vm}
 BAR = SHARED << SEGMENT_SHIFT
 """address of the first shared byte; mbarriers lie there in these programs"""
 DATA = 1024
