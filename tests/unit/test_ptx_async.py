@@ -478,3 +478,31 @@ def test_what_bulk_reductions_add_up_is_the_same_in_every_order() -> None:
     report = wsemu.check(wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"], 1, 64, (x, y), engine="reference")
     assert (report.verdict, report.notes) == ("verified", [])
     assert y.tolist() == (x[:32] + x[32:]).tolist()
+
+
+LAST_ENDS_IT = """
+.shared .u32 left; mov.u32 %r8, %tid.x;
+setp.ne.u32 %p2, %r8, 0; @%p2 bra $made;
+mbarrier.init.shared.b64 [%r7], 64; st.shared.u32 [left], 2;
+$made: bar.sync 0;
+mbarrier.arrive.shared.b64 %rd8, [%r7];
+again: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd8; @!%p3 bra again;
+bar.warp.sync -1;
+and.b32 %r9, %r8, 31; setp.ne.u32 %p2, %r9, 0; @%p2 bra $end;
+FENCE
+atom.shared.add.u32 %r10, [left], -1;
+FENCE
+setp.ne.u32 %p2, %r10, 1; @%p2 bra $end;
+mbarrier.inval.shared.b64 [%r7];
+$end:
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "verdict", "codes"), [("fence.sc.cta;", "incomplete", []), ("", "failed", ["mbarrier-lifetime"])]
+)
+def test_the_last_thread_ends_an_mbarrier_as_atomics_have_it(fence: str, verdict: str, codes: list[str]) -> None:
+    text = TEXT.format(body=LAST_ENDS_IT.replace("FENCE", fence), directives="", target="sm_90")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.zeros(4), 48, 0), engine="reference")
+    assert (report.verdict, [finding.code for finding in report.findings]) == (verdict, codes)
+    assert any("atomic" in note for note in report.notes)
