@@ -267,19 +267,26 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
+_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+"""codes that say that nothing orders two operations"""
+
+
 def _without_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
-    if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+    if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
         return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
+    from wsemu.proof.phase_edges import lives_ordered_by_atomics
 
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program), observed=steered)
+    trace = trace_of(after)
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
+    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:

@@ -162,7 +162,7 @@ def steered_by(
     """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of
     the races warps may go other ways."""
     sources = sorted(set(racing))
-    return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
+    return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).tainted)
 
 
 def may_be_steered_by(
@@ -223,9 +223,13 @@ class Analysis:
         sources: Sequence[int],
         segment_of: SegmentOf | None,
         elected: Mapping[int, Sequence[Election]] | None = None,
+        *,
+        racing: bool = False,
     ) -> None:
-        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about."""
+        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about; `racing` says that
+        the sources are accesses, of which what they load and leave is up to the schedule."""
         self._program = program
+        self._racing = racing
         self._sources = sources
         self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
         self._taint: Bits = (1 << len(sources)) - 1
@@ -379,7 +383,7 @@ class Analysis:
 
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
         """The result of an instruction other than arithmetic, whose operands come from `bits`."""
-        if step.kind in ("store", "load"):  # an access that races
+        if self._racing and step.kind in ("store", "load"):
             bits |= self._bit.get(step.pc, 0)
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
             self._put(arrays, bits & ~self._settled.get(step.pc, 0))
