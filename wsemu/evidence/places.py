@@ -151,7 +151,7 @@ class Places:
 
     def asynchronous(self) -> bool:
         """Whether the program has any operation of kind `async`: then each lane and each copy has clocks of its own."""
-        return any(OPERATIONS[NAMES[op]].kind == "async" for op in np.unique(self.program.code[:, 0]).tolist())
+        return self.program.asynchronous
 
     def syncs(self, file: str) -> list[int]:
         """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
