@@ -16,7 +16,7 @@ from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
@@ -210,6 +210,20 @@ class Watch:
     """in that run, parts of warps met barriers"""
 
 
+def _pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A table of n zeroed records, in memory of an earlier launch if there is any: fresh memory takes longer than a
+    small launch."""
+    cells = n * dtype.itemsize // 8
+    return POOL.take(cells)[:cells].view(dtype)
+
+
+def _give_back(table: npt.NDArray[Any], used: int) -> None:
+    """Leave a `_pooled` table to later launches; its first `used` records were touched at most."""
+    cells = table.base
+    assert isinstance(cells, np.ndarray)
+    POOL.give(cells, 0, used * table.itemsize // 8)
+
+
 class Machine:
     """One VM with its memory, for a range of CTAs."""
 
@@ -242,8 +256,8 @@ class Machine:
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
-        self.raw = np.zeros(MOST_FINDINGS, layout.RAW)
-        self.slots = np.zeros(SLOTS, layout.SLOT)
+        self.raw = _pooled(MOST_FINDINGS, layout.RAW)
+        self.slots = _pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
@@ -303,7 +317,7 @@ class Machine:
         state["bases"] = address_of(self.bases)
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
-        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * count), np.int64)
+        self.known = POOL.take((LANES * count + 5 * layout.BARRIERS + 1) * LANES * count)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         if watch.races:
             self.planes = Planes(self.segments, self.state, watch.suspects)
@@ -415,6 +429,16 @@ class Machine:
         else:
             planes.refine(int(state["fault_warp"]), int(self.image.code[state["fault_pc"], 7]) & 255)
             state["fault_pc"], state["fault_warp"] = -1, 0
+
+    def close(self) -> None:
+        """Leave the large tables to later launches."""
+        state = self.state[0]
+        _give_back(self.raw, int(state["raw_count"]))
+        _give_back(self.slots, SLOTS if state["slot_count"] else 0)
+        if self.watch.races or self.watch.recycling:
+            POOL.give(self.known, 0, len(self.known) if state["apart"] else 0)
+        if self.planes:
+            self.planes.close()
 
     def _worn(self) -> bool:
         """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
@@ -639,8 +663,8 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
-        for planes in (m.planes for m in machines if m.planes):
-            planes.close()
+        for m in machines:
+            m.close()
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)

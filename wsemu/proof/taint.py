@@ -71,8 +71,10 @@ REASONS = {
     "dec": "where `dec` with different limits wraps depends on the order",
 }
 
-VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
+VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
+_SOURCE = np.array([N_MEMORY <= op < N_ATOMIC or name in VARYING for op, name in enumerate(NAMES)])
+"""by opcode: whether what it gives may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
 
 
@@ -121,7 +123,7 @@ def examine(
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
     operations = program.code[:, 0]
-    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, VARYING)
+    found = _SOURCE[operations]
     if not lockstep:
         found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
     sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
