@@ -179,6 +179,7 @@ def test_a_program_beyond_a_proof_is_incomplete(path: Path) -> None:
 
 @programs(EXAMPLES)
 def test_an_example_is_verified(path: Path) -> None:
+    """The whole program; so every kernel of `saxpy` runs on both engines here."""
     reports = run(path) if path.stem in LARGE else agree(path, SMALL.get(path.stem))
     assert {report.verdict for report in reports} == {"verified"}
 

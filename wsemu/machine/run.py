@@ -98,6 +98,7 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
+_needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -164,9 +165,11 @@ class ProgramKey:
         return isinstance(other, ProgramKey) and other.program is self.program
 
 
-def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
+@functools.lru_cache(maxsize=256)
+def special_values(key: ProgramKey, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not
     among them."""
+    program = key.program
     threads = block[0] * block[1] * block[2]
     thread = np.arange(-(-threads // LANES) * LANES)
     static = -(-program.shared_bytes // 16) * 16
@@ -330,7 +333,7 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(program, grid, block, dynamic)
+        values = special_values(ProgramKey(program), grid, block, dynamic)
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -392,7 +395,7 @@ class Machine:
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
         watch = self.watch
-        return needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
+        return _needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
