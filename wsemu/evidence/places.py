@@ -70,6 +70,8 @@ class Places:
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
+    derived: dict[str, Any] = field(default_factory=dict)
+    """what several checkers work out of the launch as a whole, worked out once"""
 
     def in_one_loop(self, one: int, two: int) -> bool:
         """Whether control can go from an instruction to another one and back."""

@@ -1,4 +1,4 @@
-"""Records of `layout` in compiled code, and calls of compiled functions by address."""
+"""Records of `state` in compiled code, and calls of compiled functions by address."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
@@ -104,6 +104,7 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 _AUXILIARY = _auxiliary()
 _REDUCE = OPCODE["bulk.reduce"]
 _BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
+_needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -174,9 +175,11 @@ class ProgramKey:
         return isinstance(other, ProgramKey) and other.program is self.program
 
 
-def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
+@functools.lru_cache(maxsize=256)
+def special_values(key: ProgramKey, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not
     among them."""
+    program = key.program
     threads = block[0] * block[1] * block[2]
     thread = np.arange(-(-threads // LANES) * LANES)
     static = -(-program.shared_bytes // 16) * 16
@@ -248,6 +251,20 @@ class Rooms:
         return grown
 
 
+def _pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A table of n zeroed records, in memory of an earlier launch if there is any: fresh memory takes longer than a
+    small launch."""
+    cells = n * dtype.itemsize // 8
+    return POOL.take(cells)[:cells].view(dtype)
+
+
+def _give_back(table: npt.NDArray[Any], used: int) -> None:
+    """Leave a `_pooled` table to later launches; its first `used` records were touched at most."""
+    cells = table.base
+    assert isinstance(cells, np.ndarray)
+    POOL.give(cells, 0, used * table.itemsize // 8)
+
+
 class Machine:
     """One VM with its memory, for a range of CTAs."""
 
@@ -282,8 +299,8 @@ class Machine:
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
-        self.raw = np.zeros(MOST_FINDINGS, layout.RAW)
-        self.slots = np.zeros(SLOTS, layout.SLOT)
+        self.raw = _pooled(MOST_FINDINGS, layout.RAW)
+        self.slots = _pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
@@ -349,9 +366,10 @@ class Machine:
         vectors, bits, sets = count, 0, 1
         if self.image.asynchronous:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
-        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * (vectors + sets * bits)), np.int64)
+        width = LANES * (vectors + sets * bits)
+        self.known = POOL.take((LANES * count + 5 * layout.BARRIERS + 1) * width)
         state["known"], state["apart"] = address_of(self.known), watch.apart
-        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, self.known[0].nbytes
+        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
         state["agent_bits"] = bits
         state["proxies"] = self.image.asynchronous
         self.leaders = np.zeros((count, 3, LANES), np.int64)
@@ -400,7 +418,7 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(program, grid, block, dynamic)
+        values = special_values(ProgramKey(program), grid, block, dynamic)
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -464,7 +482,7 @@ class Machine:
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
         watch = self.watch
-        return needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
+        return _needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
@@ -502,6 +520,16 @@ class Machine:
             size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
             planes.refine(int(state["fault_warp"]), size)
             state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+
+    def close(self) -> None:
+        """Leave the large tables to later launches."""
+        state = self.state[0]
+        _give_back(self.raw, int(state["raw_count"]))
+        _give_back(self.slots, SLOTS if state["slot_count"] else 0)
+        if self.watch.races or self.watch.recycling:
+            POOL.give(self.known, 0, len(self.known) if state["apart"] or self.image.asynchronous else 0)
+        if self.planes:
+            self.planes.close()
 
     def _worn(self) -> bool:
         """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
@@ -811,8 +839,8 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
-        for planes in (m.planes for m in machines if m.planes):
-            planes.close()
+        for m in machines:
+            m.close()
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)

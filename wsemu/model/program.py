@@ -112,8 +112,6 @@ class Program:
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
-    registers: int = 0
-    """a thread has so many at the launch; 0: not known"""
 
     @property
     def asynchronous(self) -> bool:

@@ -85,7 +85,7 @@ REASONS = {
     "dec": "where `dec` with different limits wraps depends on the order",
 }
 
-VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
+VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
 ARRIVE, REDUCE = OPCODE["mbarrier.arrive"], OPCODE["bulk.reduce"]
@@ -93,6 +93,10 @@ _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
     "store": "size of an asynchronous copy", "atomic": "size of an asynchronous copy",
 }  # fmt: skip
+_SOURCE = np.array([
+    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, REDUCE) for op, name in enumerate(NAMES)
+])  # fmt: skip
+"""by opcode: whether what it gives may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
 
 
@@ -141,8 +145,9 @@ def examine(
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
     operations = program.code[:, 0]
-    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, (*VARYING, ARRIVE, REDUCE))
-    found |= np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
+    found = _SOURCE[operations]
+    if program.asynchronous:
+        found = found | np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
     if not lockstep:
         found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
     sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]

@@ -347,9 +347,7 @@ def end(m, w, pc, registers, i, mask):
             judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
             b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
         if b.waiters or b.tx:
-            record_finding(
-                m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0)
-            )
+            record_finding(m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0))
         store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
         log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
         b.live = 0
@@ -726,9 +724,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
             if asked < b.phase - 1:
                 old |= np.int64(1) << lane
         if old:
-            record_finding(
-                m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0)
-            )
+            record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0))
 
 
 @compiled

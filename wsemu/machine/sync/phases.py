@@ -308,9 +308,7 @@ def judge_seen(m, b, w, pc, lanes):
             best, who = next_thread(m, late, u, b.waited_pc, last, best, who)
         if best == NONE:
             break
-        record_finding(
-            m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0)
-        )
+        record_finding(m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0))
         last = best
 
 
