@@ -102,11 +102,12 @@ class Control:
         """What the classes that run stand at, when nothing goes on by itself."""
         return {own: self.at(own, thread) for own, thread in enumerate(threads) if thread.how == RUNS}
 
-    def counting(self, threads: Threads) -> frozenset[int]:
+    def counting(self, threads: Threads) -> dict[int, Step]:
         """The classes at barrier operations if the warp is counted next: if no other lanes must come first."""
+        if any(thread.how == WAITS for thread in threads):
+            return {}
         standing = self.standing(threads)
-        ready = all(step.is_barrier for step in standing.values()) and all(t.how != WAITS for t in threads)
-        return frozenset(standing if ready else ())
+        return standing if all(step.is_barrier for step in standing.values()) else {}
 
     def broken(self, threads: Threads) -> bool:
         """Whether lanes at an aligned barrier wait for others that wait for them."""

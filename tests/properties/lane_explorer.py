@@ -156,7 +156,7 @@ class Interleavings:
         warp, threads = self.warps[w], state.warps[w]
         if all(thread.how == GONE for thread in threads):
             return self._exit(state, w, watcher)
-        stood = {own: step for own, step in warp.standing(threads).items() if own in warp.counting(threads)}
+        stood = warp.counting(threads)
         first = stood[min(stood)]
         state = self._counted(state, w, stood, watcher)
         if first.kind not in ARRIVES:
