@@ -79,10 +79,12 @@ class Watcher:
 class Control:
     """The lanes of a warp between its barrier operations; the threads that it is given stay as they are."""
 
-    def __init__(self, warp: int, steps: list[tuple[Step, ...]], faults: set[str]) -> None:
+    def __init__(self, warp: int, steps: list[tuple[Step, ...]], faults: set[str], ends: set[str]) -> None:
         self.warp = warp
         self.steps = steps
         self.faults = faults
+        self.ends = ends
+        """faults that end the launch"""
 
     def start(self) -> Threads:
         return (Thread(0, RUNS, EVERYONE),) * len(CLASSES)
@@ -96,6 +98,8 @@ class Control:
         now = list(threads)
         while self._run(now, watcher) or self._close(now) or self._go_on(now, watcher):
             pass
+        if self.broken(now):
+            self.ends.add(DIVERGENCE)
         return tuple(now)
 
     def standing(self, threads: Iterable[Thread]) -> dict[int, Step]:
@@ -109,7 +113,7 @@ class Control:
         standing = self.standing(threads)
         return standing if all(step.is_barrier for step in standing.values()) else {}
 
-    def broken(self, threads: Threads) -> bool:
+    def broken(self, threads: Iterable[Thread]) -> bool:
         """Whether lanes at an aligned barrier wait for others that wait for them."""
         steps = self.standing(threads).values()
         return any(step.is_meeting for step in steps) and any(step.is_barrier and step.aligned for step in steps)

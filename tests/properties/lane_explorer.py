@@ -95,14 +95,14 @@ class Interleavings:
 
     def __init__(self, program: Lanes) -> None:
         self.faults: set[str] = set()
+        self.ends: set[str] = set()
+        """those in which interleavings end before their end"""
         steps = [[unrolled(block, own) for own in range(len(CLASSES))] for block in program]
-        self.warps = [Control(w, classes, self.faults) for w, classes in enumerate(steps)]
+        self.warps = [Control(w, classes, self.faults, self.ends) for w, classes in enumerate(steps)]
         self.whole = LANES * len(program)
         self.numbers = sorted({s.number for classes in steps for one in classes for s in one if s.is_barrier})
         self.generation: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
         self.completes = False
-        self.ends: set[str] = set()
-        """faults in which interleavings end before their end"""
 
     def start(self, watcher: Watcher) -> State:
         warps = tuple(warp.settled(warp.start(), watcher) for warp in self.warps)
@@ -130,9 +130,7 @@ class Interleavings:
     def _ended(self, state: State) -> None:
         if all(state.left):
             self.completes = True
-        elif any(warp.broken(threads) for warp, threads in zip(self.warps, state.warps, strict=True)):
-            self.ends.add(DIVERGENCE)
-        else:
+        elif not any(warp.broken(threads) for warp, threads in zip(self.warps, state.warps, strict=True)):
             self.ends.add(DEADLOCK)
 
     def execute(self, watcher: Watcher) -> None:

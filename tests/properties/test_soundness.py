@@ -147,6 +147,9 @@ def test_interleavings_that_end_in_a_divergence_end_in_no_deadlock() -> None:
     can = lane_outlook(parse_lanes("w0: if one { S(1,32) } else { Y } | w1:"))
     assert can.faults == {"barrier-divergence"}
     assert not can.always_ends_in("deadlock")
+    can = lane_outlook(parse_lanes("w0: if one { S(1,32) } else { Y } | w1: A(2,64) | w2: A(2,96)"))
+    assert can.faults == {"barrier-divergence", "count-mismatch"}
+    assert not can.always_ends_in("count-mismatch")
 
 
 @pytest.mark.parametrize(
