@@ -160,6 +160,8 @@ def test_interleavings_that_end_in_a_divergence_end_in_no_deadlock() -> None:
         ({"intra-warp-race", "race"}, {"intra-warp-race"}, 1),
         ({"race"}, {"barrier-divergence", "race"}, 1),
         ({"barrier-divergence"}, {"race"}, 1),
+        ({"barrier-divergence"}, {"barrier-divergence", "race"}, 0),
+        ({"barrier-divergence", "deadlock"}, {"barrier-divergence"}, 1),
         ({"count-mismatch"}, {"barrier-divergence"}, 1),
         ({"barrier-recycling"}, {"race"}, 1),
     ],
