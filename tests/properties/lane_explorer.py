@@ -42,6 +42,7 @@ from tests.properties.lanes import (
     PLACES,
     READ,
     REDUCES,
+    WRITE,
     Block,
     If,
     Lanes,
@@ -49,6 +50,7 @@ from tests.properties.lanes import (
     Statement,
     Steer,
     Step,
+    bytes_of,
     meet,
     predicate,
     unrolled,
@@ -289,6 +291,11 @@ class Access(NamedTuple):
     interval: int
     step: Step
 
+    @property
+    def bytes(self) -> frozenset[int]:
+        """Those of its row that its lanes touch."""
+        return frozenset(byte for lane in CLASSES[self.actor[1]] for byte in bytes_of(self.step.detail, lane))
+
 
 def learn(clock: Clock, other: Clock) -> None:
     for actor, interval in other.items():
@@ -307,7 +314,36 @@ class Order(Watcher):
     """what the generation that completed last was given"""
     exited: Clock = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
-    faults: set[str] = field(default_factory=set)
+    conflicts: set[tuple[int, int]] = field(default_factory=set)
+    """pairs of accesses, either way round"""
+
+    @property
+    def faults(self) -> set[str]:
+        warps = [access.actor[0] for access in self.accesses]
+        return {INTRA if warps[a] == warps[b] else RACE for a, b in self.conflicts}
+
+    @property
+    def hidden(self) -> bool:
+        """Whether of all that race between warps one may have been replaced when the other comes: by a store of its
+        warp with which it races, but the other does not."""
+        warps = [access.actor[0] for access in self.accesses]
+        races = [(a, b) for a, b in self.conflicts if warps[a] < warps[b]]
+        return all(
+            any(self._replaces(c, a, b, byte) or self._replaces(c, b, a, byte) for c in range(len(warps)))
+            for a, b in races
+            for byte in self.accesses[a].bytes & self.accesses[b].bytes
+        )
+
+    def _replaces(self, store: int, one: int, other: int, byte: int) -> bool:
+        made, lost = self.accesses[store], self.accesses[one]
+        return (
+            made.step.kind == WRITE
+            and made.actor[0] == lost.actor[0]
+            and made.step.number == lost.step.number
+            and byte in made.bytes
+            and (store, one) in self.conflicts
+            and (store, other) not in self.conflicts
+        )
 
     def _told(self, warp: int, classes: frozenset[int]) -> Clock:
         """All that lanes have done and know; their next interval begins."""
@@ -340,15 +376,14 @@ class Order(Watcher):
         learn(self.exited, self._told(warp, EVERYONE))
 
     def access(self, warp: int, steps: dict[int, Step]) -> None:
-        now = []
+        before = list(enumerate(self.accesses))
         for own, step in steps.items():
-            actor = warp, own
+            actor, now = (warp, own), len(self.accesses)
             known = self.known.setdefault(actor, {})
-            for other in self.accesses:
+            for n, other in before:
                 if known.get(other.actor, 0) < other.interval and _conflict(actor, step, other):
-                    self.faults.add(INTRA if other.actor[0] == warp else RACE)
-            now.append(Access(actor, self.interval.setdefault(actor, 1), step))
-        self.accesses += now
+                    self.conflicts |= {(now, n), (n, now)}
+            self.accesses.append(Access(actor, self.interval.setdefault(actor, 1), step))
 
 
 def _conflict(actor: Actor, step: Step, other: Access) -> bool:
@@ -413,6 +448,8 @@ class LaneOutlook(NamedTuple):
     """however its chances are decided"""
     open: frozenset[str]
     """APART, CHANCE: what is not decided"""
+    hidden: frozenset[str]
+    """those of the faults that one run need not show"""
 
     @property
     def faults(self) -> frozenset[str]:
@@ -436,11 +473,14 @@ def lane_outlook(program: Lanes) -> LaneOutlook:
     """All that can happen."""
     each = []
     left: set[str] = set()
+    hidden = True
     for one in resolved(program):
         ways, order = Interleavings(one), Order()
         ways.explore()
         ways.execute(order)
         left |= ways.faults & {APART}
+        hidden &= order.hidden
         faults = frozenset(ways.faults - {APART} | order.faults)
         each.append(Outlook(faults, ways.completes, frozenset(ways.ends)))
-    return LaneOutlook(tuple(each), frozenset(left | ({CHANCE} if len(each) > 1 else set())))
+    left |= {CHANCE} if len(each) > 1 else set()
+    return LaneOutlook(tuple(each), frozenset(left), frozenset({RACE} if hidden else ()))
