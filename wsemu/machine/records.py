@@ -24,6 +24,7 @@ from wsemu.machine.state import (
     PATTERN,
     RAW,
     SEGMENT,
+    SHAPE,
     SLOT,
     WARP,
 )
@@ -47,6 +48,7 @@ flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at = _viewer(CLAIM)
+shape_at = _viewer(SHAPE)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
+from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
@@ -25,10 +26,12 @@ from wsemu.model.errors import UsageError
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     FIRST_ARRAY,
+    FIRST_MATRIX,
     LANES,
     LOCAL,
     N_CONTROL,
     N_MEMORY,
+    N_WARP,
     NAMES,
     OPCODE,
     OPERATIONS,
@@ -40,6 +43,7 @@ from wsemu.model.isa import (
     memory_shape,
 )
 from wsemu.model.limits import COSTS
+from wsemu.model.matrix import TENSOR_CORES
 from wsemu.model.outcome import (
     MOST_FINDINGS,
     AccessCount,
@@ -120,6 +124,8 @@ class Image:
     has_read_only_loads: bool
     opcodes: frozenset[int]
     asynchronous: bool
+    multiplies: bool
+    """it has matrix operations"""
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -157,7 +163,9 @@ def _image_of(key: ProgramKey) -> Image:
     has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
-    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), opcodes, asynchronous)
+    multiplies = any(FIRST_MATRIX <= opcode < N_WARP for opcode in opcodes)
+    read_only = loads_read_only(program)
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
 
 
 class ProgramKey:
@@ -492,6 +500,12 @@ class Machine:
         for name in ("pass_lanes", "requests", "extra"):
             state[name] = sum(n << 8 * k for k, n in enumerate(getattr(model, name)))
         state["line"] = model.line.bit_length() - 1
+        tensor = TENSOR_CORES[arch]
+        for name in ("bits", "halves", "byte_bits"):
+            state[f"tensor_{name}"] = getattr(tensor, name)
+        if self.image.multiplies:
+            self.matrix = aligned(BUFFER)
+            state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"] = address_of(self.patterns)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
 

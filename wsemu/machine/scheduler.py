@@ -78,6 +78,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     FIRST_ARRAY,
+    FIRST_MATRIX,
     LANES,
     LOCAL,
     N_ALU,
@@ -515,7 +516,9 @@ def exchange_apart(m, warp, w, lanes):
         if entry.mask & lanes & ~done:
             mask = standing_at(m, warp, e) & lanes
             done |= mask
-            call(m.exchange_entry, m.address, w, entry.resume - 1, mask)
+            pc = entry.resume - 1
+            called = m.matrix_entry if instruction_at(m.code, pc).op >= FIRST_MATRIX else m.exchange_entry
+            call(called, m.address, w, pc, mask)
     unpark(m, warp, done)
 
 
@@ -712,7 +715,7 @@ def collective(address, w, pc, mask):
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             return np.int64(stand(m, warp, w, pc, mask))
-        call(m.exchange_entry, address, w, pc, mask)
+        call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)
     if op <= LAST_BARRIER:
         return np.int64(at_barrier(m, warp, w, pc, mask))

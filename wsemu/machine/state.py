@@ -179,10 +179,29 @@ MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
 LANE_ACCESS = record(access=1, lanes=1, next=1)
 """an access to a watched cell, in the form of shadow_cells.py without lanes; its lanes; the next one, 1: none"""
+MULTIPLIES_FLOATS, MULTIPLIES_INTEGERS, COUNTS_XOR, COUNTS_AND, MULTIPLIES_DOUBLES = range(5)
+SHAPE = record(
+    what=1,  # one of these
+    halves=1,  # as of `model.matrix.Mma`
+    groups=1,
+    parts=1,
+    width=1,
+    bytes=1,  # of an accumulator
+    byte=1,  # 1: elements are floats of 8 bits
+    **{f"{operand}_{field}": 1 for operand in "ab" for field in (
+        "mantissa", "exponents", "bias", "dropped", "infinite", "signed")},
+)  # fmt: skip
+"""a multiplication of matrices; of each operand what `Format` says, `exponents` a field of all ones"""
 MACHINE = record(
     access_entry=1,  # addresses of compiled functions, see scheduler.py
     collective_entry=1,
     exchange_entry=1,
+    matrix_entry=1,  # see matrix/multiply.py
+    matrix_shapes=1,  # host address of SHAPE[multiplications]
+    matrix=1,  # host address of the bytes that matrix/tiles.py says
+    tensor_bits=1,  # as of `model.matrix.TensorCore`
+    tensor_halves=1,
+    tensor_byte_bits=1,
     atomic_entry=1,
     atomic_cost_entry=1,
     families=1,  # host address of int64[N_ALU]: for each operation outside the core, the address of its family

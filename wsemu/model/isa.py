@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from wsemu.model.matrix import MMA, MOVES
+
 LANES = 32
 ROW = 256
 """bytes of a register row: 32 lanes of at most 8 bytes"""
@@ -62,7 +64,7 @@ MOST_COUNT = (1 << 20) - 1
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
 
-Kind = Literal["alu", "load", "store", "atomic", "warp", "barrier", "fence", "control", "async"]
+Kind = Literal["alu", "load", "store", "atomic", "warp", "matrix", "barrier", "fence", "control", "async"]
 
 
 class Operation(NamedTuple):
@@ -331,6 +333,15 @@ _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member la
 _define(
     "elect.sync", ({},), "b32", "b32 b32 b32", "the lowest lane that executes it (a, b unused)", "warp", "warp",
 )  # fmt: skip
+
+# -- matrices, of a whole warp: c is the member mask, all lanes; every other operand a vector of consecutive rows from
+# -- the one that stands there (`matrix.vector_counts`); an accumulator stands in imm
+FIRST_MATRIX = len(OPERATIONS)
+for _name, _mma in MMA.items():
+    _r = _mma.register
+    _define(_name, ({},), _r, f"{_r} {_r} b32 {_r}", "a b + accumulator; aux: SATURATES", "matrix", "matrix")
+for _name in MOVES:
+    _define(_name, ({},), "b32", "b32 b32 b32", "elements a to other lanes (b unused)", "matrix", "matrix")
 N_WARP = len(OPERATIONS)
 
 # -- barriers: a = id (b32), b = count in threads (b32; offset 0: the whole CTA), aux = 1 for the aligned forms -------

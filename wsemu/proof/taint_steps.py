@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 import numpy as np
 
 from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
+from wsemu.model.matrix import vector_counts
 from wsemu.model.program import Program, SharedArray
 
 SegmentOf = Callable[[int], "int | None"]
@@ -176,6 +177,8 @@ class Decoder:
                 yield self._access(pc, name, kind, fields, guards)
             case "warp":
                 yield from self._warp(pc, name, fields, guards)
+            case "matrix":
+                yield self._matrix(pc, name, fields, guards)
             case "barrier":
                 yield self._barrier(pc, name, fields, guards)
             case "control":
@@ -241,6 +244,15 @@ class Decoder:
         members = () if name == "activemask" else (fields[5],)
         writes = (fields[2],) if OPERATIONS[name].result else ()
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)
+
+    def _matrix(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
+        """What lanes have in their rows goes to all of them."""
+        to, *counts = vector_counts(name)
+        rows = [(fields[at], count) for at, count in zip((3, 4, 6), counts, strict=False)]
+        reads = tuple(row + k * ROW for row, count in rows for k in range(count))
+        writes = tuple(fields[2] + k * ROW for k in range(to))
+        guard = guards[0] if guards else 0
+        return Step(pc, "warp", (*reads, *guards), writes, guard, operands=(fields[5],), keeps=self.taint)
 
     def _asynchronous(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         """A copy is a load and a store; of other operations, what steers them.  A token may go to a wait, whatever it

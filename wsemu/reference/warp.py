@@ -9,6 +9,7 @@ from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES
 from wsemu.model.outcome import EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
+from wsemu.reference.matrix import multiply
 from wsemu.reference.memory.bounds import atomic, load, store
 from wsemu.reference.state import Group, Region, Warp, chain, lanes_of, united
 from wsemu.reference.sync.named_barrier import StopError, check_operands, count_warp, operands, warp_exits
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from wsemu.reference.run import Cta
 
+_WIDE = ("warp", "matrix")
+"""kinds of operations that all lanes that are named execute together"""
 _UNWRITTEN = (0,) * LANES
 
 
@@ -67,7 +70,7 @@ class WarpRun:
             if stands:
                 self._stand(lanes)
             return 0
-        if operation.kind == "warp" and names_absent(self, name, fields, lanes):
+        if operation.kind in _WIDE and names_absent(self, name, fields, lanes):
             group.pc += 1
             self._stand(lanes)
             return 0
@@ -287,7 +290,7 @@ class WarpRun:
         name, fields = self.launch.name_of(group.pc - 1), self.launch.code[group.pc - 1]
         if name in STANDING:
             return "stands"
-        if OPERATIONS[name].kind == "warp":
+        if OPERATIONS[name].kind in _WIDE:
             return "warp"
         return ("aligned " if fields[7] else "") + ("arrive" if name == "bar.arrive" else "sync")
 
@@ -330,7 +333,8 @@ class WarpRun:
 
     def _exchange(self, pc: int, lanes: int) -> None:
         self.group = Group(pc, lanes, None)
-        exchange(self, self.launch.name_of(pc), self.launch.code[pc], lanes)
+        name = self.launch.name_of(pc)
+        _EXECUTE[OPERATIONS[name].kind](self, name, self.launch.code[pc], lanes)
 
     def _count_all(self) -> None:
         """All lanes that have not exited stand at barriers, those apart that wait at a join for some at an aligned one:
@@ -402,5 +406,6 @@ _EXECUTE: dict[str, Callable[[WarpRun, str, list[int], int], None]] = {
     "store": store,
     "atomic": atomic,
     "warp": exchange,
+    "matrix": multiply.execute,
     "fence": fence,
 }

@@ -115,7 +115,9 @@ class Groups:
         wanted = tuple(webs)
         known = self.of.get(wanted[0])
         if known is not None:
-            return self.members[known] == wanted
+            members = self.members[known]
+            at = members.index(wanted[0])
+            return members[at : at + len(wanted)] == wanted
         if len(set(wanted)) < len(wanted) or any(web in self.of for web in wanted):
             return False
         for web in wanted:

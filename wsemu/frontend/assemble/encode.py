@@ -28,15 +28,18 @@ from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Regis
 from wsemu.frontend.assemble.service import choose_services, mark_without_effect
 from wsemu.frontend.assemble.simplify import (
     Blocks,
+    Failing,
     assignments,
     fixed_registers,
     simplified,
     split_critical_edges,
     spread_vectors,
     used_registers,
+    vectors,
 )
 from wsemu.frontend.assemble.waits import mark_waits
 from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW
+from wsemu.model.matrix import vector_counts
 from wsemu.model.program import Constant, Program
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ Fields = list[int]
 
 _MOVE = {0: "mov.pred", 1: "mov.b8", 2: "mov.b16", 4: "mov.b32", 8: "mov.b64"}
 _KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
+_VECTOR_FIELDS = tuple(FIELDS.index(name) for name in ("a", "b", "imm"))
+"""of the operands of a matrix operation"""
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
@@ -101,16 +106,27 @@ def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[
         registers = list(ranges)
         webs = coalesce(ordered, ranges, reassigned, alone)
         groups = Groups()
-        failing: set[int] = set()
-        for block in ordered:
-            for instruction in block.instructions:
-                if ".v" in instruction.operation:
-                    elements = instruction.results or instruction.operands[1:]
-                    if not fixed.isdisjoint(elements) or not groups.add([webs.find(r) for r in elements]):
-                        failing.add(id(instruction))
+        failing: Failing = {}
+        for instruction, number, elements in _asked(ordered):
+            if not fixed.isdisjoint(elements) or not groups.add([webs.find(r) for r in elements]):
+                failing.setdefault(id(instruction), set()).add(number)
         if not failing:
             return registers, webs, groups
         spread_vectors(blocks, failing, types)
+
+
+def _asked(blocks: list[Block]) -> list[tuple[Instruction, int, tuple[Register, ...]]]:
+    """The vectors of all instructions.  Where there are matrices the longest come first: shorter ones may be parts."""
+    found = [
+        (instruction, number, elements)
+        for block in blocks
+        for instruction in block.instructions
+        for number, elements in enumerate(vectors(instruction))
+        if len(elements) > 1
+    ]
+    if any(_KIND[instruction.operation] == "matrix" for instruction, _, _ in found):
+        found.sort(key=lambda asked: -len(asked[2]))
+    return found
 
 
 class _Rows:
@@ -179,7 +195,13 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
             fields[at] = offset[register]
         return fields
     fields[7] = instruction.auxiliary
-    if kind == "store":
+    if kind == "matrix":
+        at = 0
+        for field, count in zip(_VECTOR_FIELDS, vector_counts(operation)[1:], strict=False):
+            fields[field] = offset[operands[at]]
+            at += count
+        fields[5] = offset[operands[-1]]
+    elif kind == "store":
         fields[2] = offset[operands[1]]
         fields[3] = offset[operands[0]]
     elif kind == "warp":  # the member mask stands in c, also when unused operands before it were left out

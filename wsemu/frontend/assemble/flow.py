@@ -20,6 +20,8 @@ EXIT = -1
 
 ALU = frozenset((*COMPOUND, *(name for name, operation in OPERATIONS.items() if operation.kind == "alu")))
 """operations without effect, which may be dropped when nobody needs the result"""
+_WRITES_LAST = ALU | {name for name, operation in OPERATIONS.items() if operation.kind == "matrix"}
+"""operations of which no checker looks at the operands afterwards"""
 
 Ranges = dict[Register, list[tuple[int, int]]]
 """register -> half-open stretches of positions where it holds a value that is still needed, in order"""
@@ -116,7 +118,7 @@ class Liveness:
 
     `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
     instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it
-    is an ALU operation, writes at the position after that.  Other operations write where they read, so that a result
+    is an ALU or matrix operation, writes at the position after that.  Other operations write where they read, so that a result
     never shares a row with an operand: a checker may look at the address afterwards.  Phi operands are read at the end.
     """
 
@@ -255,7 +257,7 @@ class Liveness:
         for instruction in reversed(block.instructions):
             position -= 2
             guard = instruction.guard
-            write = position + 1 if instruction.operation in ALU else position
+            write = position + 1 if instruction.operation in _WRITES_LAST else position
             for register in instruction.results:
                 if guard and register in reassigned:  # lanes without the guard keep what was there
                     needed.setdefault(register, position + 2)

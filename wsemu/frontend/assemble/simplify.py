@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
+from wsemu.model.isa import OPERATIONS, SIZE
+from wsemu.model.matrix import vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -244,34 +246,60 @@ def used_registers(blocks: Iterable[Block]) -> set[Register]:
     return used
 
 
-def spread_vectors(blocks: Blocks, failing: set[int], graph_types: list[str]) -> None:
-    """Give the vector accesses `failing` (by identity) elements of their own, with moves to or from the old ones."""
+def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
+    """The registers that must lie in consecutive rows: first those of the result, then of each operand; empty where
+    there are none."""
+    name = instruction.operation
+    if name[:4] in ("ld.v", "st.v"):
+        return [instruction.results, instruction.operands[1:] if not instruction.results else ()]
+    if OPERATIONS[name].kind != "matrix":
+        return []
+    found, at = [instruction.results], 0
+    for count in vector_counts(name)[1:]:
+        found.append(instruction.operands[at : at + count])
+        at += count
+    return found
+
+
+Failing = dict[int, set[int]]
+"""instruction, by identity -> which of its `vectors` cannot lie in consecutive rows"""
+
+
+def spread_vectors(blocks: Blocks, failing: Failing, graph_types: list[str]) -> None:
+    """Give vectors registers of their own, with moves to or from the old ones."""
     for block in blocks.values():
         if not any(id(instruction) in failing for instruction in block.instructions):
             continue
         code: list[Instruction] = []
         for instruction in block.instructions:
-            code.extend(_spread(instruction, graph_types) if id(instruction) in failing else (instruction,))
+            which = failing.get(id(instruction))
+            code.extend(_spread(instruction, which, graph_types) if which else (instruction,))
         block.instructions = code
 
 
-def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
-    """One vector access with fresh element registers and the moves it needs."""
-    load = bool(instruction.results)
-    elements = instruction.results if load else instruction.operands[1:]
-    type_ = "b" + instruction.operation.rpartition(".b")[2]
-    fresh = []
-    for _ in elements:
-        types.append(type_)
-        fresh.append(len(types) - 1)
+def _spread(instruction: Instruction, which: set[int], types: list[str]) -> list[Instruction]:
+    """One instruction with fresh registers for some of its vectors, and the moves it needs."""
     place = {"span": instruction.span, "stack": instruction.stack}
-    if load:
-        guard = {"guard": instruction.guard, "negated": instruction.negated}
-        return [replace(instruction, results=tuple(fresh))] + [
-            Instruction(f"mov.{type_}", (old,), (new,), **guard, **place)  # type: ignore[arg-type]
-            for old, new in zip(elements, fresh, strict=True)
-        ]
-    return [
-        Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
-        for old, new in zip(elements, fresh, strict=True)
-    ] + [replace(instruction, operands=(instruction.operands[0], *fresh))]
+    guard = {"guard": instruction.guard, "negated": instruction.negated}
+    before: list[Instruction] = []
+    after: list[Instruction] = []
+    results, operands = instruction.results, list(instruction.operands)
+    found = vectors(instruction)
+    at = 1 if OPERATIONS[instruction.operation].kind == "store" else 0
+    for number, registers in enumerate(found):
+        type_ = f"b{8 * SIZE[types[registers[0]]]}" if registers else ""
+        fresh = tuple([_fresh(types, type_) for _ in registers]) if number in which else registers
+        moved = list(zip(registers, fresh, strict=True)) if number in which else []
+        if number:
+            operands[at : at + len(registers)] = fresh
+            at += len(registers)
+            before += [Instruction(f"mov.{type_}", (new,), (old,), **place) for old, new in moved]  # type: ignore[arg-type]
+        else:
+            results = fresh
+            after += [Instruction(f"mov.{type_}", (old,), (new,), **guard, **place) for old, new in moved]  # type: ignore[arg-type]
+    return [*before, replace(instruction, results=results, operands=tuple(operands)), *after]
+
+
+def _fresh(types: list[str], type_: str) -> Register:
+    types.append(type_)
+    return len(types) - 1

@@ -1,0 +1,215 @@
+"""Matrix operations of a warp in compiled code: multiplications, and moves of matrices between lanes.
+
+PTX ISA, "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"; measured rules W1 to W9: what a sum of floats is says
+`model/matrix.py`.  All lanes must execute the operation together: else it is reported, and those that are there get a
+result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SUMS
+from wsemu.machine.matrix.tiles import (
+    NAN,
+    add_doubles,
+    add_floats,
+    add_integers,
+    add_kept,
+    keep_sums,
+    load_sums,
+    store_sums,
+    take_doubles,
+    take_floats,
+    take_integers,
+)
+from wsemu.machine.records import instruction_at, machine_at, record_finding, shape_at, warp_at
+from wsemu.machine.scalars import load_u32, store_u32
+from wsemu.machine.state import MULTIPLIES_DOUBLES, MULTIPLIES_FLOATS
+from wsemu.machine.warp_operations import DIVERGENCE
+from wsemu.model.isa import FIRST_MATRIX, LANES, ROW
+from wsemu.model.matrix import COLLECT, MMA, MOVES, SATURATES, SPREAD
+
+FULL = (1 << LANES) - 1
+FIRST_MOVE = FIRST_MATRIX + len(MMA)
+SPREADS = sum(what == SPREAD for what, _, _ in MOVES.values())
+COLLECTS = sum(what == COLLECT for what, _, _ in MOVES.values())
+
+
+def matrix_operation(address, w, pc, mask):
+    """Execute the matrix operation at pc for the lanes of `mask`.  Called by address."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    i = instruction_at(m.code, pc)
+    if mask != FULL:
+        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
+    if i.op >= FIRST_MOVE:
+        move(m, warp.registers, i, mask)
+        return 0
+    s = shape_at(m.matrix_shapes, i.op - FIRST_MATRIX)
+    special = take_a(m, s, warp.registers + i.a) | take_b(m, s, warp.registers + i.b)
+    load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
+    add_products(m, s, special, i.aux & SATURATES)
+    store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
+    return 0
+
+
+@compiled
+def take_a(m, s, rows):
+    """Take the registers of `a` apart; 1 if some element is not finite."""
+    special = np.int64(0)
+    for r in range(s.halves * s.groups):
+        row = rows + ROW * r
+        if s.what == MULTIPLIES_FLOATS:
+            special |= take_floats(
+                row, m.matrix, r * s.parts, s.parts, s.width, s.a_dropped, 0,
+                s.a_mantissa, s.a_exponents, s.a_bias, s.a_infinite, s.byte,
+            )
+        elif s.what == MULTIPLIES_DOUBLES:
+            take_doubles(row, m.matrix, r, 0)
+        else:
+            take_integers(row, m.matrix, r * s.parts, s.parts, s.width, s.a_signed, 0)
+    return special
+
+
+@compiled
+def take_b(m, s, rows):
+    special = np.int64(0)
+    for r in range(s.groups):
+        row = rows + ROW * r
+        if s.what == MULTIPLIES_FLOATS:
+            special |= take_floats(
+                row, m.matrix, r * s.parts, s.parts, s.width, s.b_dropped, 1,
+                s.b_mantissa, s.b_exponents, s.b_bias, s.b_infinite, s.byte,
+            )
+        elif s.what == MULTIPLIES_DOUBLES:
+            take_doubles(row, m.matrix, r, 1)
+        else:
+            take_integers(row, m.matrix, r * s.parts, s.parts, s.width, s.b_signed, 1)
+    return special
+
+
+@compiled
+def add_products(m, s, special, clamped):
+    """Add the products of a tile to its accumulators as the architecture does."""
+    half = np.int64(s.bytes == 2)
+    if s.what == MULTIPLIES_DOUBLES:
+        add_doubles(m.matrix, s.halves, s.groups)
+    elif s.what != MULTIPLIES_FLOATS:
+        add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
+    elif s.byte and m.tensor_byte_bits:
+        for g in range(s.groups):
+            step(m, s, g, g + 1, np.int64(0), s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
+    elif s.byte:
+        keep_sums(m.matrix, s.halves)
+        step(m, s, np.int64(0), s.groups, np.int64(0), np.int64(2), m.tensor_bits, half, np.int64(23), special)
+        step(m, s, np.int64(0), s.groups, np.int64(2), np.int64(4), m.tensor_bits, half, np.int64(23), special)
+        add_kept(m.matrix, s.halves, half)
+    elif m.tensor_halves:
+        for g in range(s.groups):
+            step(m, s, g, g + 1, np.int64(0), s.parts, m.tensor_bits, half, np.int64(23), special)
+    else:
+        step(m, s, np.int64(0), s.groups, np.int64(0), s.parts, m.tensor_bits, half, np.int64(23), special)
+
+
+@compiled
+def step(m, s, group, groups, part, parts, bits, half, fraction, special):
+    """Add some of the products, with one rounding."""
+    up = bits - s.a_mantissa - s.b_mantissa
+    special |= add_floats(m.matrix, s.halves, s.parts, group, groups, part, parts, up, bits, half, fraction)
+    if special:
+        for i in range(8 * s.halves):
+            for q in range(8):
+                mend(m, s, group, groups, part, parts, half, i, q)
+
+
+@compiled
+def mend(m, s, group, groups, part, parts, half, i, q):
+    """Give a sum with an infinity or a nan among its terms its value."""
+    to = m.matrix
+    place = 4 * (8 * i + q)
+    before = load_u32(to + BEFORE + place)
+    endless = np.int64(0x7C00) if half else np.int64(0x7F800000)
+    sign = np.int64(0x8000) if half else np.int64(0x80000000)
+    nan = before & (sign - 1) > endless
+    infinite = np.int64(0)  # bit 0: a positive term, bit 1: a negative one
+    if before & (sign - 1) == endless:
+        infinite = np.int64(2) if before & sign else np.int64(1)
+    for g in range(group, groups):
+        for x in range(part, parts):
+            for t in range(4):
+                a = 4 * ((((i >> 3) + s.halves * g) * s.parts + x) * LANES + 4 * (i & 7) + t)
+                b = 4 * (((g * s.parts + x) * 4 + t) * 8 + q)
+                of_a, of_b = load_u32(to + A_CLASS + a), load_u32(to + B_CLASS + b)
+                if of_a | of_b:
+                    first, second = load_u32(to + A_SIGNIFICAND + a), load_u32(to + B_SIGNIFICAND + b)
+                    if of_a == NAN or of_b == NAN or first == 0 or second == 0:
+                        nan = np.int64(1)
+                    else:
+                        infinite |= np.int64(2) if (first ^ second) >> 31 else np.int64(1)
+    if nan or infinite == 3:
+        store_u32(to + SUMS + place, sign - 1)
+    elif infinite:
+        store_u32(to + SUMS + place, endless | (sign if infinite == 2 else 0))
+
+
+# -- moves -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def held(to, r, lane):
+    """What a register of a lane held."""
+    return load_u32(to + 128 * r + 4 * lane)
+
+
+@compiled
+def move(m, registers, i, mask):
+    """Rows of 8 x 8 matrices of 16 bits to fragments, or back, or a fragment to its transpose."""
+    at = i.op - FIRST_MOVE
+    spreads = at < SPREADS
+    collects = at >= SPREADS and at < SPREADS + COLLECTS
+    at -= 0 if spreads else SPREADS
+    n = np.int64(1) << (at >> 1) if spreads or collects else np.int64(1)
+    turned = at & 1 if spreads or collects else np.int64(1)
+    sources = np.int64(4) if spreads else n
+    results = np.int64(4) if collects else n
+    for r in range(sources):
+        for lane in range(LANES):
+            store_u32(m.matrix + 128 * r + 4 * lane, load_u32(registers + i.a + ROW * r + 4 * lane))
+    for r in range(results):
+        for lane in range(LANES):
+            if (mask >> lane) & 1:
+                g, t = lane >> 2, lane & 3
+                if spreads:
+                    value = spread(m.matrix, r, g, t, turned)
+                elif collects:
+                    value = collect(m.matrix, r, lane, n, turned)
+                else:
+                    low = held(m.matrix, np.int64(0), 8 * t + (g >> 1)) >> (16 * (g & 1))
+                    high = held(m.matrix, np.int64(0), 8 * t + 4 + (g >> 1)) >> (16 * (g & 1))
+                    value = (low & 0xFFFF) | (high & 0xFFFF) << 16
+                store_u32(registers + i.d + ROW * r + 4 * lane, value)
+
+
+@compiled
+def spread(to, r, g, t, turned):
+    """Row g, or column g, of matrix r from the lanes that have its rows."""
+    if not turned:
+        return held(to, t, 8 * r + g)
+    low = held(to, g >> 1, 8 * r + 2 * t) >> (16 * (g & 1))
+    high = held(to, g >> 1, 8 * r + 2 * t + 1) >> (16 * (g & 1))
+    return (low & 0xFFFF) | (high & 0xFFFF) << 16
+
+
+@compiled
+def collect(to, word, lane, n, turned):
+    """A word of the row that belongs to a lane, from the fragments; 0 where there is no such matrix."""
+    r, row = lane >> 3, lane & 7
+    if r >= n:
+        return np.int64(0)
+    if not turned:
+        return held(to, r, 4 * row + word)
+    low = held(to, r, 8 * word + (row >> 1)) >> (16 * (row & 1))
+    high = held(to, r, 8 * word + 4 + (row >> 1)) >> (16 * (row & 1))
+    return (low & 0xFFFF) | (high & 0xFFFF) << 16

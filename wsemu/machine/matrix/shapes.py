@@ -1,0 +1,62 @@
+"""Where a tile's operands stand in the buffer of a machine, and the multiplications as its code reads them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsemu.machine.state import (
+    COUNTS_AND,
+    COUNTS_XOR,
+    MULTIPLIES_DOUBLES,
+    MULTIPLIES_FLOATS,
+    MULTIPLIES_INTEGERS,
+    SHAPE,
+)
+from wsemu.model.isa import LANES
+from wsemu.model.matrix import BYTE_FLOATS, FORMATS, MMA, Mma
+
+COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
+N = len(COLUMNS)
+_MOST_A, _MOST_B = 4 * 8 * LANES, 2 * 8 * 4 * N
+"""elements of the largest operands: those of 4 bits"""
+A_SIGNIFICAND, A_EXPONENT, A_CLASS = (4 * _MOST_A * n for n in range(3))
+B_SIGNIFICAND, B_EXPONENT, B_CLASS = (12 * _MOST_A + 4 * _MOST_B * n for n in range(3))
+SUMS = 12 * _MOST_A + 12 * _MOST_B
+"""16 rows of 8 accumulators, of 4 bytes (f64: 8)"""
+BEFORE = SUMS + 16 * N * 8
+"""the same before the last step"""
+KEPT = BEFORE + 16 * N * 4
+"""accumulators that are added last"""
+BUFFER = KEPT + 16 * N * 4
+"""bytes"""
+
+
+def _what(shape: Mma) -> int:
+    if shape.a == "f64":
+        return MULTIPLIES_DOUBLES
+    if shape.a in FORMATS:
+        return MULTIPLIES_FLOATS
+    return {"mul": MULTIPLIES_INTEGERS, "xor": COUNTS_XOR, "and": COUNTS_AND}[shape.combine]
+
+
+@functools.cache
+def shapes() -> npt.NDArray[Any]:
+    """A SHAPE for each multiplication, in the order of their operations."""
+    table = np.zeros(len(MMA), SHAPE)
+    for row, shape in zip(table, MMA.values(), strict=True):
+        row["what"], row["bytes"] = _what(shape), {"f16": 2, "f64": 8}.get(shape.c, 4)
+        row["byte"] = shape.a in BYTE_FLOATS
+        for name in ("halves", "groups", "parts", "width"):
+            row[name] = getattr(shape, name)
+        for operand, type_ in (("a", shape.a), ("b", shape.b)):
+            row[f"{operand}_signed"] = type_[0] == "s"
+            found = FORMATS.get(type_)
+            if found:
+                for name in ("mantissa", "bias", "dropped", "infinite"):
+                    row[f"{operand}_{name}"] = getattr(found, name)
+                row[f"{operand}_exponents"] = (1 << found.exponent) - 1
+    return table

@@ -1,0 +1,521 @@
+"""Sums of a tile of up to 16 x 8 elements as LLVM code: vectors of a row's 8 columns, or of a register's 32 lanes.
+
+A tile's operands stand in a buffer (`BUFFER`), taken apart: significand with its sign, exponent, and whether it is an
+infinity or a nan.  Of `a` register r, part x, lane l stands at ((r parts + x) 32 + l); of `b` the row q = (register
+parts + x) 4 + t has 8 columns, in the order `COLUMNS`, which is the order in which two registers of an accumulator have
+them.  A k of the product is (register of b, part, t), with element (row g + 8 h) of `a` in register h + halves * group,
+lane 4 g + t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import I1, I32, I64, Builder, Value, llvm, pointer, resize, splat
+from wsemu.machine.lowering import emitted
+from wsemu.machine.matrix.shapes import (
+    A_CLASS,
+    A_EXPONENT,
+    A_SIGNIFICAND,
+    B_CLASS,
+    B_EXPONENT,
+    B_SIGNIFICAND,
+    BEFORE,
+    COLUMNS,
+    KEPT,
+    SUMS,
+    N,
+)
+from wsemu.model.isa import LANES
+
+NOTHING = -20_000
+"""exponent of a zero: below that of every product of others"""
+INFINITE, NAN = 1, 2
+V8, V32 = ir.VectorType(I32, N), ir.VectorType(I32, LANES)
+V8W, V8D, V32D = ir.VectorType(I64, N), ir.VectorType(ir.DoubleType(), N), ir.VectorType(ir.DoubleType(), LANES)
+
+
+class _Loop:
+    """A loop over numbers: the present one, and values that one turn hands to the next."""
+
+    def __init__(self, number: Value, values: list[Value]) -> None:
+        self.number, self.values, self.then = number, values, values
+
+
+@contextmanager
+def _loop(b: Builder, start: Value, stop: Value, *values: Value) -> Iterator[_Loop]:
+    """The body of a loop, which may run no times; it puts the values of the next turn into `then`.  After it `values`
+    are those of the last one."""
+    before = b.block
+    head, body, end = (b.function.append_basic_block(name) for name in ("loop", "turn", "turned"))
+    b.branch(head)
+    b.position_at_end(head)
+    held = [b.phi(value.type) for value in (start, *values)]
+    for phi, value in zip(held, (start, *values), strict=True):
+        phi.add_incoming(value, before)
+    b.cbranch(b.icmp_signed("<", held[0], stop), body, end)
+    b.position_at_end(body)
+    loop = _Loop(held[0], held[1:])
+    yield loop
+    for phi, value in zip(held, (b.add(held[0], I64(1)), *loop.then), strict=True):
+        phi.add_incoming(value, b.block)
+    b.branch(head)
+    b.position_at_end(end)
+
+
+@contextmanager
+def counted(b: Builder, start: Value, stop: Value) -> Iterator[Value]:
+    """The body of a loop over numbers; it may be run no times."""
+    with _loop(b, start, stop) as loop:
+        yield loop.number
+
+
+def _all(b: Builder, value: Value, n: int) -> Value:
+    """A number in all elements of a vector of 32 bits."""
+    return splat(b, resize(b, value, I32, True), n)
+
+
+def _constant(vector: Any, value: int) -> Value:
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _at(b: Builder, address: Value, offset: Value, type_: Any) -> Value:
+    return pointer(b, b.add(address, offset), type_)
+
+
+class _Taken:
+    """A vector of floating-point numbers taken apart: signed significand, exponent, class."""
+
+    def __init__(
+        self, b: Builder, x: Value, mantissa: Value, exponents: Value, bias: Value, infinite: Value, normal: Value
+    ) -> None:
+        """`mantissa` bits, exponent field of all ones, bias; `normal`: subnormal numbers as those of a wider type."""
+        n = x.type.count
+        zero = _constant(x.type, 0)
+        width = _all(b, mantissa, n)
+        hidden = b.shl(_constant(x.type, 1), width)
+        man = b.and_(x, b.sub(hidden, _constant(x.type, 1)))
+        ones = _all(b, exponents, n)
+        field = b.and_(b.lshr(x, width), ones)
+        top = b.lshr(x, width)
+        negative = b.icmp_unsigned(">", top, ones)
+        small = b.icmp_unsigned("==", field, zero)
+        size = b.select(small, man, b.or_(man, hidden))
+        exponent = b.sub(b.select(small, _constant(x.type, 1), field), _all(b, bias, n))
+        wide = llvm(b, "llvm.ctlz", x.type, size, I1(0))
+        up = b.sub(wide, b.sub(_constant(x.type, 31), width))
+        up = b.select(b.and_(small, splat(b, b.icmp_unsigned("!=", normal, I64(0)), n)), up, zero)
+        up = b.select(b.icmp_unsigned("==", size, zero), zero, up)
+        exponent, size = b.sub(exponent, up), b.shl(size, up)
+        full = b.icmp_unsigned("==", field, ones)
+        nothing = b.icmp_unsigned("==", man, zero)
+        has = splat(b, b.icmp_unsigned("!=", infinite, I64(0)), n)
+        kind = b.select(nothing, _constant(x.type, INFINITE), _constant(x.type, NAN))
+        all_set = b.icmp_unsigned("==", man, b.sub(hidden, _constant(x.type, 1)))
+        kind = b.select(has, kind, b.select(all_set, _constant(x.type, NAN), zero))
+        self.kind = b.select(full, kind, zero)
+        self.exponent = b.select(b.icmp_unsigned("==", size, zero), _constant(x.type, NOTHING), exponent)
+        self.significand = b.select(negative, b.neg(size), size)
+
+
+def _any(b: Builder, kinds: Value) -> Value:
+    """1 where some element is not 0."""
+    bits = b.bitcast(b.icmp_unsigned("!=", kinds, _constant(kinds.type, 0)), ir.IntType(kinds.type.count))
+    return b.zext(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), I64)
+
+
+def _columns(lane: Callable[[int], int]) -> Value:
+    return ir.Constant(V8, [lane(column) for column in COLUMNS])
+
+
+def _put_a(b: Builder, to: Value, offset: int, at: Value, value: Value) -> None:
+    b.store(value, _at(b, to, b.add(I64(offset), b.mul(at, I64(4 * LANES))), V32), align=4)
+
+
+def _put_b(b: Builder, to: Value, offset: int, at: Value, value: Value) -> None:
+    for t in range(4):
+        row = b.shuffle_vector(value, value, _columns(lambda n, t=t: 4 * n + t))  # type: ignore[misc]
+        place = b.add(b.mul(b.add(b.mul(at, I64(4)), I64(t)), I64(4 * N)), I64(offset))
+        b.store(row, _at(b, to, place, V8), align=4)
+
+
+def _part(b: Builder, row: Value, part: Value, width: Value) -> Value:
+    """One element of each lane's register, the bits above it cleared."""
+    shift = _all(b, b.mul(part, width), LANES)
+    spare = _all(b, b.sub(I64(32), width), LANES)
+    return b.lshr(b.shl(b.lshr(row, shift), spare), spare)
+
+
+@emitted
+def take_floats(
+    b: Builder, row: Value, to: Value, first: Value, parts: Value, width: Value, dropped: Value, of_b: Value,
+    mantissa: Value, exponents: Value, bias: Value, infinite: Value, normal: Value,
+) -> Value:  # fmt: skip
+    """Take apart a register of `a` or `b`, part by part, from number `first` on; 1 if some element is not finite."""
+    held = b.load(pointer(b, row, V32), align=4)
+    with _loop(b, I64(0), parts, I64(0)) as loop:
+        part = loop.number
+        x = b.lshr(_part(b, held, part, width), _all(b, dropped, LANES))
+        taken = _Taken(b, x, mantissa, exponents, bias, infinite, normal)
+        at = b.add(first, part)
+        values = (taken.significand, taken.exponent, taken.kind)
+        with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
+            with is_b:
+                for offset, value in zip((B_SIGNIFICAND, B_EXPONENT, B_CLASS), values, strict=True):
+                    _put_b(b, to, offset, at, value)
+            with is_a:
+                for offset, value in zip((A_SIGNIFICAND, A_EXPONENT, A_CLASS), values, strict=True):
+                    _put_a(b, to, offset, at, value)
+        loop.then = [b.or_(loop.values[0], _any(b, taken.kind))]
+    return loop.values[0]
+
+
+@emitted
+def take_integers(
+    b: Builder, row: Value, to: Value, first: Value, parts: Value, width: Value, signed: Value, of_b: Value
+) -> None:
+    """The same for integers."""
+    held = b.load(pointer(b, row, V32), align=4)
+    spare = _all(b, b.sub(I64(32), width), LANES)
+    with counted(b, I64(0), parts) as part:
+        x = b.shl(_part(b, held, part, width), spare)
+        x = b.select(splat(b, b.icmp_unsigned("!=", signed, I64(0))), b.ashr(x, spare), b.lshr(x, spare))
+        at = b.add(first, part)
+        with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
+            with is_b:
+                _put_b(b, to, B_SIGNIFICAND, at, x)
+            with is_a:
+                _put_a(b, to, A_SIGNIFICAND, at, x)
+
+
+@emitted
+def take_doubles(b: Builder, row: Value, to: Value, first: Value, of_b: Value) -> None:
+    """The same for a register of f64."""
+    held = b.load(pointer(b, row, V32D), align=8)
+    with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
+        with is_b:
+            for t in range(4):
+                x = b.shuffle_vector(held, held, _columns(lambda n, t=t: 4 * n + t))  # type: ignore[misc]
+                place = b.mul(b.add(b.mul(first, I64(4)), I64(t)), I64(8 * N))
+                b.store(x, _at(b, to, b.add(place, I64(B_SIGNIFICAND)), V8D), align=8)
+        with is_a:
+            place = b.add(b.mul(first, I64(8 * LANES)), I64(A_SIGNIFICAND))
+            b.store(held, _at(b, to, place, V32D), align=8)
+
+
+# -- accumulators ------------------------------------------------------------------------------------------------------
+
+
+def _pair(b: Builder, low: Value, high: Value) -> Value:
+    return b.shuffle_vector(low, high, ir.Constant(V8, list(range(N))))
+
+
+def _half(b: Builder, whole: Value, first: int) -> Value:
+    return b.shuffle_vector(whole, whole, ir.Constant(ir.VectorType(I32, 4), list(range(first, first + 4))))
+
+
+@emitted
+def load_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value) -> None:
+    """Accumulators in consecutive registers from `row` on into the buffer: of 2, 4 or 8 bytes."""
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
+        end = b.function.append_basic_block("loaded")
+        choice = b.switch(bytes_, end)
+        for size in (2, 4, 8):
+            block = b.function.append_basic_block(f"load{size}")
+            choice.add_case(I64(size), block)
+            b.position_at_end(block)
+            four = ir.VectorType(I64 if size == 8 else I32, 4)
+            first = b.mul(half, I64(256 if size == 2 else 512))
+            place = b.add(first, b.mul(g, I64(32 if size == 8 else 16)))
+            low = b.load(_at(b, row, place, four), align=8)
+            if size == 2:
+                high = b.lshr(low, _constant(four, 16))
+                low = b.and_(low, _constant(four, 0xFFFF))
+            else:
+                high = b.load(_at(b, row, b.add(place, I64(256)), four), align=8)
+            both = _pair(b, low, high)
+            offset = b.add(b.mul(i, I64((8 if size == 8 else 4) * N)), I64(SUMS))
+            b.store(both, _at(b, to, offset, both.type), align=8)
+            b.branch(end)
+        b.position_at_end(end)
+
+
+@emitted
+def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, mask: Value) -> None:
+    """The buffer's accumulators into registers, for the lanes of `mask`."""
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
+        lanes = b.trunc(b.lshr(mask, b.mul(g, I64(4))), ir.IntType(4))
+        chosen = b.bitcast(lanes, ir.VectorType(I1, 4))
+        end = b.function.append_basic_block("stored")
+        choice = b.switch(bytes_, end)
+        for size in (2, 4, 8):
+            block = b.function.append_basic_block(f"store{size}")
+            choice.add_case(I64(size), block)
+            b.position_at_end(block)
+            four = ir.VectorType(I64 if size == 8 else I32, 4)
+            offset = b.add(b.mul(i, I64((8 if size == 8 else 4) * N)), I64(SUMS))
+            both = b.load(_at(b, to, offset, ir.VectorType(four.element, N)), align=8)
+            low, high = _half(b, both, 0), _half(b, both, 4)
+            first = b.mul(half, I64(256 if size == 2 else 512))
+            place = b.add(first, b.mul(g, I64(32 if size == 8 else 16)))
+            values = [(place, low), (b.add(place, I64(256)), high)]
+            if size == 2:
+                values = [(place, b.or_(low, b.shl(high, _constant(four, 16))))]
+            for at, value in values:
+                target = _at(b, row, at, four)
+                b.store(b.select(chosen, value, b.load(target, align=8)), target, align=8)
+            b.branch(end)
+        b.position_at_end(end)
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """The k of a step, for one row of the tile."""
+
+    def __init__(self, b: Builder, to: Value, i: Value, halves: Value, parts: Value) -> None:
+        self.b, self.to, self.halves, self.parts = b, to, halves, parts
+        self.half, self.g = b.lshr(i, I64(3)), b.and_(i, I64(7))
+
+    def places(self, group: Value, part: Value, t: int) -> tuple[Value, Value]:
+        """Numbers of the element of `a` and of the row of `b`."""
+        b = self.b
+        register = b.add(self.half, b.mul(self.halves, group))
+        block = b.add(b.mul(register, self.parts), part)
+        a = b.add(b.mul(block, I64(LANES)), b.add(b.mul(self.g, I64(4)), I64(t)))
+        row = b.add(b.mul(b.add(b.mul(group, self.parts), part), I64(4)), I64(t))
+        return a, row
+
+    def a(self, offset: int, at: Value, type_: Any = I32) -> Value:
+        b, size = self.b, 8 if type_ != I32 else 4
+        return splat(b, b.load(_at(b, self.to, b.add(b.mul(at, I64(size)), I64(offset)), type_)), N)
+
+    def row(self, offset: int, at: Value, type_: Any = V8) -> Value:
+        b, size = self.b, 8 if type_ != V8 else 4
+        place = b.add(b.mul(at, I64(size * N)), I64(offset))
+        return b.load(_at(b, self.to, place, type_), align=size)
+
+
+    def exponent(self, group: Value, part: Value, t: int) -> Value:
+        at, row = self.places(group, part, t)
+        return self.b.add(self.a(A_EXPONENT, at), self.row(B_EXPONENT, row))
+
+    def pair(self, group: Value, part: Value, t: int) -> tuple[Value, Value]:
+        """Significands."""
+        at, row = self.places(group, part, t)
+        return self.a(A_SIGNIFICAND, at), self.row(B_SIGNIFICAND, row)
+
+    def term(self, group: Value, part: Value, t: int, top: Value, up: Value) -> Value:
+        """A product, as far as it lies within what is kept behind the exponent `top`."""
+        b = self.b
+        first, second = self.pair(group, part, t)
+        product = b.mul(first, second)
+        negative = b.ashr(product, _constant(V8, 31))
+        size = b.shl(b.sub(b.xor(product, negative), negative), up)
+        return _kept(b, size, b.sub(top, self.exponent(group, part, t)), negative)
+
+
+def _kept(b: Builder, size: Value, distance: Value, negative: Value) -> Value:
+    """A magnitude shifted down, with its sign: cut toward zero."""
+    most = _constant(V8, 31)
+    shifted = b.lshr(size, b.select(b.icmp_unsigned("<", distance, most), distance, most))
+    return b.sub(b.xor(shifted, negative), negative)
+
+
+def _encoded(b: Builder, total: Value, unit: Value, half: Value, fraction: Value) -> Value:
+    """Integers, exact as doubles, times 2 ** unit, as f32 cut toward zero to `fraction` bits, or where `half` is set as
+    f16, to nearest even."""
+    bits = b.bitcast(total, V8W)
+    one = _constant(V8W, 1)
+
+    def wide(value: Value) -> Value:
+        return splat(b, value, N)
+
+    def either(of_half: int, of_single: int) -> Value:
+        return wide(b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single)))
+
+    negative = b.lshr(bits, _constant(V8W, 63))
+    exponent = b.sub(b.and_(b.lshr(bits, _constant(V8W, 52)), _constant(V8W, 0x7FF)), _constant(V8W, 1023))
+    exponent = b.add(exponent, b.sext(unit, V8W))
+    size = b.or_(b.and_(bits, _constant(V8W, (1 << 52) - 1)), _constant(V8W, 1 << 52))
+    least = either(-14, -126)
+    held = b.select(b.icmp_signed(">", exponent, least), exponent, least)
+    keep = wide(b.select(b.icmp_unsigned("!=", half, I64(0)), I64(10), fraction))
+    down = b.add(b.sub(_constant(V8W, 52), keep), b.sub(held, exponent))
+    down = b.select(b.icmp_signed("<", down, _constant(V8W, 63)), down, _constant(V8W, 63))
+    number = b.lshr(size, down)
+    rest = b.sub(size, b.shl(number, down))
+    middle = b.shl(one, b.sub(down, one))
+    odd = b.icmp_unsigned("!=", b.and_(number, one), _constant(V8W, 0))
+    up = b.or_(b.icmp_unsigned(">", rest, middle), b.and_(b.icmp_unsigned("==", rest, middle), odd))
+    up = b.and_(up, splat(b, b.icmp_unsigned("!=", half, I64(0)), N))
+    number = b.add(number, b.zext(up, V8W))
+    field = either(10, 23)
+    bias = either(14, 126)
+    result = b.add(b.shl(b.add(held, bias), field), b.shl(number, b.sub(field, keep)))
+    infinity = either(0x7C00, 0x7F800000)
+    result = b.select(b.icmp_signed("<", result, infinity), result, infinity)
+    nothing = b.icmp_unsigned("==", b.shl(bits, one), _constant(V8W, 0))
+    gone = b.and_(b.icmp_unsigned("==", result, _constant(V8W, 0)), splat(b, b.icmp_unsigned("!=", half, I64(0)), N))
+    result = b.or_(result, b.shl(negative, either(15, 31)))
+    return b.trunc(b.select(b.or_(nothing, gone), _constant(V8W, 0), result), V8)
+
+
+@emitted
+def add_floats(
+    b: Builder, to: Value, halves: Value, parts: Value, group: Value, groups: Value, part: Value, to_part: Value,
+    up: Value, bits: Value, half: Value, fraction: Value,
+) -> Value:  # fmt: skip
+    """Add the products of registers from `group` up to `groups` and of parts from `part` up to `to_part` to all
+    accumulators.  Products are shifted `up` so that `bits` lie behind the largest exponent; `half`: accumulators are
+    f16.  1 if some accumulator was not finite."""
+
+    def chosen(of_half: int, of_single: int) -> Value:
+        return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))
+
+    mantissa = chosen(10, 23)
+    shift = _all(b, up, N)
+    with _loop(b, I64(0), b.mul(halves, I64(8)), I64(0)) as rows:
+        i = rows.number
+        place = b.mul(i, I64(4 * N))
+        before = b.load(_at(b, to, b.add(place, I64(SUMS)), V8), align=4)
+        b.store(before, _at(b, to, b.add(place, I64(BEFORE)), V8), align=4)
+        c = _Taken(b, before, mantissa, chosen(31, 255), chosen(15, 127), I64(1), I64(0))
+        rows.then = [b.or_(rows.values[0], _any(b, c.kind))]
+        walk = _Walk(b, to, i, halves, parts)
+        with _loop(b, group, groups, c.exponent) as outer:
+            with _loop(b, part, to_part, *outer.values) as inner:
+                (top,) = inner.values
+                for t in range(4):
+                    exponent = walk.exponent(outer.number, inner.number, t)
+                    top = b.select(b.icmp_signed(">", exponent, top), exponent, top)
+                inner.then = [top]
+            outer.then = inner.values
+        (top,) = outer.values
+        own = _accumulated(b, c, top, bits, mantissa)
+        with _loop(b, group, groups, _constant(V8, 0), own) as outer:
+            with _loop(b, part, to_part, *outer.values) as inner:
+                sums = list(inner.values)
+                for t in range(4):
+                    term = walk.term(outer.number, inner.number, t, top, shift)
+                    sums[t & 1] = b.add(sums[t & 1], term)
+                inner.then = sums
+            outer.then = inner.values
+        even, odd = (b.sitofp(value, V8D) for value in outer.values)
+        unit = b.sub(top, _all(b, bits, N))
+        result = _encoded(b, b.fadd(even, odd), unit, half, fraction)
+        b.store(result, _at(b, to, b.add(place, I64(SUMS)), V8), align=4)
+    return rows.values[0]
+
+
+def _accumulated(b: Builder, c: _Taken, top: Value, bits: Value, mantissa: Value) -> Value:
+    """An accumulator as a term."""
+    negative = b.ashr(c.significand, _constant(V8, 31))
+    size = b.sub(b.xor(c.significand, negative), negative)
+    excess = b.sub(bits, mantissa)
+    up = b.select(b.icmp_signed(">", excess, I64(0)), excess, I64(0))
+    distance = b.add(b.sub(top, c.exponent), _all(b, b.sub(up, excess), N))
+    return _kept(b, b.shl(size, _all(b, up, N)), distance, negative)
+
+
+@emitted
+def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Value, how: Value, clamped: Value) -> None:
+    """Add all products to the accumulators; `how` 1 and 2: the bits of exclusive or, and, counted."""
+    plain, exclusive = (splat(b, b.icmp_unsigned("==", how, I64(n)), N) for n in (0, 1))
+    clamp = splat(b, b.icmp_unsigned("!=", clamped, I64(0)), N)
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        walk = _Walk(b, to, i, halves, parts)
+        with _loop(b, I64(0), groups, _constant(V8, 0)) as outer:
+            with _loop(b, I64(0), parts, *outer.values) as inner:
+                (total,) = inner.values
+                for t in range(4):
+                    first, second = walk.pair(outer.number, inner.number, t)
+                    ones = b.select(exclusive, b.xor(first, second), b.and_(first, second))
+                    count = llvm(b, "llvm.ctpop", V8, ones)
+                    total = b.add(total, b.select(plain, b.mul(first, second), count))
+                inner.then = [total]
+            outer.then = inner.values
+        place = _at(b, to, b.add(b.mul(i, I64(4 * N)), I64(SUMS)), V8)
+        before, (total,) = b.load(place, align=4), outer.values
+        held = llvm(b, "llvm.sadd.sat", V8, before, total)
+        b.store(b.select(clamp, held, b.add(before, total)), place, align=4)
+
+
+@emitted
+def add_doubles(b: Builder, to: Value, halves: Value, groups: Value) -> None:
+    """Multiply and add one k after the other, to nearest even."""
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        walk = _Walk(b, to, i, halves, I64(1))
+        place = _at(b, to, b.add(b.mul(i, I64(8 * N)), I64(SUMS)), V8D)
+        with _loop(b, I64(0), groups, b.load(place, align=8)) as loop:
+            (total,) = loop.values
+            for t in range(4):
+                at, row = walk.places(loop.number, I64(0), t)
+                x = walk.a(A_SIGNIFICAND, at, ir.DoubleType())
+                total = _fused(b, x, walk.row(B_SIGNIFICAND, row, V8D), total)
+            loop.then = [total]
+        b.store(loop.values[0], place, align=8)
+
+
+def _fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """x y + z; a nan of y, z, x, in this order, comes through, else there is one of its own."""
+    result = llvm(b, "llvm.fma", V8D, x, y, z)
+    nan = _constant(V8W, 0x7FF8000000000000)
+    for operand in (x, z, y):
+        quiet = b.or_(b.bitcast(operand, V8W), _constant(V8W, 1 << 51))
+        nan = b.select(b.fcmp_unordered("uno", operand, operand), quiet, nan)
+    return b.select(b.fcmp_unordered("uno", result, result), b.bitcast(nan, V8D), result)
+
+
+# -- to nearest --------------------------------------------------------------------------------------------------------
+
+
+@emitted
+def keep_sums(b: Builder, to: Value, halves: Value) -> None:
+    """Set the accumulators aside, and begin with 0."""
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        place = b.add(to, b.mul(i, I64(4 * N)))
+        b.store(b.load(_at(b, place, I64(SUMS), V8), align=4), _at(b, place, I64(KEPT), V8), align=4)
+        b.store(_constant(V8, 0), _at(b, place, I64(SUMS), V8), align=4)
+
+
+@emitted
+def add_kept(b: Builder, to: Value, halves: Value, half: Value) -> None:
+    """Add what was set aside, to nearest even."""
+    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+        place = b.add(to, b.mul(i, I64(4 * N)))
+        target = _at(b, place, I64(SUMS), V8)
+        x, y = b.load(target, align=4), b.load(_at(b, place, I64(KEPT), V8), align=4)
+        with b.if_else(b.icmp_unsigned("!=", half, I64(0))) as (halves_, singles):
+            with halves_:
+                b.store(_sum_of_halves(b, x, y), target, align=4)
+            with singles:
+                single = ir.VectorType(ir.FloatType(), N)
+                total = b.fadd(b.bitcast(x, single), b.bitcast(y, single))
+                number = b.fcmp_ordered("ord", total, total)
+                b.store(b.select(number, b.bitcast(total, V8), _constant(V8, 0x7FFFFFFF)), target, align=4)
+
+
+def _sum_of_halves(b: Builder, x: Value, y: Value) -> Value:
+    total = _constant(V8W, 0)
+    infinite, nan = _constant(V8, 0), _constant(V8, 0)
+    for bits in (x, y):
+        taken = _Taken(b, bits, I64(10), I64(31), I64(15), I64(1), I64(0))
+        up = b.add(taken.exponent, _constant(V8, 14))
+        up = b.select(b.icmp_signed(">", up, _constant(V8, 0)), up, _constant(V8, 0))
+        total = b.add(total, b.shl(b.sext(taken.significand, V8W), b.sext(up, V8W)))
+        sign = b.select(b.icmp_signed("<", taken.significand, _constant(V8, 0)), _constant(V8, 2), _constant(V8, 1))
+        endless = b.icmp_unsigned("==", taken.kind, _constant(V8, INFINITE))
+        infinite = b.or_(infinite, b.select(endless, sign, _constant(V8, 0)))
+        nan = b.or_(nan, b.and_(taken.kind, _constant(V8, NAN)))
+    result = _encoded(b, b.sitofp(total, V8D), _constant(V8, -24), I64(1), I64(10))
+    for kind, bits in ((1, 0x7C00), (2, 0xFC00), (3, 0x7FFF)):
+        result = b.select(b.icmp_unsigned("==", infinite, _constant(V8, kind)), _constant(V8, bits), result)
+    return b.select(b.icmp_unsigned("!=", nan, _constant(V8, 0)), _constant(V8, 0x7FFF), result)

@@ -1,0 +1,162 @@
+"""Matrix instructions: their shapes and types, and how the tensor cores of each architecture add.
+
+Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  With g = lane // 4, t = lane
+% 4, and P elements in a register: register r of `a` has the row g + 8 (r % (m / 8)), that of `b` the column g, both have
+the k from 4 P (r / (m / 8)) + P t on; element (row g + 8 h, column 2 t + x) of `c` and `d` is number 2 h + x.
+
+Sums of floats: all products of a block of k and the accumulator are cut toward zero to so many bits behind the largest
+exponent, added exactly, and rounded once: toward zero to f32, to nearest even to f16.  Measured on an H100; for the
+others arXiv 2512.07004 and 2511.10909.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Format(NamedTuple):
+    """A floating-point type of an element: its bits and how they are read."""
+
+    bits: int
+    exponent: int
+    mantissa: int
+    bias: int
+    dropped: int = 0
+    """low bits of a register that are ignored"""
+    infinite: bool = True
+    """whether it has infinities; without them only all bits set are a nan"""
+
+
+FORMATS = {
+    "f16": Format(16, 5, 10, 15),
+    "bf16": Format(16, 8, 7, 127),
+    "tf32": Format(32, 8, 10, 127, dropped=13),
+    "f32": Format(32, 8, 23, 127),
+    "e4m3": Format(8, 4, 3, 7, infinite=False),
+    "e5m2": Format(8, 5, 2, 15),
+}
+INTEGER_BITS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+BYTE_FLOATS = ("e4m3", "e5m2")
+
+
+class TensorCore(NamedTuple):
+    """How an architecture adds."""
+
+    bits: int
+    """behind the largest exponent that a term keeps"""
+    halves: bool
+    """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
+    byte_bits: int
+    """of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are converted to f16,
+    and each register's lower and upper halves are added up one after the other, the accumulator last, to nearest"""
+
+
+_AMPERE = TensorCore(24, halves=True, byte_bits=13)
+TENSOR_CORES = {
+    **dict.fromkeys(("sm_13", "sm_20", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89"), _AMPERE),
+    "sm_90": TensorCore(25, halves=False, byte_bits=0),
+}
+"""by architecture; those before sm_80 have none of the instructions in which they would differ"""
+
+
+class Mma(NamedTuple):
+    """A matrix multiplication of a warp: d (m x n) = a (m x k) b (k x n) + c."""
+
+    m: int
+    n: int
+    k: int
+    d: str
+    a: str
+    b: str
+    c: str
+    combine: str = "mul"
+    """of two elements: mul, or xor and and, whose bits are counted"""
+
+    @property
+    def name(self) -> str:
+        """Of the operation."""
+        shape = f"mma.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
+        return shape if self.combine == "mul" else f"{shape}.{self.combine}"
+
+    @property
+    def halves(self) -> int:
+        """Blocks of 8 rows."""
+        return self.m // 8
+
+    @property
+    def width(self) -> int:
+        """Bits of an element where it lies in a register; bits of `b1` are taken 32 at once."""
+        if self.a == "f64":
+            return 64
+        return 32 if self.a == "b1" else INTEGER_BITS.get(self.a) or FORMATS[self.a].bits
+
+    @property
+    def parts(self) -> int:
+        """Elements of a register."""
+        return max(32 // self.width, 1)
+
+    @property
+    def groups(self) -> int:
+        """Registers of `b`."""
+        return self.k // (32 if self.a == "b1" else 1) // (4 * self.parts)
+
+    @property
+    def accumulators(self) -> int:
+        """Registers of `c`, and of `d`."""
+        return self.halves if self.c == "f16" else 2 * self.halves
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Registers of d, a, b, c."""
+        return self.accumulators, self.halves * self.groups, self.groups, self.accumulators
+
+    @property
+    def register(self) -> str:
+        """Type of its registers."""
+        return "b64" if self.a == "f64" else "b32"
+
+
+def _every() -> list[Mma]:
+    floats = [Mma(m, 8, k, acc, "f16", "f16", acc) for acc in ("f32", "f16") for m, k in ((16, 16), (16, 8), (8, 16))]
+    floats += [Mma(m, 8, k, "f32", "bf16", "bf16", "f32") for m, k in ((16, 16), (16, 8), (8, 16))]
+    floats += [Mma(16, 8, k, "f32", "tf32", "tf32", "f32") for k in (8, 4)]
+    floats += [
+        Mma(16, 8, k, acc, a, b, acc)
+        for acc in ("f32", "f16") for k in (32, 16) for a in BYTE_FLOATS for b in BYTE_FLOATS
+    ]  # fmt: skip
+    integers = [
+        Mma(m, 8, k * per, "s32", a + str(bits), b + str(bits), "s32")
+        for bits, per in ((8, 1), (4, 2)) for m, k in ((8, 16), (16, 16), (16, 32)) for a in "su" for b in "su"
+    ]  # fmt: skip
+    one_bit = [
+        Mma(m, 8, k, "s32", "b1", "b1", "s32", how)
+        for m, k in ((8, 128), (16, 128), (16, 256)) for how in ("xor", "and")
+    ]  # fmt: skip
+    doubles = [Mma(m, 8, k, *["f64"] * 4) for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
+    return [*floats, *integers, *one_bit, *doubles]
+
+
+MMA = {shape.name: shape for shape in _every()}
+"""every operation of this kind; those of f16 and bf16 with m = 8 are parts of a `wmma.mma`"""
+SATURATES = 1
+"""aux of a multiplication of integers: the sum is clamped"""
+SPREAD, COLLECT, TURN = "spread", "collect", "turn"
+"""what moves matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments to rows, as
+`stmatrix`; a fragment to its transpose"""
+MOVES = {
+    **{f"{what}.x{n}{trans}": (what, n, bool(trans)) for what in (SPREAD, COLLECT) for n in (1, 2, 4)
+       for trans in ("", ".trans")},
+    "turn": (TURN, 1, True),
+}  # fmt: skip
+"""operation -> (what, matrices, transposed).  Lane 8 m + r has row r of matrix m in four registers of 32 bits"""
+
+
+def move_counts(name: str) -> tuple[int, int]:
+    """Registers of the result and of the operand of one of `MOVES`."""
+    what, n, _ = MOVES[name]
+    return {SPREAD: (n, 4), COLLECT: (4, n), TURN: (1, 1)}[what]
+
+
+def vector_counts(name: str) -> tuple[int, ...]:
+    """Registers of the result and of each operand of a matrix operation."""
+    return MMA[name].counts if name in MMA else move_counts(name)

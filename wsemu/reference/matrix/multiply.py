@@ -1,0 +1,132 @@
+"""Matrix operations of a warp, element by element.
+
+PTX ISA, "Matrix multiply-accumulate operation using mma instruction", "ldmatrix", "stmatrix", "movmatrix".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import LANES, ROW
+from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, TENSOR_CORES, move_counts
+from wsemu.reference.matrix.sums import element
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from wsemu.model.matrix import Mma
+    from wsemu.reference.warp import WarpRun
+
+ALL_LANES = (1 << LANES) - 1
+Matrix = dict[tuple[int, int], int]
+"""(row, column) -> bits"""
+
+
+def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Let some lanes of a warp, which should be all, execute a matrix operation."""
+    if lanes != ALL_LANES:
+        run.cta.finding(
+            "barrier-divergence", run.group.pc, run.warp.number, lanes,
+            barrier=-1, alive=run.warp.alive, members=ALL_LANES,
+        )  # fmt: skip
+    if name in MOVES:
+        _move(run, name, fields, lanes)
+        return
+    shape = MMA[name]
+    a, b = _of_a(run, shape, fields[3]), _of_b(run, shape, fields[4])
+    before = _accumulators(run, shape, fields[6])
+    tensor = TENSOR_CORES[run.launch.outcome.arch]
+    ks = sorted({k for _, k in a})
+    result = {
+        (i, j): element(shape, tensor, [(a[i, k], b[k, j]) for k in ks], before[i, j], fields[7])
+        for i in range(shape.m)
+        for j in range(shape.n)
+    }
+    _write(run, shape, fields[2], result, lanes)
+
+
+# -- fragments -----------------------------------------------------------------------------------------------------------
+
+
+def _parts(run: WarpRun, shape: Mma, row: int, lane: int) -> list[int]:
+    """The elements that a lane has in a register."""
+    value = run.read(row, shape.register, lane)
+    return [value >> shape.width * n & ((1 << shape.width) - 1) for n in range(shape.parts)]
+
+
+def _of_a(run: WarpRun, shape: Mma, first: int) -> Matrix:
+    found: Matrix = {}
+    for lane in range(LANES):
+        g, t = lane >> 2, lane & 3
+        for r in range(shape.counts[1]):
+            half, group = r % shape.halves, r // shape.halves
+            for n, value in enumerate(_parts(run, shape, first + r * ROW, lane)):
+                found[g + 8 * half, shape.parts * (4 * group + t) + n] = value
+    return found
+
+
+def _of_b(run: WarpRun, shape: Mma, first: int) -> Matrix:
+    found: Matrix = {}
+    for lane in range(LANES):
+        g, t = lane >> 2, lane & 3
+        for r in range(shape.counts[2]):
+            for n, value in enumerate(_parts(run, shape, first + r * ROW, lane)):
+                found[shape.parts * (4 * r + t) + n, g] = value
+    return found
+
+
+def _place(shape: Mma, lane: int, number: int) -> tuple[int, int]:
+    """Row and column of a lane's accumulator."""
+    return (lane >> 2) + 8 * (number >> 1), 2 * (lane & 3) + (number & 1)
+
+
+def _accumulators(run: WarpRun, shape: Mma, first: int) -> Matrix:
+    found: Matrix = {}
+    for lane in range(LANES):
+        for number in range(2 * shape.halves):
+            if shape.c == "f16":
+                value = run.read(first + number // 2 * ROW, "b32", lane) >> 16 * (number & 1) & 0xFFFF
+            else:
+                value = run.read(first + number * ROW, shape.register, lane)
+            found[_place(shape, lane, number)] = value
+    return found
+
+
+def _write(run: WarpRun, shape: Mma, first: int, result: Matrix, lanes: int) -> None:
+    for lane in lanes_of(lanes):
+        values = [result[_place(shape, lane, number)] for number in range(2 * shape.halves)]
+        if shape.d == "f16":
+            values = [low | high << 16 for low, high in zip(values[::2], values[1::2], strict=True)]
+        for number, value in enumerate(values):
+            run.write(first + number * ROW, shape.register, lane, value)
+
+
+# -- moves ---------------------------------------------------------------------------------------------------------------
+
+
+def _move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Rows of 8 x 8 matrices to fragments (lane 4 g + t has row g, columns 2 t and 2 t + 1; transposed, column g), or
+    back; lane 8 m + r has row r of matrix m."""
+    what, count, turned = MOVES[name]
+    results, sources = move_counts(name)
+    held = [[run.read(fields[3] + r * ROW, "b32", lane) for lane in range(LANES)] for r in range(sources)]
+
+    def element_of(matrix: int, i: int, j: int) -> int:
+        """From where it is held."""
+        if what == SPREAD:
+            return held[j // 2][8 * matrix + i] >> 16 * (j & 1) & 0xFFFF
+        if what == COLLECT and turned:
+            i, j = j, i
+        return held[matrix][4 * i + j // 2] >> 16 * (j & 1) & 0xFFFF
+
+    for lane in lanes_of(lanes):
+        g, t = lane >> 2, lane & 3
+        for r in range(results):
+            value = 0
+            if what == COLLECT:
+                if lane >> 3 < count:
+                    value = element_of(lane >> 3, lane & 7, 2 * r) | element_of(lane >> 3, lane & 7, 2 * r + 1) << 16
+            elif turned:
+                value = element_of(r, 2 * t, g) | element_of(r, 2 * t + 1, g) << 16
+            else:
+                value = element_of(r, g, 2 * t) | element_of(r, g, 2 * t + 1) << 16
+            run.write(fields[2] + r * ROW, "b32", lane, value)
