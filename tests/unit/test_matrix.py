@@ -244,3 +244,43 @@ def test_accumulators_stay_where_they_are_in_a_loop() -> None:
     module = parse(text[:start] + loop + text[stop:], "k.ptx")
     listing = compile_entry(module, module.entries["k"], ("address",) * 4).listing()
     assert "mov.b32" not in listing
+
+
+# -- wmma ----------------------------------------------------------------------------------------------------------------
+WMMA = {
+    "half_16": ((16, 16, 16), "e", np.float32, ("row", 16), ("col", 24), ("row", 16)),
+    "half_32_8": ((32, 8, 16), "e", np.float16, ("col", 40), ("row", 8), ("col", 32)),
+    "half_8_32": ((8, 32, 16), "e", np.float32, ("row", 16), ("row", 32), ("col", 8)),
+    "bfloat_16": ((16, 16, 16), "b", np.float32, ("col", 16), ("col", 16), ("row", 20)),
+    "bytes_8_32": ((8, 32, 16), "i1", np.int32, ("row", 16), ("col", 16), ("row", 32)),
+    "bytes_16": ((16, 16, 16), "u1", np.int32, ("col", 16), ("row", 16), ("row", 16)),
+    "doubles": ((8, 8, 4), "d", np.float64, ("row", 4), ("col", 4), ("row", 8)),
+}
+"""kernel of wmma.cu -> m, n, k; type of a and b; of c and d; layout and stride of a, b, c"""
+
+
+def laid_out(matrix: Any, layout: str, stride: int) -> Any:
+    """A matrix in memory."""
+    lines = matrix if layout == "row" else matrix.T
+    memory = np.zeros((lines.shape[0], stride), matrix.dtype)
+    memory[:, : lines.shape[1]] = lines
+    return memory.ravel()
+
+
+@pytest.mark.parametrize("name", WMMA)
+def test_wmma_of_cuda(engine: str, name: str) -> None:
+    (m, n, k), type_, accumulator, *places = WMMA[name]
+    generator = np.random.default_rng(1)
+    numbers = [
+        generator.integers(0 if type_ == "u1" else -8, 9, size).astype(np.float32) for size in ((m, k), (k, n), (m, n))
+    ]  # fmt: skip
+    a, b, c = numbers
+    stored = [
+        (x.view(np.uint32) >> 16).astype(np.uint16) if type_ == "b" else x.astype(type_) for x in (a, b)
+    ]  # fmt: skip
+    memory = [laid_out(x, *place) for x, place in zip((*stored, c.astype(accumulator)), places, strict=True)]
+    d = np.zeros_like(memory[2])
+    module = wsemu.load_ptx(Path(__file__).parents[1] / "ptx" / "wmma.sm_90a.ptx")
+    report = wsemu.check(module[name], 1, 32, (*memory, d), engine=engine)  # type: ignore[arg-type]
+    assert report.verdict == "verified", report
+    assert np.array_equal(d, laid_out((a @ b + c).astype(accumulator), *places[2]))

@@ -350,7 +350,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
 
 
 def _wmma(e: Emitter, instruction: Instruction) -> None:
-    """wmma.mma{.op.popc}.sync.aligned.row.col.shape{.rn}{.satfinite}.types d, a, b, c"""
+    """wmma.mma{.op.popc}.sync.aligned.row.col.shape.types{.rn}{.satfinite} d, a, b, c"""
     modifiers = list(instruction.modifiers[1:])
     combine = "mul"
     if modifiers[1] == "popc":
@@ -359,8 +359,8 @@ def _wmma(e: Emitter, instruction: Instruction) -> None:
     if modifiers[:2] != ["sync", "aligned"] or not {*modifiers[2:4]} <= {"row", "col"}:
         raise UnhandledForm
     shape, *types = modifiers[4:]
-    if types[0] == "rn" and types[1] == "f64":
-        del types[0]
+    if "rn" in types and "f64" in types:
+        types.remove("rn")
     clamped = types[-1] == "satfinite"
     if clamped:
         del types[-1]
