@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
-from wsemu.model.isa import FIRST_MATRIX, N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES
+from wsemu.model.isa import FIRST_GROUP_OPERATION, FIRST_MATRIX, N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -39,6 +39,7 @@ ENTRIES = {
     "exchange_entry": Made("warp_operations", "warp_operation", rare=True),
     "access_entry": Made("scheduler", "access"),
     "matrix_entry": Made("matrix.multiply", "matrix_operation"),
+    "group_entry": Made("matrix.wgmma", "group_operation"),
     "atomic_entry": Made("memory.lane_access", "atomic"),
     "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost", rare=True),
     "noted_entry": Made("memory.read_only", "access_noted"),
@@ -77,6 +78,8 @@ def _part_of(opcode: int) -> tuple[str, ...]:
         return () if family == CORE else (family,)
     if N_MEMORY <= opcode < N_ATOMIC:
         return "atomic_entry", "atomic_cost_entry"
+    if opcode >= FIRST_GROUP_OPERATION:
+        return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
         return ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:

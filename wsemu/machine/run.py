@@ -26,6 +26,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     FIRST_ARRAY,
+    FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
     LANES,
     LOCAL,
@@ -43,7 +44,7 @@ from wsemu.model.isa import (
     memory_shape,
 )
 from wsemu.model.limits import COSTS
-from wsemu.model.matrix import TENSOR_CORES
+from wsemu.model.matrix import TENSOR_CORES, WGMMA
 from wsemu.model.outcome import (
     MOST_FINDINGS,
     AccessCount,
@@ -107,7 +108,8 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 _AUXILIARY = _auxiliary()
 _REDUCE = OPCODE["bulk.reduce"]
-_BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
+_BULK = {OPCODE[name] for name in ("bulk.load", "bulk.store", "bulk.reduce", *WGMMA)}
+"""operations in the asynchronous proxy"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
@@ -163,7 +165,7 @@ def _image_of(key: ProgramKey) -> Image:
     has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
-    multiplies = any(FIRST_MATRIX <= opcode < N_WARP for opcode in opcodes)
+    multiplies = any(FIRST_MATRIX <= opcode < N_WARP or opcode >= FIRST_GROUP_OPERATION for opcode in opcodes)
     read_only = loads_read_only(program)
     return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
 
@@ -392,7 +394,7 @@ class Machine:
         self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
         self.mbarrier_index = np.zeros(int(state["shared_bytes"]) // 8 + 1, np.int64)
         self.agents = np.zeros(rooms.agents, layout.AGENT)
-        self.groups = np.zeros(2 * count * LANES, layout.GROUPS)
+        self.groups = np.zeros(3 * count * LANES, layout.GROUPS)
         for name, table in (
             ("mbarriers", self.mbarriers), ("mbarrier_index", self.mbarrier_index),
             ("agents", self.agents), ("groups", self.groups),

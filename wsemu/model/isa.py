@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from wsemu.model.matrix import MMA, MOVES
+from wsemu.model.matrix import MMA, MOVES, WGMMA
 
 LANES = 32
 ROW = 256
@@ -420,6 +420,22 @@ for _name, _result, _operands, _meaning in (
 ):  # fmt: skip
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
+FIRST_GROUP_OPERATION = len(OPERATIONS)
+for _name, _meaning in (
+    ("wgmma.fence", "registers before this may be used by a wgmma after it"),
+    ("wgmma.commit", "a group of the warp's wgmma since the last one"),
+    ("wgmma.wait", "until at most imm groups are under way"),
+):
+    _define(_name, ({},), "", "", _meaning, "async", "matrix")
+FIRST_WGMMA = len(OPERATIONS)
+for _name, _wgmma in WGMMA.items():
+    _define(
+        _name, ({},), "b32", f"{'b64' if _wgmma.shared else 'b32'} b64 b32 p",
+        "a warp's rows of a b + accumulator c, or without it where imm is false; b, and a, by a descriptor; aux: COLUMNS "
+        "and others of `matrix`",
+        "async", "matrix",
+    )  # fmt: skip
+
 
 def step_word(name: str) -> str:
     """What a step of a schedule at an operation does: `arrive`, `sync`, `load`, `exit`; an asynchronous one has its own
@@ -428,6 +444,8 @@ def step_word(name: str) -> str:
     if kind == "barrier":
         return "arrive" if name == "bar.arrive" else "sync"
     if kind == "async":
+        if name.startswith(("wgmma.r", "wgmma.s")):
+            return "wgmma"
         return name.removesuffix(".parity").partition(".b")[0]
     return "exit" if name == "exit" else kind
 

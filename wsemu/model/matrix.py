@@ -151,12 +151,69 @@ MOVES = {
 """operation -> (what, matrices, transposed).  Lane 8 m + r has row r of matrix m in four registers of 32 bits"""
 
 
+class Wgmma(NamedTuple):
+    """`wgmma.mma_async` of a warp: its 16 rows of d (64 x n) = a (64 x k) b (k x n) + d."""
+
+    part: Mma
+    """for 8 columns"""
+    shared: bool
+    """`a` is in shared memory, as `b` is, and given by a descriptor"""
+
+    @property
+    def name(self) -> str:
+        part = self.part
+        kind = "s" if self.shared else "r"
+        return f"wgmma.{kind}.{part.d}.{part.a}.{part.b}" + (".and" if part.combine == "and" else "")
+
+
+def _groups() -> list[Wgmma]:
+    types = [(acc, "f16", "f16", 16) for acc in ("f32", "f16")]
+    types += [("f32", "bf16", "bf16", 16), ("f32", "tf32", "tf32", 8)]
+    types += [(acc, a, b, 32) for acc in ("f32", "f16") for a in BYTE_FLOATS for b in BYTE_FLOATS]
+    types += [("s32", f"{a}8", f"{b}8", 32) for a in "su" for b in "su"]
+    parts = [Mma(16, 8, k, d, a, b, d) for d, a, b, k in types] + [Mma(16, 8, 256, "s32", "b1", "b1", "s32", "and")]
+    return [Wgmma(part, shared) for part in parts for shared in (False, True)]
+
+
+WGMMA = {found.name: found for found in _groups()}
+COLUMNS, NEGATES_A, NEGATES_B, TURNS_A, TURNS_B, CLAMPS = 63, 64, 128, 256, 512, 1024
+"""aux of a `wgmma`: n / 8; signs of a or b flipped; a or b has its rows, columns, in a row in memory; SATURATES"""
+GROUP_BYTE_BITS = 13
+"""behind the largest exponent, and of an f32 result, of a `wgmma` of e4m3 and e5m2"""
+
+
+class Descriptor(NamedTuple):
+    """Where the elements of an operand in shared memory lie (PTX ISA, "Matrix descriptor format"), in bytes."""
+
+    start: int
+    leading: int
+    stride: int
+    base: int
+    swizzle: int
+    """bytes of a row: 16 without"""
+
+    @staticmethod
+    def of(bits: int) -> Descriptor:
+        """From its 64 bits."""
+        start, leading, stride = (16 * (bits >> at & 0x3FFF) for at in (0, 16, 32))
+        mode = bits >> 62 & 3
+        return Descriptor(start, leading, stride, bits >> 49 & 7, 256 >> mode if mode else 16)
+
+
 def move_counts(name: str) -> tuple[int, int]:
     """Registers of the result and of the operand of one of `MOVES`."""
     what, n, _ = MOVES[name]
     return {SPREAD: (n, 4), COLLECT: (4, n), TURN: (1, 1)}[what]
 
 
-def vector_counts(name: str) -> tuple[int, ...]:
-    """Registers of the result and of each operand of a matrix operation."""
+def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
+    """Registers of the result and of each operand of an operation that has vectors."""
+    if name in WGMMA:
+        found = WGMMA[name]
+        sums = found.part.accumulators * (auxiliary & COLUMNS)
+        return sums, 1 if found.shared else 4, 1, sums
     return MMA[name].counts if name in MMA else move_counts(name)
+
+
+VECTORS = frozenset((*MMA, *MOVES, *WGMMA))
+"""operations of which each operand is a vector of consecutive rows"""

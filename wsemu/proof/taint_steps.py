@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 import numpy as np
 
 from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
-from wsemu.model.matrix import vector_counts
+from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Program, SharedArray
 
 SegmentOf = Callable[[int], "int | None"]
@@ -254,13 +254,31 @@ class Decoder:
         guard = guards[0] if guards else 0
         return Step(pc, "warp", (*reads, *guards), writes, guard, operands=(fields[5],), keeps=self.taint)
 
+    def _wgmma(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """It reads shared memory, anywhere, and the registers of all lanes."""
+        guard = guards[0] if guards else 0
+        to, of_a, _, _ = vector_counts(name, fields[7])
+        in_memory = WGMMA[name].shared
+        steering = (fields[4], fields[3]) if in_memory else (fields[4],)
+        own = () if in_memory else tuple(fields[3] + k * ROW for k in range(of_a))
+        sums = tuple(fields[5] + k * ROW for k in range(to))
+        results = tuple(fields[2] + k * ROW for k in range(to))
+        shared = self.regions.all_of("shared", "dynamic")
+        for descriptor in steering:
+            yield Step(pc, "load", (descriptor, *guards), (_COPIED,), 0, descriptor, array=shared, keeps=self.taint)
+        reads = (*own, *sums, fields[6], _COPIED, *guards)
+        yield Step(pc, "alu", reads, results, guard, keeps=self.taint)
+        yield Step(pc, "async", guards, guard=guard, operands=(*steering, fields[6]))
+
     def _asynchronous(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         """A copy is a load and a store; of other operations, what steers them.  A token may go to a wait, whatever it
         holds: which phase it stands for is judged by the engines."""
         guard = guards[0] if guards else 0
         operation = OPERATIONS[name]
         rows = tuple(fields[3 : 3 + len(operation.operands)])
-        if name in _COPIES:
+        if name in WGMMA:
+            yield from self._wgmma(pc, name, fields, guards)
+        elif name in _COPIES:
             yield from self._copy(pc, name, rows, guards)
         elif name in _FROM_NOWHERE:
             yield Step(pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, keeps=self.taint)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.model.isa import CP_ASYNC
+from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, cp_async
+from wsemu.reference.matrix import wgmma
 from wsemu.reference.sync import mbarrier, register_pool
 
 if TYPE_CHECKING:
@@ -58,6 +60,10 @@ _MEANINGS: dict[str, Meaning] = {
     "bulk.zero": bulk_copy.zero,
     "setmaxnreg.inc": register_pool.change,
     "setmaxnreg.dec": register_pool.change,
+    "wgmma.fence": wgmma.fence,
+    "wgmma.commit": wgmma.commit,
+    "wgmma.wait": wgmma.wait,
+    **dict.fromkeys(WGMMA, wgmma.multiply),
 }
 
 

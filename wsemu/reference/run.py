@@ -210,6 +210,8 @@ class Cta:
         """`cp.async` of (warp, lane)"""
         self.bulk: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """bulk stores and reductions of (warp, lane)"""
+        self.wgmma: defaultdict[int, Groups] = defaultdict(Groups)
+        """of a warp"""
         self.issued: list[Issued] = []
 
     @property

@@ -39,7 +39,7 @@ from wsemu.frontend.assemble.simplify import (
 )
 from wsemu.frontend.assemble.waits import mark_waits
 from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW
-from wsemu.model.matrix import vector_counts
+from wsemu.model.matrix import VECTORS, vector_counts
 from wsemu.model.program import Constant, Program
 
 if TYPE_CHECKING:
@@ -51,8 +51,11 @@ Fields = list[int]
 
 _MOVE = {0: "mov.pred", 1: "mov.b8", 2: "mov.b16", 4: "mov.b32", 8: "mov.b64"}
 _KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
-_VECTOR_FIELDS = tuple(FIELDS.index(name) for name in ("a", "b", "imm"))
-"""of the operands of a matrix operation"""
+_VECTOR_FIELDS = {
+    "matrix": tuple(FIELDS.index(name) for name in ("a", "b", "imm", "c")),
+    "async": tuple(FIELDS.index(name) for name in ("a", "b", "c", "imm")),
+}
+"""of the operands of an operation on matrices: its vectors, then its last one"""
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
@@ -124,7 +127,7 @@ def _asked(blocks: list[Block]) -> list[tuple[Instruction, int, tuple[Register, 
         for number, elements in enumerate(vectors(instruction))
         if len(elements) > 1
     ]
-    if any(_KIND[instruction.operation] == "matrix" for instruction, _, _ in found):
+    if any(instruction.operation in VECTORS for instruction, _, _ in found):
         found.sort(key=lambda asked: -len(asked[2]))
     return found
 
@@ -195,12 +198,13 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
             fields[at] = offset[register]
         return fields
     fields[7] = instruction.auxiliary
-    if kind == "matrix":
+    if operation in VECTORS:
+        *places, last = _VECTOR_FIELDS[kind]
         at = 0
-        for field, count in zip(_VECTOR_FIELDS, vector_counts(operation)[1:], strict=False):
+        for field, count in zip(places, vector_counts(operation, instruction.auxiliary)[1:], strict=False):
             fields[field] = offset[operands[at]]
             at += count
-        fields[5] = offset[operands[-1]]
+        fields[last] = offset[operands[-1]]
     elif kind == "store":
         fields[2] = offset[operands[1]]
         fields[3] = offset[operands[0]]

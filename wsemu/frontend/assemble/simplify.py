@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
 from wsemu.model.isa import OPERATIONS, SIZE
-from wsemu.model.matrix import vector_counts
+from wsemu.model.matrix import VECTORS, vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -252,10 +252,10 @@ def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
     name = instruction.operation
     if name[:4] in ("ld.v", "st.v"):
         return [instruction.results, instruction.operands[1:] if not instruction.results else ()]
-    if OPERATIONS[name].kind != "matrix":
+    if name not in VECTORS:
         return []
     found, at = [instruction.results], 0
-    for count in vector_counts(name)[1:]:
+    for count in vector_counts(name, instruction.auxiliary)[1:]:
         found.append(instruction.operands[at : at + count])
         at += count
     return found

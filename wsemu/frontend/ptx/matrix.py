@@ -1,4 +1,4 @@
-"""Matrix instructions of a warp (PTX ISA 9.7.14): mma.sync, ldmatrix, stmatrix, movmatrix, and wmma.
+"""Matrix instructions of a warp (PTX ISA 9.7.14): mma.sync, ldmatrix, stmatrix, movmatrix, wmma, and wgmma.
 
 `ldmatrix` is a load of 16 bytes by each lane that gives an address, and an exchange between lanes; `stmatrix` the
 reverse.  The fragments of `wmma` are opaque: here they are those of mma.sync, and each lane loads and stores its own
@@ -7,13 +7,27 @@ elements.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import address_of
-from wsemu.frontend.ptx.syntax import Sink
-from wsemu.model.matrix import MMA, SATURATES, Mma, move_counts
+from wsemu.frontend.ptx.copies import constant_of
+from wsemu.frontend.ptx.syntax import Number, Sink, Vector
+from wsemu.model.matrix import (
+    CLAMPS,
+    MMA,
+    NEGATES_A,
+    NEGATES_B,
+    SATURATES,
+    TURNS_A,
+    TURNS_B,
+    WGMMA,
+    Mma,
+    move_counts,
+    vector_counts,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -402,7 +416,87 @@ def wmma(e: Emitter, instruction: Instruction) -> None:
     {"load": _load, "store": _store, "mma": _wmma}[instruction.modifiers[0]](e, instruction)
 
 
+# -- wgmma -----------------------------------------------------------------------------------------------------------
+_OF_TYPES = {
+    (f"k{found.part.k}", found.part.d, found.part.a, found.part.b, found.part.combine, found.shared): found
+    for found in WGMMA.values()
+}
+_ONES = {"s8", "u8", "b1"}
+"""types whose number of columns is coarser, and without scales"""
+_TURNED = {"f16", "bf16"}
+"""types that may lie either way in shared memory"""
+
+
+def _columns(shape: str, type_: str) -> tuple[int, str]:
+    """(n, `k16`) of m64n128k16."""
+    found = re.fullmatch(r"m64n(\d+)(k\d+)", shape)
+    n = int(found[1]) if found else 0
+    if found is None or n % 8 or not 8 <= n <= 256 or (type_ in _ONES and n > 32 and n % 16) or str(n) != found[1]:
+        raise UnhandledForm
+    return n, found[2]
+
+
+def _group_multiply(e: Emitter, modifiers: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """wgmma.mma_async.sync.aligned.shape{.satfinite}.d.a.b{.and.popc} d, a, b, scale-d{, scales{, turns}}"""
+    shape, *rest = modifiers
+    clamped = rest[0] == "satfinite"
+    d_type, a_type, b_type, *how = rest[clamped:]
+    if tuple(how) not in ((), ("and", "popc")) or (clamped and d_type != "s32"):
+        raise UnhandledForm
+    n, k = _columns(shape, a_type)
+    d, a, b, *more = operands
+    shared = type(a) is not Vector
+    found = _OF_TYPES[k, d_type, a_type, b_type, how[0] if how else "mul", shared]
+    uses, auxiliary = _flags(e, a_type, more, shared=shared)
+    auxiliary |= n // 8 | CLAMPS * clamped
+    count = vector_counts(found.name, auxiliary)[0]
+    of_a = (e.read(a, "b64"),) if shared else _read_all(e, a, 4, "b32")
+    sums = _read_all(e, d, count, "b32")
+    results = _targets(e, d, count, "b32")
+    e.effect_into(found.name, (*of_a, e.read(b, "b64"), *sums, uses), results, auxiliary=auxiliary)
+    _write_all(e, d, results)
+
+
+def _flags(e: Emitter, type_: str, more: list[Operand], *, shared: bool) -> tuple[Register, int]:
+    """Whether the accumulator is used; signs and layouts as aux."""
+    uses, *constants = more
+    used = e.constant("p", bool(uses.value)) if isinstance(uses, Number) else e.read(uses, "p")
+    values = [constant_of(constant) for constant in constants]
+    turns = 1 + shared if type_ in _TURNED else 0
+    if len(values) != (0 if type_ in _ONES else 2 + turns):
+        raise UnhandledForm
+    auxiliary = 0
+    for value, bit in zip(values[:2], (NEGATES_A, NEGATES_B), strict=False):
+        auxiliary |= bit * {1: False, -1: True}[_signed(value)]
+    for value, bit in zip(values[2:], (TURNS_A, TURNS_B) if shared else (TURNS_B,), strict=False):
+        auxiliary |= bit * {0: False, 1: True}[value]
+    return used, auxiliary
+
+
+def _signed(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def group(e: Emitter, instruction: Instruction) -> None:
+    match instruction.modifiers:
+        case ("mma_async", "sync", "aligned", *rest):
+            _group_multiply(e, tuple(rest), instruction.operands)
+        case ("fence", "sync", "aligned"):
+            () = instruction.operands
+            e.effect("wgmma.fence")
+        case ("commit_group", "sync", "aligned"):
+            () = instruction.operands
+            e.effect("wgmma.commit")
+        case ("wait_group", "sync", "aligned"):
+            (number,) = instruction.operands
+            e.effect("wgmma.wait", immediate=constant_of(number))
+        case _:
+            raise UnhandledForm
+
+
 HANDLERS: dict[str, Handler] = {
+    "wgmma": group,
     "mma": multiply,
     "ldmatrix": load_matrix,
     "stmatrix": store_matrix,

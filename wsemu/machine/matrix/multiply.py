@@ -48,7 +48,9 @@ def matrix_operation(address, w, pc, mask):
         move(m, warp.registers, i, mask)
         return 0
     s = shape_at(m.matrix_shapes, i.op - FIRST_MATRIX)
-    special = take_a(m, s, warp.registers + i.a) | take_b(m, s, warp.registers + i.b)
+    special = np.int64(0)
+    normal = s.byte and m.tensor_byte_bits == 0
+    special |= take_a(m, s, warp.registers + i.a, normal) | take_b(m, s, warp.registers + i.b, normal)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
     add_products(m, s, special, i.aux & SATURATES)
     store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
@@ -56,15 +58,15 @@ def matrix_operation(address, w, pc, mask):
 
 
 @compiled
-def take_a(m, s, rows):
-    """Take the registers of `a` apart; 1 if some element is not finite."""
+def take_a(m, s, rows, normal):
+    """Take the registers of `a` apart, `normal` as of a type with smaller normal numbers; 1 if some element is not finite."""
     special = np.int64(0)
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
                 row, m.matrix, r * s.parts, s.parts, s.width, s.a_dropped, 0,
-                s.a_mantissa, s.a_exponents, s.a_bias, s.a_infinite, s.byte,
+                s.a_mantissa, s.a_exponents, s.a_bias, s.a_infinite, normal,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 0)
@@ -74,14 +76,14 @@ def take_a(m, s, rows):
 
 
 @compiled
-def take_b(m, s, rows):
+def take_b(m, s, rows, normal):
     special = np.int64(0)
     for r in range(s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
                 row, m.matrix, r * s.parts, s.parts, s.width, s.b_dropped, 1,
-                s.b_mantissa, s.b_exponents, s.b_bias, s.b_infinite, s.byte,
+                s.b_mantissa, s.b_exponents, s.b_bias, s.b_infinite, normal,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 1)

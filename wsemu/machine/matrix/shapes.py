@@ -17,7 +17,7 @@ from wsemu.machine.state import (
     SHAPE,
 )
 from wsemu.model.isa import LANES
-from wsemu.model.matrix import BYTE_FLOATS, FORMATS, MMA, Mma
+from wsemu.model.matrix import BYTE_FLOATS, FORMATS, MMA, WGMMA, Mma
 
 COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 N = len(COLUMNS)
@@ -31,7 +31,9 @@ BEFORE = SUMS + 16 * N * 8
 """the same before the last step"""
 KEPT = BEFORE + 16 * N * 4
 """accumulators that are added last"""
-BUFFER = KEPT + 16 * N * 4
+RAW = KEPT + 16 * N * 4
+"""registers of `a` and `b` (from RAW + 1024 on), read from shared memory"""
+BUFFER = RAW + 2048
 """bytes"""
 
 
@@ -45,9 +47,10 @@ def _what(shape: Mma) -> int:
 
 @functools.cache
 def shapes() -> npt.NDArray[Any]:
-    """A SHAPE for each multiplication, in the order of their operations."""
-    table = np.zeros(len(MMA), SHAPE)
-    for row, shape in zip(table, MMA.values(), strict=True):
+    """A SHAPE for each multiplication, in the order of their operations, mma before wgmma."""
+    parts = [*MMA.values(), *(found.part for found in WGMMA.values())]
+    table = np.zeros(len(parts), SHAPE)
+    for row, shape in zip(table, parts, strict=True):
         row["what"], row["bytes"] = _what(shape), {"f16": 2, "f64": 8}.get(shape.c, 4)
         row["byte"] = shape.a in BYTE_FLOATS
         for name in ("halves", "groups", "parts", "width"):

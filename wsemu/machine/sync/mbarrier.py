@@ -77,6 +77,7 @@ from wsemu.model.isa import (
     BLOCKS,
     DROP,
     EXPECT,
+    FIRST_GROUP_OPERATION,
     LANES,
     MOST_COUNT,
     NO_COMPLETE,
@@ -860,6 +861,8 @@ def asynchronous(address, w, pc, mask):
         return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
     if op == BULK_LOAD:
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
+    if op >= FIRST_GROUP_OPERATION:
+        return call(m.group_entry, address, w, pc, mask)
     if op >= FIRST_COPY and op != ASYNC_ARRIVE:
         return call(m.copy_entry, address, w, pc, mask)
     if op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
@@ -894,7 +897,7 @@ def start_cta(m):
     m.mbarrier_high = -1
     m.pool = 0
     for t in range(LANES * m.warp_count):
-        for kind in range(2):
+        for kind in range(3):
             g = groups_at(m.groups, kind * LANES * m.warp_count + t)
             g.first = 0
             g.last = 0

@@ -94,8 +94,10 @@ def rounded(size: int, unit: int, to: str, fraction: int) -> int:
     return min((exponent + bias - 1 << mantissa) + (number << mantissa - kept), infinity)
 
 
-def element(shape: Mma, tensor: TensorCore, terms: Terms, before: int, auxiliary: int) -> int:
-    """Bits of an element of the result."""
+def element(
+    shape: Mma, tensor: TensorCore, terms: Terms, before: int, auxiliary: int, *, whole: bool = False
+) -> int:  # fmt: skip
+    """Bits of an element of the result; `whole`: all k are added at once."""
     if shape.a == "f64":
         return _doubles(terms, before)
     if shape.a not in FORMATS:
@@ -115,7 +117,7 @@ def element(shape: Mma, tensor: TensorCore, terms: Terms, before: int, auxiliary
         return _to_nearest(high, before, shape.d)
     count, bits, fraction = len(products), tensor.bits, 23
     if shape.a in BYTE_FLOATS:
-        count, bits, fraction = 16, tensor.byte_bits, tensor.byte_bits
+        count, bits, fraction = len(products) if whole else 16, tensor.byte_bits, tensor.byte_bits
     elif tensor.halves:
         count = 4 * shape.parts
     for first in range(0, len(products), count):

@@ -1,0 +1,260 @@
+"""`wgmma.mma_async` in compiled code: its values, and its reads of shared memory as an agent of the warp.
+
+Each warp of a warpgroup makes its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared
+memory it reads in the asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent
+is that of the lowest lane; all lanes wait for it.  PTX ISA, "Asynchronous warpgroup level matrix instructions"; measured
+rules W1 to W6, W10, W12.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents.agents import commit, enter_group, groups_of, know, new_agent, room
+from wsemu.machine.agents.copies import COPIED, LANDED, cell_of, log
+from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
+from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.multiply import FULL, step, take_a, take_b
+from wsemu.machine.matrix.shapes import RAW, SUMS
+from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
+from wsemu.machine.memory.cell_bits import BULK
+from wsemu.machine.records import (
+    agent_at,
+    groups_at,
+    instruction_at,
+    machine_at,
+    record_finding,
+    segment_at,
+    shape_at,
+    warp_at,
+)
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u32
+from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS
+from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.lane_clocks import heads, refresh
+from wsemu.machine.warp_operations import DIVERGENCE
+from wsemu.model.isa import FIRST_WGMMA, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED
+from wsemu.model.matrix import (
+    CLAMPS,
+    COLUMNS,
+    GROUP_BYTE_BITS,
+    MMA,
+    NEGATES_A,
+    NEGATES_B,
+    TURNS_A,
+    TURNS_B,
+)
+
+COMMIT, WAIT = OPCODE["wgmma.commit"], OPCODE["wgmma.wait"]
+KIND = 2
+"""of groups"""
+PIECE = 16
+"""bytes that lie together"""
+
+
+def group_operation(address, w, pc, mask):
+    """Execute a `wgmma` operation for the lanes of `mask`: a status.  Called by address."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    i = instruction_at(m.code, pc)
+    if mask != FULL:
+        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
+    if i.op >= FIRST_WGMMA:
+        return np.int64(multiply(m, warp, w, pc, i, mask))
+    if i.op == COMMIT:
+        if m.clocks:
+            commit(m, w, np.int64(1), np.int64(KIND))
+    elif i.op == WAIT and m.clocks:
+        await_group(m, warp, w, pc, i.imm, mask)
+    return np.int64(DONE)
+
+
+@compiled
+def await_group(m, warp, w, pc, left, mask):
+    """All lanes know of the agents of all groups but the last `left` ones."""
+    log(m, np.int64(LANDED), w, pc, np.int64(-1), left, mask, np.int64(0))
+    g = groups_at(m.groups, groups_of(m, w, np.int64(0), np.int64(KIND)))
+    end = g.committed - left
+    number = g.first
+    found = False
+    while number:
+        a = agent_at(m.agents, number - m.base - 1)
+        if a.group >= end:
+            break
+        rows = heads(m, w, warp.alive)
+        while rows:
+            know(m, w, lowest_bit(rows), number)
+            rows &= rows - 1
+        found = True
+        number = a.next
+    g.first = number
+    if found:
+        refresh(m, w)
+    begin_interval(warp, w)
+
+
+# -- where operands lie ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def offset_of(descriptor, turned, row, k):
+    """Offset in shared memory of (row of `a` or column of `b`, byte of k), or where it is `turned` (row, k) of elements
+    of 2 bytes (W12)."""
+    mode = (descriptor >> 62) & 3
+    wide = (np.int64(256) >> mode) if mode else np.int64(16)
+    leading, stride = ((descriptor >> 16) & 0x3FFF) << 4, ((descriptor >> 32) & 0x3FFF) << 4
+    at = (descriptor & 0x3FFF) << 4
+    if not turned:
+        at += (row >> 3) * stride + (row & 7) * wide
+        at += k if mode else (k >> 4) * leading + (k & 15)
+    elif mode:
+        across = wide >> 1
+        at += (row // across) * leading + (k >> 3) * stride + (k & 7) * wide + 2 * (row % across)
+    else:
+        at += (row >> 3) * stride + (k >> 3) * leading + (k & 7) * 16 + 2 * (row & 7)
+    if mode:
+        base = (descriptor >> 49) & 7
+        at ^= (((at >> 7) - base) & ((np.int64(1) << (4 - mode)) - 1)) << 4
+    return at
+
+
+@compiled
+def piece_at(descriptor, turned, first, q):
+    """Address of the q-th 16 bytes of some rows from `first` on."""
+    if turned:
+        at = offset_of(descriptor, turned, first + 8 * (q >> 4), q & 15)
+    else:
+        at = offset_of(descriptor, turned, first + (q >> 1), PIECE * (q & 1))
+    return (np.int64(SHARED) << SEGMENT_SHIFT) + at
+
+
+@compiled
+def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
+    """Whether a piece of an operand must not be read; the first such one is reported where that is wanted."""
+    for q in range(2 * rows):
+        place = piece_at(descriptor, turned, first, q)
+        if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:
+            if report:
+                host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, True)
+            return True
+    return False
+
+
+@compiled
+def read_all(m, w, pc, lane, descriptor, turned, first, rows, base):
+    """Judge and remember the reads of an operand."""
+    for q in range(2 * rows):
+        place = piece_at(descriptor, turned, first, q)
+        judge_written(m, w, pc, lane, np.int64(SHARED), place - (np.int64(SHARED) << SEGMENT_SHIFT), PIECE)
+        if m.clocks:
+            touch_range(m, w, lane, pc, place, np.int64(PIECE), np.int64(READ), base, True)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def word_of(m, descriptor, turned, row, group, t):
+    """A register's elements: of k from 16 bytes * group + 4 t on."""
+    host = segment_at(m.segments, SHARED).host
+    if not turned:
+        return load_u32(host + offset_of(descriptor, turned, row, 16 * group + 4 * t))
+    low = host + offset_of(descriptor, turned, row, 8 * group + 2 * t)
+    high = host + offset_of(descriptor, turned, row, 8 * group + 2 * t + 1)
+    return load_u8(low) | load_u8(low + 1) << 8 | load_u8(high) << 16 | load_u8(high + 1) << 24
+
+
+@compiled
+def signs_of(s):
+    """The sign bits of a register's elements."""
+    return np.int64(0x80008000) if s.width == 16 else np.int64(0x80808080) if s.width == 8 else np.int64(0x80000000)
+
+
+@compiled
+def gather_a(m, s, warp, i, descriptor, shared, first):
+    """The registers of `a` into RAW, as the multiplication takes them."""
+    flip = signs_of(s) if i.aux & NEGATES_A else np.int64(0)
+    for r in range(4):
+        for lane in range(LANES):
+            if shared:
+                row = first + (lane >> 2) + 8 * (r & 1)
+                word = word_of(m, descriptor, i.aux & TURNS_A, row, r >> 1, lane & 3)
+            else:
+                word = load_u32(warp.registers + i.a + ROW * r + 4 * lane)
+            store_u32(m.matrix + RAW + ROW * r + 4 * lane, word ^ flip)
+
+
+@compiled
+def gather_b(m, s, i, descriptor, column):
+    flip = signs_of(s) if i.aux & NEGATES_B else np.int64(0)
+    for r in range(2):
+        for lane in range(LANES):
+            word = word_of(m, descriptor, i.aux & TURNS_B, column + (lane >> 2), np.int64(r), lane & 3)
+            store_u32(m.matrix + RAW + 1024 + ROW * r + 4 * lane, word ^ flip)
+
+
+@compiled
+def multiply(m, warp, w, pc, i, mask):
+    """A `wgmma` of a warp.  Status."""
+    lane = lowest_bit(mask)
+    columns = 8 * (i.aux & COLUMNS)
+    shared = (i.op - FIRST_WGMMA) & 1
+    a = load_i64(warp.registers + i.a + 8 * lane) if shared else np.int64(0)
+    b = load_i64(warp.registers + i.b + 8 * lane)
+    first = 16 * (w & 3)
+    of_a = np.int64(16) if shared else np.int64(0)
+    turned_a, turned_b = i.aux & TURNS_A, i.aux & TURNS_B
+    bad = outside(m, w, pc, lane, a, turned_a, first, of_a, False)
+    bad |= outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, False)
+    start = piece_at(b, turned_b, np.int64(0), np.int64(0))
+    if not bad:
+        status = room(m, np.int64(1))
+        if status == DONE:
+            status = prepare(m, pc, start, np.int64(PIECE), False)
+        if status != DONE:
+            return status
+    m.serial += 1
+    s = shape_at(m.matrix_shapes, len(MMA) + i.op - FIRST_WGMMA)
+    registers = np.int64(2) if s.bytes == 2 else np.int64(4)
+    uses = (load_u32(warp.registers + i.imm) >> lane) & 1
+    if bad:
+        outside(m, w, pc, lane, a, turned_a, first, of_a, True)
+        outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, True)
+    else:
+        size = 2 * PIECE * (columns + of_a)
+        base = np.int64(0)
+        if m.clocks:
+            number = new_agent(m, w, lane, pc, np.int64(COPIES), start, size)
+            base = cell_of(number, BULK + w, lane, pc)
+            enter_group(m, w, np.int64(0), np.int64(KIND), number)
+        log(m, np.int64(COPIED), w, pc, start, np.int64(-1), mask, size)
+        read_all(m, w, pc, lane, a, turned_a, first, of_a, base)
+        read_all(m, w, pc, lane, b, turned_b, np.int64(0), columns, base)
+        gather_a(m, s, warp, i, a, shared, first)
+    special = np.int64(0)
+    if not bad:
+        special = take_a(m, s, m.matrix + RAW, np.int64(0))
+    for block in range(columns >> 3):
+        place = ROW * registers * block
+        if uses or bad:
+            load_sums(warp.registers + i.c + place, m.matrix, s.halves, s.bytes)
+        else:
+            for q in range(64):
+                store_i64(m.matrix + SUMS + 8 * q, 0)
+        if not bad:
+            gather_b(m, s, i, b, 8 * block)
+            add_block(m, s, special | take_b(m, s, m.matrix + RAW + 1024, np.int64(0)), i.aux & CLAMPS)
+        store_sums(warp.registers + i.d + place, m.matrix, s.halves, s.bytes, mask)
+    return DONE
+
+
+@compiled
+def add_block(m, s, special, clamped):
+    """All products of a step of k at once (W1, W5)."""
+    half = np.int64(s.bytes == 2)
+    if s.what != MULTIPLIES_FLOATS:
+        add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
+        return
+    bits = np.int64(GROUP_BYTE_BITS) if s.byte else np.int64(25)
+    fraction = np.int64(GROUP_BYTE_BITS) if s.byte else np.int64(23)
+    step(m, s, np.int64(0), s.groups, np.int64(0), s.parts, bits, half, fraction, special)

@@ -1,0 +1,243 @@
+"""`wgmma`: a warp's 16 rows of a product with operands in shared memory, which an agent of the warp reads.
+
+PTX ISA, "Asynchronous warpgroup level matrix instructions", "Shared memory matrix layout"; measured rules W1 to W6, W10,
+W12.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import LANES, READ, ROW, SEGMENT_SHIFT, SHARED
+from wsemu.model.matrix import (
+    CLAMPS,
+    COLUMNS,
+    GROUP_BYTE_BITS,
+    NEGATES_A,
+    NEGATES_B,
+    SATURATES,
+    TURNS_A,
+    TURNS_B,
+    WGMMA,
+    Descriptor,
+    TensorCore,
+)
+from wsemu.reference.agents.copy import Issued
+from wsemu.reference.matrix.multiply import ALL_LANES
+from wsemu.reference.matrix.sums import element
+from wsemu.reference.memory.bounds import check_written, locate
+from wsemu.reference.memory.thread_shadow import ThreadWatch, Touch
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from wsemu.model.matrix import Mma
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.memory.thread_shadow import Conflict
+    from wsemu.reference.warp import WarpRun
+
+PIECE = 16
+"""bytes that lie together, and are read at once"""
+ROWS = 16
+"""of a warp"""
+_HOPPER = TensorCore(25, halves=False, byte_bits=0)
+_HOPPER_BYTES = TensorCore(GROUP_BYTE_BITS, halves=False, byte_bits=GROUP_BYTE_BITS)
+
+
+def _whole(run: WarpRun, lanes: int) -> None:
+    if lanes != ALL_LANES:
+        run.cta.finding(
+            "barrier-divergence", run.group.pc, run.warp.number, lanes,
+            barrier=-1, alive=run.warp.alive, members=ALL_LANES,
+        )  # fmt: skip
+
+
+def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    _whole(run, lanes)
+
+
+def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    _whole(run, lanes)
+    run.cta.wgmma[run.warp.number].commit()
+
+
+def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """All lanes of the warp wait."""
+    _whole(run, lanes)
+    cta, warp = run.cta, run.warp.number
+    done = cta.wgmma[warp].wait(fields[6])
+    for lane in lanes_of(run.warp.alive):
+        cta.order.landed((cta.number, warp), lane, done)
+    run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, fields[6], lanes)
+    cta.order.begin_interval((cta.number, warp))
+
+
+# -- operands in shared memory -------------------------------------------------------------------------------------------
+
+
+def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> int:
+    """Of the element (row of a or column of b, k) of so many bytes: W12.  A group of 8 rows is 8 lines of as many bytes
+    as the swizzle has; where it is `turned`, a line has one k and several rows."""
+    plain = d.swizzle == PIECE
+    if turned:
+        along = d.swizzle // size
+        if plain:
+            at = row // 8 * d.stride + k // 8 * d.leading
+        else:
+            at = row // along * d.leading + k // 8 * d.stride
+        at += k % 8 * d.swizzle + row % along * size
+    else:
+        at = row // 8 * d.stride + row % 8 * d.swizzle
+        at += k * size // PIECE * d.leading + k * size % PIECE if plain else k * size
+    at += d.start
+    if plain:
+        return at
+    rows = {128: 7, 64: 3, 32: 1}[d.swizzle]
+    return at ^ ((at // 128 - d.base & rows) * PIECE)
+
+
+class _Operand:
+    """An operand in shared memory: some of its rows."""
+
+    def __init__(self, descriptor: int, part: Mma, rows: range, *, turned: bool) -> None:
+        self.descriptor, self.part, self.rows, self.turned = Descriptor.of(descriptor), part, rows, turned
+        self.size = part.width // 8
+        self.count = 2 * PIECE // self.size
+
+    def pieces(self) -> list[int]:
+        """Offsets of all its 16 bytes, row after row, or 8 rows after 8 rows and k after k."""
+        d, size = self.descriptor, self.size
+        if self.turned:
+            return [offset_of(d, row, k, size, turned=True) for row in self.rows[::8] for k in range(self.count)]
+        return [
+            offset_of(d, row, k, size, turned=False) for row in self.rows for k in range(0, self.count, PIECE // size)
+        ]
+
+    def elements(self, data: memoryview | bytearray) -> dict[tuple[int, int], int]:
+        """(row, k) -> bits"""
+        found = {}
+        for row in self.rows:
+            for k in range(self.count):
+                at = offset_of(self.descriptor, row, k, self.size, turned=self.turned)
+                found[row, k] = int.from_bytes(data[at : at + self.size], "little")
+        return found
+
+
+def _located(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] | None:
+    """Where all pieces lie; None, and a finding of each operand, where one may not be read."""
+    places: list[Place] = []
+    good = True
+    for operand in operands:
+        for offset in operand.pieces():
+            address = (SHARED << SEGMENT_SHIFT) + offset
+            place = locate(run, address, lane, PIECE, writes=False, shared=True)
+            if place is None:
+                good = False
+                break
+            places.append(place)
+    return places if good else None
+
+
+def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
+    """An agent of the warp reads all of it."""
+    cta, warp, watch = run.cta, run.warp.number, run.launch.watch
+    assert isinstance(watch, ThreadWatch)
+    size = PIECE * len(places)
+    agent = cta.order.fork(cta.number)
+    cta.wgmma[warp].loose |= 3 << 2 * agent
+    cta.issued.append(Issued(run.group.pc, warp, lane, agent, first, size, reads=False))
+    watch.happen("copy", cta.number, warp, run.group.pc, first, -1, ALL_LANES, size)
+    found: list[Conflict] = []
+    time = watch.order.time((cta.number, warp))
+    for place in places:
+        check_written(run, {lane: place}, PIECE)
+        now = Touch(READ, cta.number, warp, 0, time, run.group.pc, PIECE, 0, agent, True)
+        address = (place[1] << SEGMENT_SHIFT) + place[2]
+        found += watch.touch_as_agent(now, lane, (address + q for q in range(PIECE)))
+    watch.tell(run, run.group.pc, found)
+    watch.order.tick((cta.number, warp))
+
+
+# -- values --------------------------------------------------------------------------------------------------------------
+
+
+def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """The rows of a warp, at once."""
+    _whole(run, lanes)
+    part, shared, auxiliary = WGMMA[name].part, WGMMA[name].shared, fields[7]
+    lane = lanes_of(lanes)[0]
+    columns = 8 * (auxiliary & COLUMNS)
+    first = ROWS * (run.warp.number % 4)
+    b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))
+    operands = [b]
+    if shared:
+        a = _Operand(
+            run.read(fields[3], "b64", lane), part, range(first, first + ROWS), turned=bool(auxiliary & TURNS_A)
+        )
+        operands.insert(0, a)
+    places = _located(run, lane, operands)
+    uses = run.read(fields[6], "p", lane)
+    before = _accumulators(run, part, fields[5], columns, zero=not uses and places is not None)
+    if places is None:
+        _write(run, part, fields[2], before, columns, lanes)
+        return
+    _read(run, lane, places, (SHARED << SEGMENT_SHIFT) + b.pieces()[0])
+    memory = run.cta.shared.data
+    of_a = a.elements(memory) if shared else _in_registers(run, part, fields[3], first)
+    of_b = b.elements(memory)
+    flip_a, flip_b = ((1 << part.width - 1) * bool(auxiliary & bit) for bit in (NEGATES_A, NEGATES_B))
+    tensor = _HOPPER_BYTES if part.width == 8 and part.d in ("f32", "f16") else _HOPPER
+    ks = range(b.count)
+    result = {
+        (i, j): _element(
+            part, tensor, [(of_a[first + i, k] ^ flip_a, of_b[j, k] ^ flip_b) for k in ks], before[i, j], auxiliary
+        )
+        for i in range(ROWS)
+        for j in range(columns)
+    }
+    _write(run, part, fields[2], result, columns, lanes)
+
+
+def _element(part: Mma, tensor: TensorCore, terms: list[tuple[int, int]], before: int, auxiliary: int) -> int:
+    return element(part, tensor, terms, before, SATURATES * bool(auxiliary & CLAMPS), whole=True)
+
+
+def _in_registers(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:
+    """`a`, as mma.sync has it."""
+    found = {}
+    for lane in range(LANES):
+        g, t = lane >> 2, lane & 3
+        for r in range(4):
+            value = run.read(row + r * ROW, "b32", lane)
+            for n in range(part.parts):
+                bits = value >> part.width * n & ((1 << part.width) - 1)
+                found[first + g + 8 * (r & 1), part.parts * (4 * (r >> 1) + t) + n] = bits
+    return found
+
+
+def _places(columns: int, lane: int) -> list[tuple[int, int]]:
+    """Row and column of each accumulator of a lane, in the order of its registers."""
+    g, t = lane >> 2, lane & 3
+    return [(g + 8 * h, 8 * block + 2 * t + x) for block in range(columns // 8) for h in range(2) for x in range(2)]
+
+
+def _accumulators(run: WarpRun, part: Mma, row: int, columns: int, *, zero: bool) -> dict[tuple[int, int], int]:
+    found = {}
+    for lane in range(LANES):
+        for number, place in enumerate(_places(columns, lane)):
+            if part.d == "f16":
+                value = run.read(row + number // 2 * ROW, "b32", lane) >> 16 * (number & 1) & 0xFFFF
+            else:
+                value = run.read(row + number * ROW, "b32", lane)
+            found[place] = 0 if zero else value
+    return found
+
+
+def _write(
+    run: WarpRun, part: Mma, row: int, result: dict[tuple[int, int], int], columns: int, lanes: int
+) -> None:  # fmt: skip
+    for lane in lanes_of(lanes):
+        values = [result[place] for place in _places(columns, lane)]
+        if part.d == "f16":
+            values = [low | high << 16 for low, high in zip(values[::2], values[1::2], strict=True)]
+        for number, value in enumerate(values):
+            run.write(row + number * ROW, "b32", lane, value)
