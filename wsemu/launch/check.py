@@ -393,7 +393,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "arch": configuration.arch,
     }
     # ASYNC: the reference interpreter alone has the asynchronous operations; take this line out when the VM has them
-    engine = "reference" if program.asynchronous and chosen.engine == "vm" else chosen.engine
+    engine = chosen.engine
     if engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch

@@ -48,6 +48,7 @@ from wsemu.model.matrix import (
 COMMIT, WAIT = OPCODE["wgmma.commit"], OPCODE["wgmma.wait"]
 KIND = 2
 """of groups"""
+SHAPES_BEFORE = len(MMA)
 PIECE = 16
 """bytes that lie together"""
 
@@ -214,7 +215,7 @@ def multiply(m, warp, w, pc, i, mask):
         if status != DONE:
             return status
     m.serial += 1
-    s = shape_at(m.matrix_shapes, len(MMA) + i.op - FIRST_WGMMA)
+    s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
     registers = np.int64(2) if s.bytes == 2 else np.int64(4)
     uses = (load_u32(warp.registers + i.imm) >> lane) & 1
     if bad:
