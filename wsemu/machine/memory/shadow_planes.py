@@ -23,8 +23,8 @@ ACCESS_SETS = 1 << 10
 """sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
 SET_ELEMENTS = 140
 """of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
-ACCESS_RECORDS = 1 << 9
-"""lane accesses that one access can add: 16 bytes for each of 32 lanes"""
+ACCESS_RECORDS = 1 << 14
+"""that one access may make, at most: a `wgmma` reads 8,704 bytes"""
 
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
