@@ -47,6 +47,8 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "mbarriers": (LINES, AMPERE),
     "bulk": (HOPPER,),
     "sorting": (LINES, DEBUG),
+    "wmma": (HOPPER,),
+    "wgmma": (HOPPER,),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.encode import assemble
@@ -12,6 +13,7 @@ from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
+from wsemu.frontend.ptx.flight import hazards
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.ssa import assign_once
@@ -20,7 +22,7 @@ from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.assemble.graph import Instruction, Register
     from wsemu.frontend.ptx.emit import Clusters
     from wsemu.frontend.ptx.module import Entry, Kind, Module
     from wsemu.frontend.ptx.syntax import File, Function
@@ -66,10 +68,16 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
+    graph.unmodelled += sorted({f"what {what} {_place(graph, code)}" for code, what in hazards(graph)})
     part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
     return graph
+
+
+def _place(graph: Graph, code: Instruction) -> str:
+    span = graph.spans[code.span]
+    return f"(line {span.line} of {PurePath(span.file).name}) is not modelled"
 
 
 def _reached(file: File, function: Function) -> tuple[list[Function], set[str]]:
