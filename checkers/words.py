@@ -24,6 +24,7 @@ _NOUNS = {
     "bulk.prefetch": "prefetch",
     "cp.async": "asynchronous copy",
     "cp.async.arrive": "arrival of asynchronous copies",
+    "wgmma": "`wgmma`",
     "mbarrier.init": "initialisation",
     "mbarrier.inval": "end",
     "mbarrier.arrive": "arrive",

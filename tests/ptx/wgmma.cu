@@ -87,3 +87,25 @@ extern "C" __global__ void __launch_bounds__(128) swizzled(const u8 *a, const u8
         of_b[t] = 0;
     }
 }
+
+// one wgmma of 64 x 8 x 16 with given descriptors (but for their start, in 16 bytes) of 16 KiB
+#define DESCRIBED(NAME, TAIL) \
+    extern "C" __global__ void __launch_bounds__(128) NAME(const u32 *x, float *d, u64 a, u64 b, int warps) { \
+        __shared__ __align__(1024) u32 all[4096]; \
+        int t = threadIdx.x, g = t / 4 % 8, q = t % 4, row = 16 * (t / 32) + g; \
+        for (int i = t; i < 4096; i += 128) all[i] = x[i]; \
+        asm volatile("fence.proxy.async;" ::: "memory"); \
+        __syncthreads(); \
+        float s[4] = {0, 0, 0, 0}; \
+        u64 start = place(all) >> 4; \
+        if (t < 32 * warps) { \
+            FENCE; \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " LIST4 ", %4, %5, 0, 1, -1, " TAIL ";" \
+                : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "l"(a + start), "l"(b + start)); \
+            COMMIT; \
+            WAIT(0); \
+        } \
+        for (int i = 0; i < 4; i++) d[(row + i / 2 * 8) * 8 + 2 * q + i % 2] = s[i]; \
+    }
+DESCRIBED(rows, "0, 0")
+DESCRIBED(columns, "1, 1")

@@ -88,6 +88,8 @@ WARP = record(
     fenced=1,  # host address of int64[2][32]: of each lane the interval that its last proxy fence ended, for shared and
     # for global memory
     held=1,  # registers of a thread
+    multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
+    multiplied_pc=1,  # the last of them
 )
 BARRIER = record(
     expected=1,  # threads; 0: no count given, the whole CTA
@@ -198,6 +200,7 @@ MACHINE = record(
     exchange_entry=1,
     matrix_entry=1,  # see matrix/multiply.py
     group_entry=1,  # see matrix/wgmma.py
+    group_pc=1,  # as `Outcome` has it
     matrix_shapes=1,  # host address of SHAPE[multiplications]
     matrix=1,  # host address of the bytes that matrix/tiles.py says
     tensor_bits=1,  # as of `model.matrix.TensorCore`

@@ -29,6 +29,7 @@ from wsemu.model.outcome import (
 from wsemu.reference.agents.copy import Issued, report_outliving
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
+from wsemu.reference.matrix.wgmma import compare_warps
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
@@ -212,6 +213,8 @@ class Cta:
         """bulk stores and reductions of (warp, lane)"""
         self.wgmma: defaultdict[int, Groups] = defaultdict(Groups)
         """of a warp"""
+        self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
+        """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
         self.issued: list[Issued] = []
 
     @property
@@ -269,6 +272,7 @@ class Cta:
             return self._stopped(stop.status)
         report_dangling(self)
         self.mbarriers.report_left()
+        compare_warps(self)
         report_outliving(self)
         self.launch.watch.end_cta(self.number)
         return "done"

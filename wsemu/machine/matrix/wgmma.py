@@ -1,6 +1,6 @@
 """`wgmma.mma_async` in compiled code: its values, and its reads of shared memory as an agent of the warp.
 
-Each warp of a warpgroup makes its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared
+The four warps of a warpgroup must execute the same: what they did is compared when the CTA ends.  Each warp of it makes its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared
 memory it reads in the asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent
 is that of the lowest lane; all lanes wait for it.  PTX ISA, "Asynchronous warpgroup level matrix instructions"; measured
 rules W1 to W6, W10, W12.
@@ -49,6 +49,7 @@ COMMIT, WAIT = OPCODE["wgmma.commit"], OPCODE["wgmma.wait"]
 KIND = 2
 """of groups"""
 SHAPES_BEFORE = len(MMA)
+MIX = 0x2545F4914F6CDD1D
 PIECE = 16
 """bytes that lie together"""
 
@@ -56,6 +57,9 @@ PIECE = 16
 def group_operation(address, w, pc, mask):
     """Execute a `wgmma` operation for the lanes of `mask`: a status.  Called by address."""
     m = machine_at(address, 0)
+    if pc < 0:
+        compare_warps(m)
+        return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     if mask != FULL:
@@ -68,6 +72,28 @@ def group_operation(address, w, pc, mask):
     elif i.op == WAIT and m.clocks:
         await_group(m, warp, w, pc, i.imm, mask)
     return np.int64(DONE)
+
+
+@compiled
+def compare_warps(m):
+    """At the CTA's end: whether the four warps of each warpgroup have executed the same."""
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        first = warp_at(m.warps, w & ~3)
+        alone = (w | 3) >= m.warp_count and warp.multiplied
+        if m.group_pc < 0 and (alone or warp.multiplied != first.multiplied):
+            m.group_pc = warp.multiplied_pc if warp.multiplied else first.multiplied_pc
+
+
+@compiled
+def remember(warp, pc, a, b, uses):
+    """That a warp has executed a `wgmma` with these operands."""
+    mixed = warp.multiplied
+    mixed = (mixed ^ (pc + 1)) * MIX + 1
+    mixed = (mixed ^ a) * MIX + 1
+    mixed = (mixed ^ b) * MIX + 1
+    warp.multiplied = (mixed ^ uses) * MIX + 1
+    warp.multiplied_pc = pc
 
 
 @compiled
@@ -218,6 +244,7 @@ def multiply(m, warp, w, pc, i, mask):
     s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
     registers = np.int64(2) if s.bytes == 2 else np.int64(4)
     uses = (load_u32(warp.registers + i.imm) >> lane) & 1
+    remember(warp, pc, a, b, uses)
     if bad:
         outside(m, w, pc, lane, a, turned_a, first, of_a, True)
         outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, True)

@@ -904,12 +904,15 @@ def start_cta(m):
             g.committed = 0
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers
+        warp_at(m.warps, w).multiplied = 0
     return np.int64(0)
 
 
 @compiled
 def end_cta(m):
     """What mbarriers still wait for; which asynchronous operations nobody has waited for."""
+    if m.group_entry:
+        call(m.group_entry, m.address, 0, -1, 0)
     last = np.int64(-1)
     while True:  # in the order of their addresses
         word_ = np.int64(1) << 40

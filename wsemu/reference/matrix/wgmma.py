@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wsemu.model.matrix import Mma
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.memory.thread_shadow import Conflict
+    from wsemu.reference.run import Cta
     from wsemu.reference.warp import WarpRun
 
 PIECE = 16
@@ -176,6 +177,8 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         operands.insert(0, a)
     places = _located(run, lane, operands)
     uses = run.read(fields[6], "p", lane)
+    descriptors = run.read(fields[3], "b64", lane) if shared else 0, run.read(fields[4], "b64", lane)
+    run.cta.multiplied[run.warp.number].append((run.group.pc, *descriptors, uses))
     before = _accumulators(run, part, fields[5], columns, zero=not uses and places is not None)
     if places is None:
         _write(run, part, fields[2], before, columns, lanes)
@@ -195,6 +198,16 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         for j in range(columns)
     }
     _write(run, part, fields[2], result, columns, lanes)
+
+
+def compare_warps(cta: Cta) -> None:
+    """At the CTA's end: the four warps of a warpgroup must have executed the same."""
+    outcome = cta.launch.outcome
+    for warp in range(len(cta.warps)):
+        own, first = cta.multiplied[warp], cta.multiplied[warp & ~3]
+        alone = warp | 3 >= len(cta.warps) and own
+        if outcome.group_pc < 0 and (alone or own != first):
+            outcome.group_pc = (own or first)[-1][0]
 
 
 def _element(part: Mma, tensor: TensorCore, terms: list[tuple[int, int]], before: int, auxiliary: int) -> int:
