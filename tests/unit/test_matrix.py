@@ -25,7 +25,7 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# -- sums --------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", OF_PTX)
 def test_both_engines_give_the_same_bits(name: str) -> None:
     shape = MMA[name]
@@ -113,7 +113,7 @@ def test_w9_integers_wrap_or_are_clamped(engine: str) -> None:
     assert run(MMA[name], *made, engine=engine, clamped=True)[0, 0, 0] == 0x7FFFFFFF
 
 
-# -- how it is written -------------------------------------------------------------------------------------------------
+# -- how it is written -----------------------------------------------------------------------------------------------
 def small(body: str, threads: int = 32, engine: str = "vm", shared: int = 2048) -> tuple[Any, Any]:
     """A kernel with words %r0.. (lane * 0x00010001 * 3 + number) that stores %d0..%d7; (report, results by lane)."""
     text = f"""
@@ -214,17 +214,17 @@ def test_matrix_instructions_need_the_whole_warp(engine: str) -> None:
     assert "barrier-divergence" in {d.code for d in report.findings}
 
 
+FOUR = "{%f0,%f1,%f2,%f3}"
+ORDINARY = f"{FOUR}, {{%r0,%r1,%r2,%r3}}, {{%r4,%r5}}, {FOUR};"
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, "
-        "{%f0,%f1,%f2,%f3}, %r8, 0x0;",
-        "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
-        "{%f0,%f1,%f2,%f3};",
-        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e3m2.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, "
-        "{%r4,%r5}, {%f0,%f1,%f2,%f3};",
-        "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, {%r0,%r1}, {%r4,%r5}, "
-        "{%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};",
+        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 " + ORDINARY,
+        "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 " + ORDINARY,
+        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e3m2.f32 " + ORDINARY,
+        "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 " + ORDINARY,
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%s];",
         "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%s], {%r0};",
     ],
@@ -246,7 +246,7 @@ def test_accumulators_stay_where_they_are_in_a_loop() -> None:
     assert "mov.b32" not in listing
 
 
-# -- wmma ----------------------------------------------------------------------------------------------------------------
+# -- wmma ------------------------------------------------------------------------------------------------------------
 WMMA = {
     "half_16": ((16, 16, 16), "e", np.float32, ("row", 16), ("col", 24), ("row", 16)),
     "half_32_8": ((32, 8, 16), "e", np.float16, ("col", 40), ("row", 8), ("col", 32)),

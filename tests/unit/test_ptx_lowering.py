@@ -864,7 +864,7 @@ UNSUPPORTED = [
     ("call %rd1, ();", "a call through a register"),
     ("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];",
      "`cp.async.bulk.tensor.1d.global.shared::cta.bulk_group`"),
-    ("wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned`"),
+    ("tcgen05.wait::ld.sync.aligned;", "`tcgen05.wait::ld.sync.aligned`"),
     ("mapa.u64 %rd4, %rd1, 1;", "`mapa.u64`"),
     ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];", "`tex.2d.v4.f32.f32`"),
     ("atom.global.add.noftz.f16x2 %r2, [%rd3], %r1;", "`atom.global.add.noftz.f16x2`"),

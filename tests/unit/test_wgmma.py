@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.reference.matrix.wgmma import offset_of
 from wsemu.model.matrix import Descriptor
+from wsemu.reference.matrix.wgmma import offset_of
 
 TESTS = Path(__file__).parents[1]
 TEXT = (TESTS / "ptx" / "wgmma.sm_90a.ptx").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_w12_both_engines_find_the_same_elements(name: str, fields: tuple[int, .
     assert results[0] == results[1]
 
 
-def test_an_operand_outside_shared_memory(engine: str = "vm") -> None:
+def test_an_operand_outside_shared_memory() -> None:
     x, d = np.zeros(4096, np.uint32), np.zeros((64, 8), np.float32)
     for engine in ("vm", "reference"):
         report = checked(TEXT, "rows", (x, d, 0x3F00 | 0x10 << 32, 0x10 << 32, 4), engine=engine)

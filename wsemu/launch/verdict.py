@@ -134,7 +134,9 @@ def _warps_apart(places: Places) -> list[str]:
     pc = places.outcome.group_pc
     if pc < 0:
         return []
-    return [f"the four warps of a warpgroup do not execute the same `wgmma`, {places.where(pc)}: its result is undefined"]
+    return [
+        f"the four warps of a warpgroup do not execute the same `wgmma`, {places.where(pc)}: its result is undefined"
+    ]
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:

@@ -431,8 +431,8 @@ FIRST_WGMMA = len(OPERATIONS)
 for _name, _wgmma in WGMMA.items():
     _define(
         _name, ({},), "b32", f"{'b64' if _wgmma.shared else 'b32'} b64 b32 p",
-        "a warp's rows of a b + accumulator c, or without it where imm is false; b, and a, by a descriptor; aux: COLUMNS "
-        "and others of `matrix`",
+        "a warp's rows of a b + accumulator c, or without it where imm is false; b, and a, by a descriptor; aux: "
+        "COLUMNS and others of `matrix`",
         "async", "matrix",
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Matrix instructions: their shapes and types, and how the tensor cores of each architecture add.
 
-Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  With g = lane // 4, t = lane
-% 4, and P elements in a register: register r of `a` has the row g + 8 (r % (m / 8)), that of `b` the column g, both have
-the k from 4 P (r / (m / 8)) + P t on; element (row g + 8 h, column 2 t + x) of `c` and `d` is number 2 h + x.
+Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  With g = lane // 4, t =
+lane % 4, and P elements in a register: register r of `a` has the row g + 8 (r % (m / 8)) and the k from
+4 P (r / (m / 8)) + P t on, that of `b` the column g and the k from 4 P r + P t on; element (row g + 8 h, column
+2 t + x) of `c` and `d` is number 2 h + x.
 
 Sums of floats: all products of a block of k and the accumulator are cut toward zero to so many bits behind the largest
 exponent, added exactly, and rounded once: toward zero to f32, to nearest even to f16.  Measured on an H100; for the
@@ -47,8 +48,9 @@ class TensorCore(NamedTuple):
     halves: bool
     """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
     byte_bits: int
-    """of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are converted to f16,
-    and each register's lower and upper halves are added up one after the other, the accumulator last, to nearest"""
+    """of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are converted to
+    f16, and each register's lower and upper halves are added up one after the other, the accumulator last, to
+    nearest"""
 
 
 _AMPERE = TensorCore(24, halves=True, byte_bits=13)
@@ -141,8 +143,8 @@ MMA = {shape.name: shape for shape in _every()}
 SATURATES = 1
 """aux of a multiplication of integers: the sum is clamped"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
-"""what moves matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments to rows, as
-`stmatrix`; a fragment to its transpose"""
+"""what moves matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments to rows,
+as `stmatrix`; a fragment to its transpose"""
 MOVES = {
     **{f"{what}.x{n}{trans}": (what, n, bool(trans)) for what in (SPREAD, COLLECT) for n in (1, 2, 4)
        for trans in ("", ".trans")},

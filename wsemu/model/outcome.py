@@ -281,7 +281,7 @@ class Outcome:
     phase_waits: list[PhaseWait] = field(default_factory=list)
     """the lanes that wait for them, by warp and lane"""
     group_pc: int = -1
-    """the last `wgmma` of a warp that did not execute those of its warpgroup's first one, with the same descriptors; -1:
-    there was none"""
+    """the last `wgmma` of a warp that did not execute those of its warpgroup's first one, with the same descriptors;
+    -1: there was none"""
     trace: Trace | None = None
     """where one was asked for"""

@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
+from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import address_of
-from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.syntax import Number, Sink, Vector
 from wsemu.model.matrix import (
     CLAMPS,

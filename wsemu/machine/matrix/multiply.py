@@ -59,14 +59,25 @@ def matrix_operation(address, w, pc, mask):
 
 @compiled
 def take_a(m, s, rows, normal):
-    """Take the registers of `a` apart, `normal` as of a type with smaller normal numbers; 1 if some element is not finite."""
+    """Take the registers of `a` apart, `normal` as of a type with smaller normal numbers; 1 if some element is not
+    finite."""
     special = np.int64(0)
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
-                row, m.matrix, r * s.parts, s.parts, s.width, s.a_dropped, 0,
-                s.a_mantissa, s.a_exponents, s.a_bias, s.a_infinite, normal,
+                row,
+                m.matrix,
+                r * s.parts,
+                s.parts,
+                s.width,
+                s.a_dropped,
+                0,
+                s.a_mantissa,
+                s.a_exponents,
+                s.a_bias,
+                s.a_infinite,
+                normal,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 0)
@@ -82,8 +93,18 @@ def take_b(m, s, rows, normal):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
-                row, m.matrix, r * s.parts, s.parts, s.width, s.b_dropped, 1,
-                s.b_mantissa, s.b_exponents, s.b_bias, s.b_infinite, normal,
+                row,
+                m.matrix,
+                r * s.parts,
+                s.parts,
+                s.width,
+                s.b_dropped,
+                1,
+                s.b_mantissa,
+                s.b_exponents,
+                s.b_bias,
+                s.b_infinite,
+                normal,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 1)

@@ -207,7 +207,7 @@ def take_doubles(b: Builder, row: Value, to: Value, first: Value, of_b: Value) -
             b.store(held, _at(b, to, place, V32D), align=8)
 
 
-# -- accumulators ------------------------------------------------------------------------------------------------------
+# -- accumulators ----------------------------------------------------------------------------------------------------
 
 
 def _pair(b: Builder, low: Value, high: Value) -> Value:
@@ -274,7 +274,7 @@ def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, 
         b.position_at_end(end)
 
 
-# -- sums --------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------------------------
 
 
 class _Walk:
@@ -301,7 +301,6 @@ class _Walk:
         b, size = self.b, 8 if type_ != V8 else 4
         place = b.add(b.mul(at, I64(size * N)), I64(offset))
         return b.load(_at(b, self.to, place, type_), align=size)
-
 
     def exponent(self, group: Value, part: Value, t: int) -> Value:
         at, row = self.places(group, part, t)
@@ -474,7 +473,7 @@ def _fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
     return b.select(b.fcmp_unordered("uno", result, result), b.bitcast(nan, V8D), result)
 
 
-# -- to nearest --------------------------------------------------------------------------------------------------------
+# -- to nearest ------------------------------------------------------------------------------------------------------
 
 
 @emitted

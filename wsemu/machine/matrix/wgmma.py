@@ -1,9 +1,10 @@
 """`wgmma.mma_async` in compiled code: its values, and its reads of shared memory as an agent of the warp.
 
-The four warps of a warpgroup must execute the same: what they did is compared when the CTA ends.  Each warp of it makes its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared
-memory it reads in the asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent
-is that of the lowest lane; all lanes wait for it.  PTX ISA, "Asynchronous warpgroup level matrix instructions"; measured
-rules W1 to W6, W10, W12.
+The four warps of a warpgroup must execute the same: what they did is compared when the CTA ends.  Each warp of it makes
+its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared memory it reads in the
+asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent is that of the lowest
+lane; all lanes wait for it.  PTX ISA, "Asynchronous warpgroup level matrix instructions"; measured rules W1 to W6, W10,
+W12.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, careful_lane
+from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import join, join_bits
 from wsemu.machine.records import (
     agent_at,

@@ -44,7 +44,7 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     _write(run, shape, fields[2], result, lanes)
 
 
-# -- fragments -----------------------------------------------------------------------------------------------------------
+# -- fragments -------------------------------------------------------------------------------------------------------
 
 
 def _parts(run: WarpRun, shape: Mma, row: int, lane: int) -> list[int]:
@@ -100,7 +100,7 @@ def _write(run: WarpRun, shape: Mma, first: int, result: Matrix, lanes: int) -> 
             run.write(first + number * ROW, shape.register, lane, value)
 
 
-# -- moves ---------------------------------------------------------------------------------------------------------------
+# -- moves -----------------------------------------------------------------------------------------------------------
 
 
 def _move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

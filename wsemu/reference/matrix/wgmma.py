@@ -1,7 +1,7 @@
 """`wgmma`: a warp's 16 rows of a product with operands in shared memory, which an agent of the warp reads.
 
-PTX ISA, "Asynchronous warpgroup level matrix instructions", "Shared memory matrix layout"; measured rules W1 to W6, W10,
-W12.
+PTX ISA, "Asynchronous warpgroup level matrix instructions", "Shared memory matrix layout"; measured rules W1 to W6,
+W10, W12.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     cta.order.begin_interval((cta.number, warp))
 
 
-# -- operands in shared memory -------------------------------------------------------------------------------------------
+# -- operands in shared memory ---------------------------------------------------------------------------------------
 
 
 def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> int:
@@ -158,7 +158,7 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
     watch.order.tick((cta.number, warp))
 
 
-# -- values --------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------------------------
 
 
 def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
