@@ -28,12 +28,12 @@ __global__ void of_another(int *y, int use) {
   y[threadIdx.x] = threadIdx.x + other;
 }
 
-// Matrix products of a warp.
+// Matrix products of a warp where half of the elements are zeros.
 __global__ void tensor_cores(const unsigned *x, float *y, int use) {
   float c[4] = {1, 2, 3, 4};
   if (use)
     asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6, %6}, {%0, %1, %2, %3}, %4, 0;"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(x[0]), "r"(x[1]), "r"(x[2]));
   y[threadIdx.x] = c[0] + c[3];
