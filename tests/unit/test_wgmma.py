@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.model.matrix import Descriptor
+from wsemu.model.matrix import WGMMA, Descriptor, Wgmma
 from wsemu.reference.matrix.wgmma import offset_of
 
 TESTS = Path(__file__).parents[1]
@@ -162,3 +162,59 @@ def test_other_forms_are_refused_by_name(text: str) -> None:
     report, _, _ = product(0, re.sub(r"wgmma\.fence\.sync\.aligned;", text, TEXT))
     assert report.verdict == "incomplete"
     assert any("wgmma.mma_async" in note for note in report.notes)
+
+
+# -- every form --------------------------------------------------------------------------------------------------------
+def form(found: Wgmma, n: int) -> str:
+    """A kernel `k(x, d)` with one of them, on 4 KiB of x: operands without a swizzle, registers from x too."""
+    part = found.part
+    count = part.accumulators * n // 8
+    types = f"{part.d}.{part.a}.{part.b}" + (".and.popc" if part.combine == "and" else "")
+    clamps = ".satfinite" if part.a == "s8" else ""
+    scales = {"s32": "", "f32": ", -1, 1", "f16": ", 1, -1"}[part.d]
+    turns = (", 0, 0" if found.shared else ", 0") if part.a in ("f16", "bf16") else ""
+    sums = ", ".join(f"%d{i}" for i in range(count))
+    a = "%da" if found.shared else "{%a0, %a1, %a2, %a3}"
+    return f"""
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 d)
+{{
+.shared .align 1024 .b8 tile[4096];
+.reg .b32 %t, %s, %v<4>, %a<4>, %d<{count}>; .reg .b64 %x, %p, %at, %da, %db; .reg .pred %q;
+mov.u32 %t, %tid.x; ld.param.u64 %x, [x]; mul.wide.u32 %at, %t, 16; add.u64 %p, %x, %at; mov.u32 %s, tile;
+cvt.u64.u32 %da, %s; shl.b32 %t, %t, 4; add.u32 %s, %s, %t;
+ld.global.v4.b32 {{%v0, %v1, %v2, %v3}}, [%p]; st.shared.v4.b32 [%s], {{%v0, %v1, %v2, %v3}};
+ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%p+2048]; st.shared.v4.b32 [%s+2048], {{%a0, %a1, %a2, %a3}};
+{" ".join(f"ld.global.b32 %d{i}, [%p+{4 * i}];" for i in range(count))}
+fence.proxy.async; bar.sync 0;
+shr.u64 %da, %da, 4; or.b64 %da, %da, {0x8 << 16 | 0x10 << 32}; add.u64 %db, %da, 16; setp.ne.u32 %q, %t, 99;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n{n}k{part.k}{clamps}.{types} {{{sums}}}, {a}, %db, %q{scales}{turns};
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+mov.u32 %t, %tid.x; ld.param.u64 %p, [d]; mul.wide.u32 %at, %t, {4 * count}; add.u64 %p, %p, %at;
+{" ".join(f"st.global.b32 [%p+{4 * i}], %d{i};" for i in range(count))}
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("name", WGMMA)
+def test_both_engines_give_the_same_bits(name: str) -> None:
+    found = WGMMA[name]
+    x = np.random.default_rng(len(name)).integers(0, 1 << 32, 2048, np.uint32)
+    if found.part.a in ("f16", "bf16", "tf32"):
+        x &= np.uint32(0xBFFFBFFF)  # few infinities and nans
+    if "e5m2" in name:
+        x &= np.uint32(0xBFBFBFBF)
+    n = 16 if name == "wgmma.s.f32.f16.f16" else 8
+    results = []
+    for engine in ("vm", "reference"):
+        d = np.zeros((128, found.part.accumulators * n // 8), np.uint32)
+        report = checked(form(found, n), "k", (x, d), engine=engine)
+        assert report.verdict == "verified", report
+        results.append(d)
+    assert np.array_equal(results[0], results[1])
+    assert len(np.unique(results[0])) > 20
