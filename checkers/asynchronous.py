@@ -36,7 +36,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 def _outlives(raw: RawFinding, places: Places) -> Finding:
     d, noun = raw.detail, words.noun(places, raw.pc)
     at = words.named(places, d["address"], raw.pc)
-    does = "reads" if d["what"] else "writes"
+    does = "reads" if d["what"] or words.operation(places, raw.pc) == "wgmma" else "writes"
     return words.finding(
         raw, places, f"nothing waits for the {noun} that {does} {at}: it may be under way when the CTA ends",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
@@ -51,9 +51,9 @@ def _wait_for(raw: RawFinding, places: Places) -> str:
     if kind == "bulk.load":
         wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
-    bulk = kind.startswith("bulk")
-    commit = words.spelled(places, raw.pc, "cp.async.bulk.commit_group" if bulk else "cp.async.commit_group")
-    wait = words.spelled(places, raw.pc, "cp.async.bulk.wait_group.read" if bulk else "cp.async.wait_group", "0")
+    family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if kind.startswith("bulk") else "cp.async"
+    commit = words.spelled(places, raw.pc, f"{family}.commit_group")
+    wait = words.spelled(places, raw.pc, f"{family}.wait_group{'.read' * (family == 'cp.async.bulk')}", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"
     return f"{commit} after it, and {wait} in the same thread before it ends"
 

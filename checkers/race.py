@@ -183,7 +183,8 @@ def _wait_help(found: Conflict) -> str:
         return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
     bulk = kind.startswith("bulk")
     reads = bulk and found.first.kind == READ
-    group = f"cp.async.bulk.wait_group{'.read' * reads}" if bulk else "cp.async.wait_group"
+    family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
+    group = f"{family}.wait_group{'.read' * reads}"
     wait = words.spelled(places, one.pc, group, "0")
     barrier = "" if one.warp == two.warp else f", then a barrier that {found.second.who} passes before {there}"
     before = f" before {there}" if one.warp == two.warp else ""

@@ -122,7 +122,9 @@ def test_what_all_have_waited_for_may_be_written() -> None:
 
 def test_a_wgmma_that_nobody_waits_for() -> None:
     report, _, _ = product(0, re.sub(r"wgmma\.wait_group\.sync\.aligned \d+;", "", TEXT))
-    assert "async-outlives-cta" in errors(report)
+    found = next(finding for finding in report.findings if finding.code == "async-outlives-cta")
+    assert "`wgmma` that reads `of_b[0]`" in found.message
+    assert "wgmma.wait_group" in found.help
 
 
 # -- registers ---------------------------------------------------------------------------------------------------------

@@ -68,7 +68,10 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
-    graph.unmodelled += sorted({f"what {what} {_place(graph, code)}" for code, what in hazards(graph)})
+    found: dict[str, str] = {}
+    for code, what in hazards(graph):
+        found.setdefault(what, f"what {what} {_place(graph, code)}")
+    graph.unmodelled += found.values()
     part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
