@@ -49,6 +49,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "sorting": (LINES, DEBUG),
     "wmma": (HOPPER,),
     "wgmma": (HOPPER,),
+    "wgmma_ring": (HOPPER,),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""
 

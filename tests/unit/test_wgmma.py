@@ -127,6 +127,16 @@ def test_a_wgmma_that_nobody_waits_for() -> None:
     assert "wgmma.wait_group" in found.help
 
 
+@pytest.mark.parametrize(("mode", "found"), [(0, set()), (1, {"race"}), (2, set())])
+def test_a_stage_is_given_back_after_the_wait_that_covers_it(mode: int, found: set[str]) -> None:
+    x = np.random.default_rng(0).integers(-4, 5, (4, 64, 64)).astype(np.float16)
+    d = np.zeros(4096, np.float32)
+    ring = wsemu.load_ptx(TESTS / "ptx" / "wgmma_ring.sm_90a.ptx")["ring"]
+    report = wsemu.check(ring, 1, 160, (x.view(np.uint8), d, 4, mode))
+    assert errors(report) == found
+    assert report.verdict == ("failed" if found else "verified"), report
+
+
 # -- registers ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("old", "new", "said"),

@@ -24,9 +24,10 @@ from wsemu.machine.matrix.tiles import (
     take_floats,
     take_integers,
 )
-from wsemu.machine.records import instruction_at, machine_at, record_finding, shape_at, warp_at
-from wsemu.machine.scalars import load_u32, store_u32
+from wsemu.machine.records import call, instruction_at, machine_at, record_finding, shape_at, warp_at
+from wsemu.machine.scalars import load_i64, load_u32, store_u32
 from wsemu.machine.state import MULTIPLIES_DOUBLES, MULTIPLIES_FLOATS
+from wsemu.machine.sync.clocks import MET, meet
 from wsemu.machine.warp_operations import DIVERGENCE
 from wsemu.model.isa import FIRST_MATRIX, LANES, ROW
 from wsemu.model.matrix import COLLECT, MMA, MOVES, SATURATES, SPREAD
@@ -42,8 +43,7 @@ def matrix_operation(address, w, pc, mask):
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
-    if mask != FULL:
-        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
+    gather_lanes(m, warp, w, pc, mask)
     if i.op >= FIRST_MOVE:
         move(m, warp.registers, i, mask)
         return 0
@@ -55,6 +55,18 @@ def matrix_operation(address, w, pc, mask):
     add_products(m, s, special, i.aux & SATURATES)
     store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
     return 0
+
+
+@compiled
+def gather_lanes(m, warp, w, pc, mask):
+    """All lanes must be here; they are ordered, as by a shuffle."""
+    if mask != FULL:
+        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
+    if m.clocks:
+        met = mask | (FULL & ~warp.alive)  # what lanes did before they exited
+        if m.trace:
+            call(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
+        meet(m, w, met)
 
 
 @compiled

@@ -15,7 +15,7 @@ from wsemu.machine.agents.agents import commit, enter_group, groups_of, know, ne
 from wsemu.machine.agents.copies import COPIED, LANDED, cell_of, log
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
 from wsemu.machine.lowering import compiled
-from wsemu.machine.matrix.multiply import FULL, step, take_a, take_b
+from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
 from wsemu.machine.matrix.shapes import RAW, SUMS
 from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
 from wsemu.machine.memory.cell_bits import BULK
@@ -24,7 +24,6 @@ from wsemu.machine.records import (
     groups_at,
     instruction_at,
     machine_at,
-    record_finding,
     segment_at,
     shape_at,
     warp_at,
@@ -33,7 +32,6 @@ from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store
 from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import heads, refresh
-from wsemu.machine.warp_operations import DIVERGENCE
 from wsemu.model.isa import FIRST_WGMMA, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED
 from wsemu.model.matrix import (
     CLAMPS,
@@ -63,8 +61,8 @@ def group_operation(address, w, pc, mask):
         return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
-    if mask != FULL:
-        record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
+    if i.op < FIRST_WGMMA:
+        gather_lanes(m, warp, w, pc, mask)
     if i.op >= FIRST_WGMMA:
         return np.int64(multiply(m, warp, w, pc, i, mask))
     if i.op == COMMIT:
@@ -241,6 +239,7 @@ def multiply(m, warp, w, pc, i, mask):
             status = prepare(m, pc, start, np.int64(PIECE), False)
         if status != DONE:
             return status
+    gather_lanes(m, warp, w, pc, mask)
     m.serial += 1
     s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
     registers = np.int64(2) if s.bytes == 2 else np.int64(4)

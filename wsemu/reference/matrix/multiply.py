@@ -23,11 +23,7 @@ Matrix = dict[tuple[int, int], int]
 
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Let some lanes of a warp, which should be all, execute a matrix operation."""
-    if lanes != ALL_LANES:
-        run.cta.finding(
-            "barrier-divergence", run.group.pc, run.warp.number, lanes,
-            barrier=-1, alive=run.warp.alive, members=ALL_LANES,
-        )  # fmt: skip
+    gather_lanes(run, lanes)
     if name in MOVES:
         _move(run, name, fields, lanes)
         return
@@ -42,6 +38,17 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         for j in range(shape.n)
     }
     _write(run, shape, fields[2], result, lanes)
+
+
+def gather_lanes(run: WarpRun, lanes: int) -> None:
+    """All lanes must be here; they are ordered, as by a shuffle."""
+    warp = run.warp
+    if lanes != ALL_LANES:
+        run.cta.finding(
+            "barrier-divergence", run.group.pc, warp.number, lanes, barrier=-1, alive=warp.alive, members=ALL_LANES
+        )
+    met = lanes | (ALL_LANES & ~warp.alive)  # what lanes did before they exited
+    run.launch.watch.happen("warp", run.cta.number, warp.number, run.group.pc, met)
 
 
 # -- fragments -------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from wsemu.model.matrix import (
     TensorCore,
 )
 from wsemu.reference.agents.copy import Issued
-from wsemu.reference.matrix.multiply import ALL_LANES
+from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.memory.bounds import check_written, locate
 from wsemu.reference.memory.thread_shadow import ThreadWatch, Touch
@@ -44,26 +44,18 @@ _HOPPER = TensorCore(25, halves=False, byte_bits=0)
 _HOPPER_BYTES = TensorCore(GROUP_BYTE_BITS, halves=False, byte_bits=GROUP_BYTE_BITS)
 
 
-def _whole(run: WarpRun, lanes: int) -> None:
-    if lanes != ALL_LANES:
-        run.cta.finding(
-            "barrier-divergence", run.group.pc, run.warp.number, lanes,
-            barrier=-1, alive=run.warp.alive, members=ALL_LANES,
-        )  # fmt: skip
-
-
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    _whole(run, lanes)
+    gather_lanes(run, lanes)
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    _whole(run, lanes)
+    gather_lanes(run, lanes)
     run.cta.wgmma[run.warp.number].commit()
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """All lanes of the warp wait."""
-    _whole(run, lanes)
+    gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     done = cta.wgmma[warp].wait(fields[6])
     for lane in lanes_of(run.warp.alive):
@@ -163,7 +155,7 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
 
 def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The rows of a warp, at once."""
-    _whole(run, lanes)
+    gather_lanes(run, lanes)
     part, shared, auxiliary = WGMMA[name].part, WGMMA[name].shared, fields[7]
     lane = lanes_of(lanes)[0]
     columns = 8 * (auxiliary & COLUMNS)
