@@ -1,14 +1,16 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--programs 100000] [--seed 0] [--workers N]
+    python benchmarks/soundness.py [--kind barriers|phases] [--programs 100000] [--seed 0] [--workers N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
-(tests/properties/agreement.py).  A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
+(tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
 engine runs as data of one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference
-interpreter.  In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
+interpreter. In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
 lane_explorer.py): the compiled engine runs the kernel of each, and, where it has branches on lanes, the same with their
-sides exchanged; every eighth runs in the reference interpreter.  Prints the programs of each family by verdict and by
-what can go wrong in them, and every disagreement, with a smaller program that shows it.  Exit code 1 if there is one.
+sides exchanged; every eighth runs in the reference interpreter. With `--kind phases` they are programs of mbarriers,
+copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
+Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
+program that shows it. Exit code 1 if there is one.
 
 The programs depend on the seed alone, not on the number of workers.
 """
@@ -31,6 +33,7 @@ from tests.properties.explorer import FAULTS, notation
 from tests.properties.lane_explorer import APART, CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
+from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 
 CHUNK = 250
@@ -39,8 +42,13 @@ OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
 REFERENCE_LANES = 8
 """the same for programs of lanes"""
-SHARES = {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4}
-"""family -> its weight"""
+SHARES = {
+    "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
+    "phases": {"ring": 3, "mixed": 1},
+}
+"""kind -> family -> its weight"""
+HARMLESS = "refused for a harmless expectation"
+UNKNOWN = "too many interleavings"
 SHRUNK = 2
 """disagreements of a part of which a smaller program is looked for"""
 SHOWN = 20
@@ -100,6 +108,8 @@ class Parted:
 
 
 def work(part: Part) -> Result:
+    if part.family in PHASE_FAMILIES:
+        return work_phases(part)
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     kind = Abstract if part.family in FAMILIES else Parted
@@ -116,10 +126,31 @@ def work(part: Part) -> Result:
     return result
 
 
-def parts(programs: int, seed: int) -> list[Part]:
+def work_phases(part: Part) -> Result:
+    """The same for programs of mbarriers and copies."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        program = PHASE_FAMILIES[part.family](source)
+        engines = ("vm", "reference") if k % REFERENCE_LANES == 1 else ("vm",)
+        found = judged_phases(program, engines)
+        result.found.update(found.outlook.faults)
+        result.found.update([HARMLESS] * found.harmless)
+        result.found[UNKNOWN if not found.outlook.known else "failed" if found.outlook.faults else "verified"] += 1
+        result.checks.update(engines)
+        if found.complaints:
+            less = ""
+            if len(result.complaints) < SHRUNK:
+                smallest = smaller_phases(program, lambda p: bool(judged_phases(p, engines).complaints))  # noqa: B023
+                less = f"\n    smaller: {smallest}"
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def parts(kind: str, programs: int, seed: int) -> list[Part]:
     """All that is to be done."""
-    made, whole, given = [], sum(SHARES.values()), 0
-    for family, share in SHARES.items():
+    made, whole, given = [], sum(SHARES[kind].values()), 0
+    for family, share in SHARES[kind].items():
         whole_so_far = given + share
         mine = programs * whole_so_far // whole - programs * given // whole
         given = whole_so_far
@@ -128,7 +159,7 @@ def parts(programs: int, seed: int) -> list[Part]:
     return made
 
 
-VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete")
+VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete", UNKNOWN)
 """what the interleavings of a program let wsemu say of it"""
 
 
@@ -136,12 +167,15 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
+    if family in PHASE_FAMILIES:
+        kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare wsemu's verdicts with enumeration of all interleavings.")
+    parser.add_argument("--kind", choices=SHARES, default="barriers", help="of the programs (barriers)")
     parser.add_argument("--programs", type=int, default=100_000, metavar="N", help="random programs (100000)")
     parser.add_argument("--seed", type=int, default=0, help="of the programs (0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
@@ -150,11 +184,11 @@ def main() -> int:
         parser.error("give 1 or more programs and workers")
     check_interpreted(((), ()))  # the engine is compiled once, before there are workers to do it twice
     started = time.perf_counter()
-    found = {family: Counter[str]() for family in SHARES}
+    found = {family: Counter[str]() for family in SHARES[options.kind]}
     checks: Counter[str] = Counter()
     complaints: list[str] = []
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for result in pool.imap(work, parts(options.programs, options.seed)):
+        for result in pool.imap(work, parts(options.kind, options.programs, options.seed)):
             found[result.family].update(result.found)
             checks.update(result.checks)
             complaints += result.complaints

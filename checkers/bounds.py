@@ -3,6 +3,7 @@
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
+Of asynchronous copies, both sides and the mbarrier.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.checkers import words
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding
@@ -50,6 +52,8 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 def _explained(raw: RawFinding, places: Places) -> Finding:
     detail = raw.detail
+    if places.verb(raw.pc) == "async":
+        return _of_copy(raw, places)
     if raw.code == "misaligned":
         return _misaligned(raw, places)
     if detail["readonly"]:
@@ -64,6 +68,40 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
     if "index" in detail:
         return _outside_dimension(raw, places)
     return _outside(raw, places)
+
+
+def _of_copy(raw: RawFinding, places: Places) -> Finding:
+    """An operation on an mbarrier, or an asynchronous copy: it names up to three places, of which one is wrong."""
+    detail, noun = raw.detail, words.noun(places, raw.pc)
+    label = f"{noun} by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
+    copies = not words.operation(places, raw.pc).startswith("mbarrier")
+    if raw.code == "misaligned":
+        align = detail["alignment"]
+        message = (
+            f"the {noun} names `{places.element(detail['address'], raw.pc)}`, whose address is no multiple of {align}"
+        )
+        left = "; the copy was left out" if copies else ""
+        note = f"the hardware raises a misaligned address error{left}"
+        help_ = f"begin at a multiple of {align} bytes; declare shared arrays with `alignment={align}`"
+    elif detail["readonly"]:
+        message = f"the {noun} writes to an array that is read-only"
+        note, help_ = "the copy was left out", "pass a writable array, or copy to another one"
+    elif "address" not in detail:
+        message = f"index {detail['index']} of the {noun} lies outside its array"
+        note, help_ = "it was left out", "check the indices against the arrays' shapes"
+    else:
+        near, where = places.beyond(detail["address"])
+        of = f" of {words.amount(detail['size'])}" * copies
+        message = f"the {noun}{of} reaches outside {near or 'memory'}"
+        note = f"{where}; it was left out"
+        help_ = (
+            "copy no more than both arrays have from there on: the last tile may be smaller"
+            if copies
+            else "an mbarrier is a word of the CTA's own shared memory: check its index"
+        )
+    site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
+    sites = [site, *places.callers(raw.pc)]
+    return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
 
 
 def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:

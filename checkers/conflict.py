@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from wsemu.checkers import words
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.finding import with_role
@@ -33,6 +34,10 @@ LANES_APART = {
     "other_lane": "the earlier access was made by lanes from this one",
     "other_last": "to this one",
 }
+ASYNCHRONOUS = {
+    "async": "1: the later access is made by an asynchronous copy; its interval is 0",
+    "other_async": "1: the earlier access is",
+}
 _DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
 
 
@@ -46,6 +51,8 @@ class Side:
     position: int | None
     """in the trace"""
     iteration: str
+    copies: bool = False
+    """an asynchronous copy makes it, which the warp issued"""
 
     @property
     def who(self) -> str:
@@ -69,6 +76,11 @@ class Conflict:
     def hazard(self) -> str:
         """`write-after-read`, as said of (2) after (1)."""
         return _HAZARDS.get((self.first.kind, self.second.kind), "")
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether an asynchronous copy makes one of the two."""
+        return self.first.copies or self.second.copies
 
     @property
     def same_cta(self) -> bool:
@@ -168,7 +180,7 @@ class Conflict:
         return f"{self.hazard} hazard{of} on {what}"
 
     def site(self, side: Side, number: int, who: str) -> Site:
-        what = _DONE[side.kind]
+        what = _copied(self.places, side) if side.copies else _DONE[side.kind]
         text = f"({number}) {what} by {who}{', ' * bool(side.iteration)}{side.iteration}"
         access = side.access
         return self.places.site(
@@ -207,9 +219,15 @@ def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Confli
     at_first, at_second = (None, None) if witness is None else witness.pair(first, second)
     return Conflict(
         raw, places,
-        _side(first, d["other_kind"], at_first, places, witness),
-        _side(second, d["kind"], at_second, places, witness),
+        _side(first, d["other_kind"], at_first, places, witness, copies=bool(d.get("other_async"))),
+        _side(second, d["kind"], at_second, places, witness, copies=bool(d.get("async"))),
     )  # fmt: skip
+
+
+def _copied(places: Places, side: Side) -> str:
+    """`written by the bulk copy issued`: what an asynchronous side has done."""
+    done = {READ: "read", WRITE: "written", ATOMIC: "updated"}[side.kind]
+    return f"{done} by the {words.noun(places, side.access.pc)} issued"
 
 
 def _earlier(raw: RawFinding) -> int:
@@ -221,17 +239,19 @@ def _earlier(raw: RawFinding) -> int:
     return lanes & ~(raw.lanes & -raw.lanes) if one_warp else lanes
 
 
-def _side(access: Access, kind: int, position: int | None, places: Places, witness: Witness | None) -> Side:
+def _side(
+    access: Access, kind: int, position: int | None, places: Places, witness: Witness | None, *, copies: bool
+) -> Side:
     if witness is None:
-        return Side(access, kind, places.role([access.pc]), None, "")
-    return Side(access, kind, witness.role(access.cta, access.warp), position, witness.iteration(position))
+        return Side(access, kind, places.role([access.pc]), None, "", copies)
+    return Side(access, kind, witness.role(access.cta, access.warp), position, witness.iteration(position), copies)
 
 
 def step(found: Conflict, witness: Witness, number: int) -> Step:
     """Access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
     what = found.places.accessed(side.access.pc, side.access.address)
-    verb = VERBS[side.kind]
+    verb = words.operation(found.places, side.access.pc)
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
 
 

@@ -2,7 +2,7 @@
 
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
 that this thread has not stored to; of an array that the launch takes as `uninitialized`, what no warp of the
-launch has stored to.
+launch has stored to; also of what an asynchronous copy reads.
 A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
 order after the read, which is a race; what an atomic exchange returns, since it is also a way to set memory up.
@@ -16,6 +16,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from wsemu.checkers import words
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.schedule import culprit, reading
 from wsemu.model.finding import Finding
@@ -48,22 +49,34 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     element = places.element(raw.detail["address"], raw.pc)
     later = None if trace is None else written_later(raw, places, trace)
     never = "never" if trace is not None and trace.complete and places.outcome.status == "done" else "not yet"
-    label = f"`{element}` read by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}, "
+    label = f"`{element}` read by {_reader(raw, places)}{places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}, "
     label += f"{never if later is None else 'not yet'} written"
     note, help_ = _ADVICE[space]
-    notes = [note.format(array=places.array_name(raw.pc))]
+    notes = [note.format(array=_array(raw, places))]
     if later is not None:
         by = places.who(later.cta, later.warp)
         notes.append(f"{by} writes `{element}` on {places.near(later.pc, raw.pc)} only after this read")
     return Finding(
         code=raw.code,
-        message=f"{space} {places.array_name(raw.pc)} is read before it is written",
+        message=f"{space} {_array(raw, places)} is read before it is written",
         sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
         notes=notes,
         help=help_.format(element=element),
         count=raw.count,
         steps=[culprit(raw, places)],
     )
+
+
+def _reader(raw: RawFinding, places: Places) -> str:
+    """`the bulk store issued by ` where that reads, and not the warp itself."""
+    return f"the {words.noun(places, raw.pc)} issued by " if places.verb(raw.pc) == "async" else ""
+
+
+def _array(raw: RawFinding, places: Places) -> str:
+    """The array that is read; of an asynchronous copy, which names two, by the address."""
+    if places.verb(raw.pc) != "async":
+        return places.array_name(raw.pc)
+    return f"`{places.element(raw.detail['address'], raw.pc).partition('[')[0]}`"
 
 
 def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
@@ -92,7 +105,9 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
     """The first write, after a read of bytes that nothing had written, to the first of these bytes."""
     segment, address = raw.detail["segment"], raw.detail["address"]
     witness = reading(places, trace, range(prod(places.grid)) if segment >= FIRST_ARRAY else (raw.cta,))
-    read = next((n for n in witness.executions(raw.cta, raw.warp, raw.pc) if reached(witness, n, raw)), None)
+    copies = places.verb(raw.pc) == "async"  # its event says where it goes, not what it reads
+    executions = witness.executions(raw.cta, raw.warp, raw.pc)
+    read = next((n for n in executions if copies or reached(witness, n, raw)), None)
     if read is None:
         return None
     warps = [raw.warp] if segment == LOCAL else None

@@ -1,7 +1,7 @@
 """Misuse of mbarriers.
 
-Detects: operations on what is no mbarrier, or may be none yet; a second one in its place; accesses to its bytes; its end
-while others may use it; counts out of range; arrivals beyond what its phase waits for.
+Detects: operations on what is no mbarrier, or may be none yet; a second one in its place; accesses to its bytes; its
+end while others may use it; counts out of range; arrivals beyond what its phase waits for.
 Does not detect: what a phase means; that is `phase`.
 Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; measured rules M1-M22.
 """
@@ -10,27 +10,221 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.codes import CODES as _ALL
-from wsemu.model.finding import Finding
+from wsemu.checkers import words
+from wsemu.evidence.places import lanes_text
+from wsemu.model.isa import MOST_COUNT, READ
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding
     from wsemu.model.outcome import RawFinding
 
 DETAIL = {
-    "mbarrier-uninitialized": Detail({"address": "of the mbarrier", "ordered": "1: it is one in this run, at other_pc, but nothing orders that before", "dead": "1: it was one until other_pc"}),
+    "mbarrier-uninitialized": Detail({
+        "address": "of the mbarrier",
+        "ordered": "1: it is one in this run, at other_pc, but nothing orders that before",
+        "dead": "1: it was one until other_pc",
+    }),
     "mbarrier-reinit": Detail({"address": "of the mbarrier"}),
-    "mbarrier-clobber": Detail({"address": "of the mbarrier", "at": "byte that is accessed", "kind": "of the access", "size": "bytes", "asynchronous": "1: by an asynchronous copy"}),
-    "mbarrier-lifetime": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "what": "0: no order after the use at other_pc, 1: bytes or arrivals are outstanding"}),
-    "mbarrier-range": Detail({"address": "of the mbarrier", "value": "that it cannot hold", "what": "0: count of init, 1: arrivals, 2: bytes of an operation, 3: bytes in all, 4: an arrival that must not complete its phase does"}),
-    "over-arrival": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "pending": "arrivals that were missing", "count": "that came"}),
+    "mbarrier-clobber": Detail({
+        "address": "of the mbarrier", "at": "byte that is accessed", "kind": "of the access", "size": "bytes",
+        "asynchronous": "1: by an asynchronous copy",
+    }),
+    "mbarrier-lifetime": Detail({
+        "address": "of the mbarrier", "phase": "that is open, from 0",
+        "what": "0: no order after the use at other_pc, 1: bytes or arrivals are outstanding",
+    }),
+    "mbarrier-range": Detail({
+        "address": "of the mbarrier", "value": "that it cannot hold",
+        "what": "0: count of init, 1: arrivals, 2: bytes of an operation, 3: bytes in all, 4: an arrival that must not "
+        "complete its phase does",
+    }),
+    "over-arrival": Detail({
+        "address": "of the mbarrier", "phase": "that is open, from 0", "pending": "arrivals that were missing",
+        "count": "that came",
+    }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+_STOPPED = "the launch was stopped here"
+_SPLIT = f"keep the bytes of a phase at or below {MOST_COUNT:,}: split the copies over several mbarriers"
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation."""
-    text = _ALL[raw.code].meaning
-    site = places.site(raw.pc, text, cta=raw.cta, warp=raw.warp)
-    return Finding(code=raw.code, message=text, sites=[site, *places.callers(raw.pc)], count=raw.count)
+    """The finding of an operation on an mbarrier, or on what should be one."""
+    return _EXPLAIN[raw.code](raw, places)
+
+
+def _uninitialized(raw: RawFinding, places: Places) -> Finding:
+    name, does = words.mbarrier(raw, places), words.does(places, raw.pc)
+    label = f"{words.who(raw, places)} {does} {name}"
+    if raw.detail["ordered"]:
+        return words.finding(
+            raw, places, f"{name} may be no mbarrier yet when {places.who(raw.cta, raw.warp)} {does} it", label,
+            ["in this run (1) came first; nothing orders it before (2)"],
+            f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, where every thread passes",
+            f"{words.other(raw, places)} initialises it",
+        )  # fmt: skip
+    if raw.detail["dead"]:
+        inval = words.spelled(places, raw.pc, "mbarrier.inval")
+        return words.finding(
+            raw, places, f"{name} is no mbarrier any more when {places.who(raw.cta, raw.warp)} {does} it", label,
+            [f"an H100 goes on working with what is left of it; {_STOPPED}"],
+            f"move the {inval} on {places.near(raw.other_pc, raw.pc)} behind the last use, with a barrier between, or "
+            "initialise it again before this",
+            f"{words.other(raw, places)} ends it",
+        )  # fmt: skip
+    return words.finding(
+        raw, places, f"{name} is no mbarrier when {places.who(raw.cta, raw.warp)} {does} it", label,
+        [f"nothing has initialised it so far in this CTA; {_STOPPED}"], _initialise(raw, places),
+    )  # fmt: skip
+
+
+def _meet(raw: RawFinding, places: Places) -> str:
+    """The barrier of the whole CTA as the file names it."""
+    return words.spelled(places, raw.pc, "bar.sync 0")
+
+
+def _initialise(raw: RawFinding, places: Places) -> str:
+    init = words.spelled(places, raw.pc, "mbarrier.init")
+    known = words.executed(places, "mbarrier.init")
+    if not known:
+        return f"initialise it first: one thread executes {init}, then all meet at {_meet(raw, places)}"
+    there = words.lines(places, known, raw.pc)
+    return (
+        f"look at the {init} on {there}: is this one of the mbarriers that it initialises, and does "
+        f"{_meet(raw, places)} stand between it and this?"
+    )
+
+
+def _reinit(raw: RawFinding, places: Places) -> Finding:
+    name, who = words.mbarrier(raw, places), words.other(raw, places)
+    label = f"{words.who(raw, places)} initialises it"
+    if raw.other_pc >= 0 and words.operation(places, raw.other_pc) == "mbarrier.inval":
+        return words.finding(
+            raw, places, f"{name} may be initialised again before it has ended", label,
+            ["in this run (1) came first; nothing orders it before (2)"],
+            f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, where every thread passes",
+            f"{who} ends it",
+        )  # fmt: skip
+    once = f"initialise it once: `if` one thread of the CTA, then {_meet(raw, places)}"
+    anew = f"end it first, with {words.spelled(places, raw.pc, 'mbarrier.inval')} and a barrier, or use another word"
+    return words.finding(
+        raw, places, f"{name} is initialised while it is an mbarrier", label,
+        ["arrivals and bytes of its open phase are lost; PTX leaves it undefined, the launch goes on with a new one"],
+        once if raw.other_pc in (-1, raw.pc) else anew, f"{who} made it",
+    )  # fmt: skip
+
+
+def _clobber(raw: RawFinding, places: Places) -> Finding:
+    d, name = raw.detail, words.mbarrier(raw, places)
+    verb = words.noun(places, raw.pc) if d["asynchronous"] else places.verb(raw.pc)
+    does = "reads" if d["kind"] == READ else "writes"
+    seen = (
+        "a load sees what memory held before the mbarrier was made"
+        if d["kind"] == READ
+        else "a store is lost, or changes the mbarrier when it ends"
+    )
+    inval = words.spelled(places, raw.pc, "mbarrier.inval")
+    return words.finding(
+        raw, places, f"{words.with_article(verb)} {does} the bytes of the mbarrier {name}",
+        f"{verb} of {words.amount(d['size'])} at {words.named(places, d['at'], raw.pc)} by {words.who(raw, places)}",
+        [f"PTX leaves it undefined; on an H100 {seen}"],
+        f"keep data off the 8 bytes of an mbarrier, or end it first with {inval}",
+    )  # fmt: skip
+
+
+def _lifetime(raw: RawFinding, places: Places) -> Finding:
+    d, name = raw.detail, words.mbarrier(raw, places)
+    label = f"{words.who(raw, places)} ends it in phase {d['phase']}"
+    if d["what"] == 0:
+        noun = words.noun(places, raw.other_pc) if raw.other_pc >= 0 else "use"
+        return words.finding(
+            raw, places, f"{name} ends while {words.other(raw, places)} may still use it", label,
+            [f"nothing orders the {noun} (1) before the end (2)"],
+            f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, before "
+            f"{places.near(raw.pc, raw.other_pc)}",
+            f"{words.other(raw, places)} {words.does(places, raw.other_pc)} it",
+        )  # fmt: skip
+    return words.finding(
+        raw, places, f"{name} ends in phase {d['phase']} while something is outstanding on it", label,
+        ["bytes, arrivals of asynchronous copies, or threads that wait are left without an mbarrier"],
+        f"wait for phase {d['phase']} before this, or leave the end out: shared memory ends with the CTA",
+    )  # fmt: skip
+
+
+def _range(raw: RawFinding, places: Places) -> Finding:
+    value, what, name = raw.detail["value"], raw.detail["what"], words.mbarrier(raw, places)
+    if what == 4:
+        return words.finding(
+            raw, places, f"{name}: an arrival that must not complete its phase completes it",
+            f"{words.who(raw, places)} arrives with `.noComplete`",
+            ["PTX leaves it undefined; an H100 completes the phase, and so does this launch"],
+            f"use {words.spelled(places, raw.pc, 'mbarrier.arrive')}, or let another arrival follow in every phase",
+        )  # fmt: skip
+    message, remedy = {
+        0: (f"{name} is initialised with a count of {value:,}", f"give the arrivals of a phase: 1 to {MOST_COUNT:,}"),
+        1: (f"{name}: {words.amount(value, 'arrival')} in one operation", f"arrive with at most {MOST_COUNT:,}"),
+        2: (f"{name}: an operation names {words.amount(value)}", _SPLIT),
+        3: (f"{name}: its phase has {words.amount(abs(value))} {'outstanding' if value > 0 else 'more than expected'}",
+            _SPLIT),
+    }[what]  # fmt: skip
+    return words.finding(
+        raw, places, message, f"executed by {words.who(raw, places)}",
+        [f"an mbarrier holds counts up to {MOST_COUNT:,}; an H100 traps; {_STOPPED}"], remedy,
+    )  # fmt: skip
+
+
+def _over_arrival(raw: RawFinding, places: Places) -> Finding:
+    d, name, lanes = raw.detail, words.mbarrier(raw, places), raw.lanes.bit_count()
+    came, pending = words.amount(d["count"], "arrival"), d["pending"]
+    verb = "comes" if d["count"] == 1 else "come"
+    awaits = f"waits for {pending:,}" if pending else "has all its arrivals"
+    who = words.who(raw, places) if lanes < 2 else f"{lanes} lanes of {places.who(raw.cta, raw.warp)}"
+    label = f"{who} {'arrives' if lanes < 2 else 'arrive, each by itself'}"
+    return words.finding(
+        raw, places, f"{name}, phase {d['phase']}: {came} {verb} where the phase {awaits}",
+        f"{label}: {d['count']:,} of {pending:,}",
+        [f"an H100 traps, and adds up the lanes of an instruction first (M4, M6); {_STOPPED}",
+         _made_with(raw, places)],
+        _fewer(raw, places),
+    )  # fmt: skip
+
+
+def _state(raw: RawFinding, places: Places) -> tuple[int, int] | None:
+    """Arrivals of a phase of the mbarrier of a finding, and the line that made it; None where that is not known."""
+    found = (s for s in places.outcome.phases if s.address == raw.detail["address"])
+    return next(((s.expected, s.init_pc) for s in found), None)
+
+
+def _made_with(raw: RawFinding, places: Places) -> str:
+    state = _state(raw, places)
+    if state is None:
+        return ""
+    return f"it counts {words.amount(state[0], 'arrival')} a phase, made on {places.near(state[1], raw.pc)}"
+
+
+def _fewer(raw: RawFinding, places: Places) -> str:
+    count, lanes = raw.detail["count"], raw.lanes.bit_count()
+    if lanes > 1 and count > raw.detail["pending"]:
+        elect = words.spelled(places, raw.pc, "elect.sync", "0xffffffff")
+        return (
+            f"{lanes} lanes arrive: let one of them do it, with {elect} or `if lane == 0`; or make the mbarrier with "
+            f"the number of threads that arrive ({lanes_text(raw.lanes)}: {lanes})"
+        )
+    return (
+        "look for a thread that arrives twice in a phase: let it wait for the phase before it arrives again, or count "
+        "it in the initialisation"
+    )
+
+
+_EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
+    "mbarrier-uninitialized": _uninitialized,
+    "mbarrier-reinit": _reinit,
+    "mbarrier-clobber": _clobber,
+    "mbarrier-lifetime": _lifetime,
+    "mbarrier-range": _range,
+    "over-arrival": _over_arrival,
+}

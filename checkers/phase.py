@@ -1,6 +1,8 @@
 """The phases of mbarriers.
 
-Detects: operations that another schedule would let meet another phase (rules R1-R3); arrivals whose phase before nobody has seen complete; expectations that nothing waits for (R5); bytes that are missing or too many at the end (R6).
+Detects: operations that another schedule would let meet another phase (rules R1-R3), tokens of an older phase; arrivals
+whose phase before nobody has seen complete; expectations that nothing waits for (R5); bytes that are missing or too
+many at the end (R6).
 Does not detect: values that depend on what a poll answers; the verdict says `incomplete` there.
 Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
 """
@@ -9,26 +11,170 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.codes import CODES as _ALL
-from wsemu.model.finding import Finding
+from wsemu.checkers import words
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding
     from wsemu.model.outcome import RawFinding
 
+_PHASE = {"address": "of the mbarrier", "phase": "that is open, from 0"}
 DETAIL = {
-    "phase-alias": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "rule": "1: an arrival, expectation or copy that can come early, 2: a wait that can, 3: a wait that can come late, 4: a token of an older phase"}),
-    "phase-unobserved": Detail({"address": "of the mbarrier", "phase": "that is open, from 0"}),
-    "uncovered-expectation": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "what": "0: bytes, 1: the arrival of asynchronous copies"}),
-    "tx-mismatch": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing"}),
-    "dangling-phase": Detail({"address": "of the mbarrier", "phase": "that is open, from 0", "pending": "arrivals that are missing", "expected": "arrivals of a phase"}),
+    "phase-alias": Detail({
+        **_PHASE,
+        "rule": "1: an arrival, expectation or copy that can come early, 2: a wait that can, 3: a wait that can come "
+        "late, 4: a token of an older phase",
+    }),
+    "phase-unobserved": Detail(_PHASE),
+    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies"}),
+    "tx-mismatch": Detail({
+        **_PHASE, "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing",
+    }),
+    "dangling-phase": Detail({**_PHASE, "pending": "arrivals that are missing", "expected": "arrivals of a phase"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation."""
-    text = _ALL[raw.code].meaning
-    site = places.site(raw.pc, text, cta=raw.cta, warp=raw.warp)
-    return Finding(code=raw.code, message=text, sites=[site, *places.callers(raw.pc)], count=raw.count)
+    """The finding of an operation and the phase that it belongs to."""
+    return _EXPLAIN[raw.code](raw, places)
+
+
+def _alias(raw: RawFinding, places: Places) -> Finding:
+    return {1: _early, 2: _early_wait, 3: _late_wait, 4: _old_token}[raw.detail["rule"]](raw, places)
+
+
+def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
+    """Who executes (1) and (2); lanes of one warp are told apart."""
+    one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
+    return (f"another lane of {one}", f"{words.who(raw, places)}") if one == two else (one, two)
+
+
+def _early(raw: RawFinding, places: Places) -> Finding:
+    name, phase = words.mbarrier(raw, places), raw.detail["phase"]
+    noun, (first, second) = words.noun(places, raw.pc), _two(raw, places)
+    there = places.near(raw.pc, raw.other_pc)
+    return words.finding(
+        raw, places,
+        f"{name}: the {noun} of phase {phase} can be counted into phase {phase - 1}: {second} does not wait for "
+        f"{first}",
+        f"{noun} by {words.who(raw, places)}, phase {phase}",
+        [f"nothing orders (1), which phase {phase - 1} needs, before (2): if {first} is late, (2) takes its place"],
+        f"let {second} wait for what follows (1) before {there}: for phase {phase - 1} of {name}, or for an mbarrier "
+        f"on which {first} arrives after (1) (full and empty)",
+        f"{words.noun(places, raw.other_pc)} by {first}, phase {phase - 1}",
+    )  # fmt: skip
+
+
+def _early_wait(raw: RawFinding, places: Places) -> Finding:
+    name, (first, second) = words.mbarrier(raw, places), _two(raw, places)
+    noun, there = words.noun(places, raw.other_pc), places.near(raw.pc, raw.other_pc)
+    return words.finding(
+        raw, places,
+        f"{name}: the wait of {second} can come a phase early, and is then answered for the phase two before",
+        f"{words.who(raw, places)} waits",
+        f"nothing orders the {noun} (1), of the phase before the one that is waited for, before (2); a parity is that "
+        "of every other phase",
+        f"let {second} come to every phase of {name} in turn: look at the parity or token on {there}, and whether "
+        "another path skips a wait",
+        f"{noun} by {first}",
+    )  # fmt: skip
+
+
+def _late_wait(raw: RawFinding, places: Places) -> Finding:
+    name, phase, first = words.mbarrier(raw, places), raw.detail["phase"], _two(raw, places)[0]
+    noun = words.noun(places, raw.pc)
+    return words.finding(
+        raw, places,
+        f"{name}: phase {phase} can complete before {first} has seen phase {phase - 1}, which it waits for",
+        f"{noun} by {words.who(raw, places)} completes phase {phase}",
+        f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, takes it for phase "
+        f"{phase - 1} open, and waits for ever or a phase too long",
+        f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
+        f"{first} waits for phase {phase - 1}",
+    )  # fmt: skip
+
+
+def _old_token(raw: RawFinding, places: Places) -> Finding:
+    name, phase = words.mbarrier(raw, places), raw.detail["phase"]
+    return words.finding(
+        raw, places, f"{name}: a wait with a token of a phase before phase {phase - 1}",
+        f"{words.who(raw, places)} waits in phase {phase}",
+        "a token is valid for the open phase and the one before; an H100 compares the lowest bit of their numbers "
+        "alone (M13)",
+        "wait with the token of the last arrive, once after each",
+    )  # fmt: skip
+
+
+def _unobserved(raw: RawFinding, places: Places) -> Finding:
+    name, phase = words.mbarrier(raw, places), raw.detail["phase"]
+    wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
+    parity = f"with parity {(phase - 1) & 1}"
+    return words.finding(
+        raw, places, f"{name}: an arrive in phase {phase} before anyone has seen phase {phase - 1} complete",
+        f"{words.who(raw, places)} arrives",
+        [f"no wait for phase {phase - 1} that came true happens before this; PTX asks for one in each phase"],
+        f"wait for phase {phase - 1} before this arrive ({wait} {parity}), in this thread or in one that it follows",
+    )  # fmt: skip
+
+
+def _uncovered(raw: RawFinding, places: Places) -> Finding:
+    name, phase = words.mbarrier(raw, places), raw.detail["phase"]
+    if raw.detail["what"]:
+        noinc = words.spelled(places, raw.pc, "cp.async.mbarrier.arrive.noinc")
+        return words.finding(
+            raw, places, f"{name}, phase {phase}: nothing makes the phase wait for the copies of this arrive",
+            f"executed by {words.who(raw, places)}",
+            "it raises the count of the phase by the arrival that it makes later: another order completes the phase "
+            "without it (no arrival of the phase comes after it)",
+            f"use {noinc} and count it in the initialisation, or arrive in the same thread after it",
+        )  # fmt: skip
+    both = words.spelled(places, raw.pc, "mbarrier.arrive.expect_tx")
+    return words.finding(
+        raw, places, f"{name}, phase {phase}: the phase can complete before these bytes are expected",
+        f"expected by {words.who(raw, places)}",
+        "no arrival of the phase comes after this expectation: in another order the phase is complete without it, and "
+        "the bytes count into the next one",
+        f"expect and arrive in one operation, {both}, or arrive in the same thread after it",
+    )  # fmt: skip
+
+
+def _mismatch(raw: RawFinding, places: Places) -> Finding:
+    d, name = raw.detail, words.mbarrier(raw, places)
+    missing = d["bytes"] > 0
+    which = (
+        "look for a copy that is smaller than what was expected, was left out, or names another mbarrier"
+        if missing
+        else "look for a copy that is larger than what was expected, or a path that copies and expects nothing"
+    )
+    told = "nothing waits for them here" if missing else "in another order the phase completes before all have come"
+    return words.finding(
+        raw, places,
+        f"{name} is left in phase {d['phase']} when the CTA ends: {words.lacking(d['bytes'], d['pending'])}",
+        f"{words.noun(places, raw.pc)} by {words.who(raw, places)}", [told],
+        f"expect as many bytes as the copies of a phase bring: {which}",
+    )  # fmt: skip
+
+
+def _dangling(raw: RawFinding, places: Places) -> Finding:
+    d, name = raw.detail, words.mbarrier(raw, places)
+    came = d["expected"] - d["pending"]
+    return words.finding(
+        raw, places,
+        f"{name} is left with {came:,} of {words.amount(d['expected'], 'arrival')} in phase {d['phase']} when the CTA "
+        "ends",
+        f"{words.who(raw, places)} arrives", ["harmless on the hardware (M21)"],
+        "leave out the last arrive, or let the others come as often: one side runs a round more than the other",
+    )  # fmt: skip
+
+
+_EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
+    "phase-alias": _alias,
+    "phase-unobserved": _unobserved,
+    "uncovered-expectation": _uncovered,
+    "tx-mismatch": _mismatch,
+    "dangling-phase": _dangling,
+}

@@ -9,23 +9,64 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.codes import CODES as _ALL
-from wsemu.model.finding import Finding
+from wsemu.checkers import words
+from wsemu.checkers.conflict import lane_range
+from wsemu.model.isa import READ, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding
     from wsemu.model.outcome import RawFinding
 
-DETAIL = {
-    "proxy": Detail({"address": "of the first byte in conflict", "kind": "of the later access", "other_kind": "of the earlier one", "size": "bytes", "interval": "of the later warp", "other_interval": "of the earlier one", "other_cta": "its CTA", "other_lane": "its lowest lane", "other_last": "its highest lane"}),
-    "proxy-war": Detail({"address": "of the first byte in conflict", "kind": "of the later access", "other_kind": "of the earlier one", "size": "bytes", "interval": "of the later warp", "other_interval": "of the earlier one", "other_cta": "its CTA", "other_lane": "its lowest lane", "other_last": "its highest lane"}),
-}  # fmt: skip
+_BOTH = {
+    "address": "of the first byte in conflict",
+    "kind": "of the later access",
+    "other_kind": "of the earlier one",
+    "size": "bytes",
+    "interval": "of the later warp",
+    "other_interval": "of the earlier one",
+    "other_cta": "its CTA",
+    "other_lane": "its lowest lane",
+    "other_last": "its highest lane",
+}
+_ASYNC = {"async": "1: the later access is asynchronous", "other_async": "1: the earlier one is"}
+DETAIL = {"proxy": Detail(_BOTH, _ASYNC), "proxy-war": Detail(_BOTH, _ASYNC)}
 CODES = tuple(DETAIL)
+_TWO = "barriers order (1) before (2) for plain accesses; bulk operations use the asynchronous proxy"
+_OBSERVED = "an H100 was seen to copy old bytes, across barriers (T5)"
+_FORMAL = (
+    "PTX orders the two proxies by a fence alone; an H100 was not seen to overtake such a read, yet kernels without "
+    "the fence have given wrong values"
+)
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation."""
-    text = _ALL[raw.code].meaning
-    site = places.site(raw.pc, text, cta=raw.cta, warp=raw.warp)
-    return Finding(code=raw.code, message=text, sites=[site, *places.callers(raw.pc)], count=raw.count)
+    """The finding of a plain access and an asynchronous one after it."""
+    d, noun = raw.detail, words.noun(places, raw.pc)
+    at = words.named(places, d["address"], raw.pc)
+    space = places.space(d["address"] >> SEGMENT_SHIFT)
+    later = "reads" if d["kind"] == READ else "writes"
+    earlier = "read" if d["other_kind"] == READ else "written"
+    lanes = lane_range(d["other_lane"], d["other_last"])
+    first = f"{words.other(raw, places)}, {lanes}"
+    return words.finding(
+        raw, places,
+        f"the {noun} {later} {space} {at}, which {words.other(raw, places)} has {earlier}, without a proxy fence "
+        "between",
+        f"{later} through the asynchronous proxy: {noun} issued by {words.who(raw, places)}",
+        [_TWO, _FORMAL if raw.code == "proxy-war" else _OBSERVED if space == "shared" else ""],
+        _fence(raw, places),
+        f"{earlier} by {first}",
+    )  # fmt: skip
+
+
+def _fence(raw: RawFinding, places: Places) -> str:
+    """The fence, at either of its two places."""
+    shared = raw.detail["address"] >> SEGMENT_SHIFT == SHARED
+    kind = "fence.proxy.async" if shared else "fence.proxy.async.global"
+    fence = words.spelled(places, raw.pc, kind)
+    one, two = places.after(raw.other_pc, raw.pc), places.near(raw.pc, raw.other_pc)
+    if raw.warp == raw.other_warp and raw.detail["other_cta"] == raw.cta and raw.other_pc == raw.pc:
+        return f"add {fence} before {two}"
+    return f"add {fence} {one}, in the threads of (1) and before the barrier; or in the issuing thread, before {two}"

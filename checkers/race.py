@@ -2,8 +2,9 @@
 
 Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, neither of which
 happens before the other: by program order, by named barriers (an arrive or sync of a generation happens before what
-follows each sync of it, B13), by atomics and fences.  Different CTAs meet in global memory only, and no barrier orders
-them.
+follows each sync of it, B13), by mbarriers and groups of copies, by atomics and fences.  An asynchronous copy is an
+actor of its own, also against the warp that issued it: it begins when it is issued, and has ended for who has waited
+for it.  Different CTAs meet in global memory only, and no barrier orders them.
 Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (that
 later one is reported instead); accesses that another result of an atomic would have led to (the launch is then
 `incomplete`).
@@ -16,11 +17,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import ACCESSES, LANES_APART, VERBS, Conflict, conflict, lane_range, step
+from wsemu.checkers import by_lanes, words
+from wsemu.checkers.conflict import ACCESSES, ASYNCHRONOUS, LANES_APART, VERBS, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import ATOMIC, FIELDS
+from wsemu.model.isa import ATOMIC, FIELDS, READ, WRITE
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ CODES = ("race",)
 DETAIL = {
     "race": Detail(
         ACCESSES,
-        {**LANES_APART, "unwritten": "1: nothing had been stored there when the earlier access read it"},
+        {
+            **LANES_APART,
+            **ASYNCHRONOUS,
+            "unwritten": "1: nothing had been stored there when the earlier access read it",
+        },
     )
 }
 """`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
@@ -45,6 +51,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
+    if found.asynchronous:
+        return _of_copies(found, witness)
     if "other_lane" in raw.detail and found.same_cta:
         return _of_lanes(found, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
@@ -73,7 +81,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
     """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
-    raw, first, second = found.raw, found.first, found.second
+    raw, places, first, second = found.raw, found.places, found.first, found.second
     one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
     ordered = (
         witness is not None
@@ -88,9 +96,13 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
         sites=found.sites(f"{one} of {first.who}", f"{two} of {second.who}"),
         notes=[
             f"{found.overlap()}; nothing orders (1) before (2)",
-            "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)",
+            *(
+                _missing_edge(found, witness)
+                if witness is not None and witness.asynchronous and not ordered
+                else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
+            ),
         ],
-        help=_LANES_HELP if ordered else _help(found, witness),
+        help=_PHASE_LANES_HELP if ordered and places.asynchronous() else _help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
@@ -98,16 +110,105 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
     )
 
 
-_LANES_HELP = (
-    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
-    "before it, and after it where a part of a warp waits"
+def _of_copies(found: Conflict, witness: Witness | None) -> Finding:
+    """The finding where an asynchronous copy makes one of the accesses, or both."""
+    raw, places, first, second = found.raw, found.places, found.first, found.second
+    steps = [] if witness is None or not found.same_cta else _as_run(found, witness, {first.access.warp, raw.warp})
+    does = {READ: "read", WRITE: "write", ATOMIC: "update"}[second.kind]
+    later = f"the {words.noun(places, raw.pc)}" if second.copies else f"this {does}"
+    if first.copies:
+        noun = words.noun(places, raw.other_pc)
+        message = f"{found.title()}: nothing waits for the {noun} of {first.who} before {later}"
+    else:
+        message = f"{found.title()}: {later} of {second.who} does not wait for {first.who}"
+    return Finding(
+        code=raw.code,
+        message=message,
+        sites=found.sites(_lanes_of(found, 1), _lanes_of(found, 2)),
+        notes=[f"the first byte in common is at `{found.element}`; nothing orders (1) before (2)", _landing(found)],
+        help=_wait_help(found),
+        count=raw.count,
+        schedule=numbered(steps),
+        schedule_steps=len(steps),
+        steps=steps,
+    )
+
+
+def _lanes_of(found: Conflict, number: int) -> str:
+    """`warp 3, lane 0`: whose access it is, and who issued it."""
+    raw, side = found.raw, found.first if number == 1 else found.second
+    where = "" if found.same_cta else f" of CTA {found.places.cta(side.access.cta)}"
+    if number == 2:
+        lanes = lanes_text(raw.lanes)
+    else:
+        lanes = lane_range(raw.detail["other_lane"], raw.detail["other_last"]) if "other_lane" in raw.detail else ""
+    return f"{side.who}{where}{', ' * bool(lanes)}{lanes}"
+
+
+def _landing(found: Conflict) -> str:
+    """When the copies of a race begin, or end."""
+    places, side = found.places, found.first if found.first.copies else found.second
+    kind, noun = words.operation(places, side.access.pc), words.noun(places, side.access.pc)
+    if side is found.second:
+        return f"the {noun} may access memory from its issue on, whatever its warp does then"
+    if kind == "bulk.load":
+        return f"the {noun} is over for who has seen its mbarrier's phase complete, and who follows that"
+    if kind == "cp.async":
+        return (
+            f"the {noun} is over for its thread after a wait for its group, for others behind a barrier after that; or "
+            "for who has seen the phase complete in which it arrives"
+        )
+    if side.kind == READ:
+        return f"the {noun} has read its source when its thread has waited for its group, for reads alone or in full"
+    return f"the {noun} is over when its thread has waited for its group in full: a wait for reads alone is not enough"
+
+
+def _wait_help(found: Conflict) -> str:
+    """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
+    places, (one, two) = found.places, (found.first.access, found.second.access)
+    there = places.near(two.pc, one.pc)
+    if not found.same_cta:
+        return "different CTAs are ordered by nothing within a launch: use a second launch"
+    if not found.first.copies:
+        who, issuer = found.first.who, found.second.who
+        if (one.warp, found.second.copies) == (two.warp, True):
+            return f"let all lanes that make (1) be done before the issue on {there}: a barrier, or `cuda.syncwarp()`"
+        return (
+            f"let {who} arrive on an mbarrier (empty) or a barrier {places.after(one.pc, two.pc)}, and {issuer} wait "
+            f"for it before {there}"
+        )
+    kind = words.operation(places, one.pc)
+    if kind == "bulk.load":
+        wait = words.spelled(places, one.pc, "mbarrier.try_wait.parity")
+        return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
+    bulk = kind.startswith("bulk")
+    reads = bulk and found.first.kind == READ
+    group = f"cp.async.bulk.wait_group{'.read' * reads}" if bulk else "cp.async.wait_group"
+    wait = words.spelled(places, one.pc, group, "0")
+    barrier = "" if one.warp == two.warp else f", then a barrier that {found.second.who} passes before {there}"
+    before = f" before {there}" if one.warp == two.warp else ""
+    return f"{wait} in the thread that issued (1){before}{barrier}; a group counts once it is committed"
+
+
+def _reader(found: Conflict) -> str:
+    """Who has to wait for a copy: who makes (2), or issues it."""
+    return "the thread that issues (2)" if found.second.copies else "the threads that make (2)"
+
+
+_BARRIER_LANES = "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)"
+_PHASE_LANES = "an arrive gives what its own lane did and knows, and a wait tells its own lane alone"
+_PHASE_LANES_HELP = (
+    "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
+    "all lanes arrive, or wait"
 )
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
     """First what is reported as a read before its write: that is to be mended before a write before its read."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
-    return 0 if _meant(conflict(raw, places, witness), witness).hazard == "read-after-write" else 1
+    found = conflict(raw, places, witness)
+    right = found if found.asynchronous else _meant(found, witness)
+    return 0 if right.hazard == "read-after-write" else 1
 
 
 # -- what is missing --------------------------------------------------------------------------------------------------
@@ -149,21 +250,24 @@ def _edge(places: Places, witness: Witness, given: Event, warp: int) -> str:
     """`barrier 2 generation 0 (line 32 -> 23)`: where an operation gave, and where a warp took it."""
     taken = witness.sync_of(given, warp)
     line = f"line {places.line(given.pc)}" + (f" -> {places.line(taken.pc)}" if taken else ", through other warps")
-    return f"{_operation(given)} ({line})"
+    return f"{_operation(places, given)} ({line})"
 
 
 def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
     """The next thing that (1)'s warp gives after (1), and that it comes too late for (2)."""
     places, second = found.places, found.second
-    gives = "arrives on" if following.kind == "arrive" else "syncs on"
-    text = f"after (1), {found.first.who} {gives} {_operation(following)} (line {places.line(following.pc)})"
+    gives = "syncs on" if following.kind == "sync" else "arrives on"
+    waits = "wait" if following.kind == "arrive_on" else "sync"
+    text = f"after (1), {found.first.who} {gives} {_operation(places, following)} (line {places.line(following.pc)})"
     taken = witness.sync_of(following, second.access.warp)
     if taken is None:
-        return f"{text}, on which {second.who} does not sync"
-    return f"{text}, on which {second.who} syncs only after (2) (line {places.line(taken.pc)})"
+        return f"{text}, on which {second.who} does not {waits}"
+    return f"{text}, on which {second.who} {waits}s only after (2) (line {places.line(taken.pc)})"
 
 
-def _operation(event: Event) -> str:
+def _operation(places: Places, event: Event) -> str:
+    if event.kind == "arrive_on":
+        return f"{words.named(places, event.place, event.pc)} phase {event.generation}"
     return f"barrier {event.place} generation {event.generation}"
 
 
@@ -176,6 +280,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return flag
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+    if apart := witness and by_lanes.remedy(found, witness):
+        return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.first.kind == found.second.kind == ATOMIC:
         return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
@@ -190,6 +296,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
     right = _meant(found, witness)
+    if words.executed(places, "mbarrier.arrive"):
+        return _phase_help(right, witness)
     if not named(places) and found.apart:
         return _behind_each_other(found)
     if not named(places):
@@ -291,8 +399,11 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
+        ahead = f"{second.who} is a generation of barrier {following.place} ahead"
+        if _is_recycled(places, following.place):
+            return f"{ahead}: mend its `barrier-recycling` first"
         return (
-            f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
+            f"{ahead}: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
     if {first.role, second.role} == set(CALLS):
@@ -304,6 +415,29 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
     if len(found.sizes) > 1:
         text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
     return text
+
+
+def _phase_help(found: Conflict, witness: Witness | None) -> str:
+    """An edge by mbarriers; or the one that exists, moved."""
+    places, first, second = found.places, found.first, found.second
+    one, two = first.access, second.access
+    there = places.near(two.pc, one.pc)
+    following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    taken = witness.sync_of(following, two.warp) if witness and following else None
+    if following is not None and taken is not None and _is_behind(places, taken.pc, two.pc):
+        where = places.named(taken.pc, two.pc)
+        return f"wait for {_operation(places, following)} before {there}, not only {'on ' * (where[0] != '`')}{where}"
+    kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "an")
+    return (
+        f"{first.who}: arrive on {kind} mbarrier {places.after(one.pc, two.pc)}; {second.who}: wait for its phase "
+        f"before {there}; or `cuda.syncthreads()` between the two, where every thread passes"
+    )
+
+
+def _is_recycled(places: Places, barrier: int) -> bool:
+    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
+    return any(raw.detail["barrier"] == barrier for raw in found)
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:
@@ -347,7 +481,7 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
     warps = {side.access.warp for side in pair}
-    if found.places.steered():
+    if found.places.steered() or witness.asynchronous:
         return _as_run(found, witness, warps)
     before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
     flag = _between(found, witness)

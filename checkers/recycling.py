@@ -119,7 +119,7 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
     if at_first is None or at_second is None:
         return [], ""
     before = _needed(pair, witness, at_second)
-    counted = witness.counted([*before, at_second, at_first])
+    counted = None if witness.asynchronous else witness.counted([*before, at_second, at_first])
     warps = (first.warp, second.warp)
     if counted is None:  # counts differ, or another warp is held up: no more than the run itself
         return witness.as_run(at_first, at_second, {}, lambda e: e.warp in warps), ""

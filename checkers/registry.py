@@ -8,7 +8,8 @@
     rank(raw, places, trace)        the order of findings of one code, lowest first; below 0: before those of all codes
     fold(findings, places, trace)   raw findings, of all codes, without those that others report already
     severity(raw, places)           where it is another than that of the code
-    examine(places, settings)       the findings of a launch (source "outcome", or as the launch ended)
+    examine(places, settings)       the findings of a launch (source "outcome", or as the launch ended); with TRACED it
+                                    takes a third argument, what runs the launch again for its events
     costliest(places, settings)     what costs most without being worth a finding
 
 All but CODES and the function that its source wants are optional.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
     from wsemu.model.finding import Finding, Severity
-    from wsemu.model.outcome import Outcome, RawFinding, Trace
+    from wsemu.model.outcome import Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
 
 
@@ -112,13 +113,14 @@ def _rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
 # -- what is read off an outcome --------------------------------------------------------------------------------------
 
 
-def examine(places: Places, settings: Settings) -> tuple[list[Finding], list[Finding]]:
+def examine(places: Places, settings: Settings, trace_of: Tracer) -> tuple[list[Finding], list[Finding]]:
     """The findings of the chosen checkers that look at a launch as a whole; and what costs most without being one."""
     findings: list[Finding] = []
     costliest: list[Finding] = []
     for checker in _looking(places.outcome, settings):
         module = module_of(checker)
-        findings += module.examine(places, settings)
+        traced = (trace_of,) if getattr(module, "TRACED", False) else ()
+        findings += module.examine(places, settings, *traced)
         costliest += module.costliest(places, settings) if hasattr(module, "costliest") else []
     return findings, costliest
 

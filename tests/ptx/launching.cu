@@ -103,7 +103,7 @@ __global__ void turned(float *x, int wanted)
 {
     extern __shared__ float buffer[];
     if (wanted)
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        asm volatile("discard.global.L2 [%0], 128;" ::"l"(x) : "memory");
     buffer[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
     x[threadIdx.x] = buffer[threadIdx.x ^ 1];

@@ -6,25 +6,26 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Asynchronous copies.
-__global__ void copies_asynchronously(const int *x, int *y, int use) {
-  __shared__ int tile[32];
+// Copies to the shared memory of several CTAs.
+__global__ void copies_to_several(const int *x, int *y, int use) {
+  __shared__ alignas(16) int tile[32];
+  __shared__ unsigned long long barrier;
+  if (use)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(
+            shared_address(tile)),
+        "l"(x), "r"(shared_address(&barrier)), "h"((short)3)
+        : "memory");
   tile[threadIdx.x] = 7;
-  if (use) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(&tile[threadIdx.x])), "l"(x + threadIdx.x)
-                 : "memory");
-    asm volatile("cp.async.commit_group;" ::: "memory");
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-  }
   y[threadIdx.x] = tile[threadIdx.x] + 1;
 }
 
-// Barriers in shared memory.
-__global__ void barrier_object(int *y, int use) {
-  __shared__ unsigned long long barrier;
-  if (use && threadIdx.x == 0)
-    asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(shared_address(&barrier)) : "memory");
-  y[threadIdx.x] = threadIdx.x;
+// Addresses of other CTAs.
+__global__ void of_another(int *y, int use) {
+  __shared__ int cell;
+  unsigned other = 0;
+  if (use) asm volatile("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(other) : "r"(shared_address(&cell)));
+  y[threadIdx.x] = threadIdx.x + other;
 }
 
 // Matrix products of a warp.

@@ -19,6 +19,7 @@ import pytest
 from wsemu import cuda, ptx
 from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
+from wsemu.language import async_names
 from wsemu.launch import transfer
 from wsemu.launch.check import compiled
 from wsemu.launch.crosscheck import Recorder
@@ -39,6 +40,7 @@ except UsageError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 from wsemu.backends import offline
+from wsemu.backends.async_intrinsics import FORMS
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "tests" / "pass").glob("*.py"))]
@@ -186,3 +188,147 @@ def test_class_methods_of_patterns_compile_for_a_gpu():
     made = offline.compile_kernel(by_class_methods, (x, x))
     assert len(re.findall(r"bar(?:rier\.cta)?\.arrive", made.ptx)) >= 2
     assert re.search(r"\bst\.\S*v4", made.ptx)
+
+
+# -- asynchronous instructions ---------------------------------------------------------------------------------------
+@cuda.jit
+def with_constants(x, y):
+    bar = cuda.shared.array(4, np.uint64)
+    tile = cuda.shared.array((2, 64), np.float32, 16)
+    if ptx.elect_sync(0xFFFFFFFF):
+        ptx.mbarrier_init(bar, 1, 7)
+        ptx.fence_mbarrier_init()
+    cuda.syncthreads()
+    ptx.setmaxnreg_dec(24)
+    ptx.setmaxnreg_inc(40)
+    ptx.griddepcontrol_wait()
+    token = ptx.mbarrier_arrive(bar, 1)
+    ptx.mbarrier_arrive_relaxed(bar, 1)
+    ptx.mbarrier_arrive_drop(bar, 1)
+    ptx.mbarrier_arrive_expect_tx(bar, 1, 96)
+    ptx.mbarrier_arrive_drop_expect_tx(bar, 1, 16)
+    y[1] = ptx.mbarrier_pending_count(ptx.mbarrier_arrive_no_complete(bar, 1, 2))
+    ptx.mbarrier_expect_tx(bar, 1, 16)
+    ptx.mbarrier_complete_tx(bar, 1, 16)
+    ptx.cp_async_ca(tile, (1, 0), x, 0, 4)
+    ptx.cp_async_cg(tile, (1, 4), x, 4, 16, 12)
+    ptx.cp_async_ca_bytes(tile, 16, x, 16, 4)
+    ptx.cp_async_cg_bytes(tile, 32, x, 32, 16, 12)
+    ptx.cp_async_commit_group()
+    ptx.cp_async_mbarrier_arrive(bar, 1)
+    ptx.cp_async_mbarrier_arrive_noinc(bar, 1)
+    ptx.cp_async_wait_group(1)
+    ptx.cp_async_wait_all()
+    ptx.cp_async_bulk_prefetch_l2(x, 0, 64)
+    ptx.cp_async_bulk_global_to_shared(tile, (0, 0), x, 0, 64, bar, 1)
+    if not ptx.mbarrier_try_wait(bar, 1, token) and not ptx.mbarrier_test_wait(bar, 1, token):
+        ptx.mbarrier_wait(bar, 1, token)
+    if not ptx.mbarrier_try_wait_parity(bar, 1, 0, 1000) and not ptx.mbarrier_test_wait_parity(bar, 1, 0):
+        ptx.mbarrier_wait_parity(bar, 1, 0)
+    ptx.fence_proxy_async()
+    ptx.fence_proxy_async_shared_cta()
+    ptx.fence_proxy_async_global()
+    ptx.cp_async_bulk_shared_to_global(y, 0, tile, (0, 0), 64)
+    ptx.cp_async_bulk_commit_group()
+    ptx.cp_async_bulk_wait_group_read(0)
+    ptx.cp_async_bulk_wait_group(0)
+    ptx.griddepcontrol_launch_dependents()
+    ptx.mbarrier_inval(bar, 1)
+
+
+@cuda.jit
+def with_values(x, y, n, token):
+    bar = cuda.shared.array((2, 2), np.int64)
+    tile = cuda.shared.array(64, np.float32, 16)
+    if ptx.elect_sync(mask=n):
+        ptx.mbarrier_init(bar, (0, n), n)
+    ptx.mbarrier_arrive(bar, (0, n), count=n)
+    ptx.mbarrier_arrive_no_complete(bar, (0, n), n)
+    ptx.mbarrier_arrive_expect_tx(bar, (0, n), n)
+    ptx.mbarrier_expect_tx(bar, (0, n), n)
+    ptx.cp_async_ca(tile, n, x, n, 8, src_bytes=n)
+    ptx.cp_async_bulk_global_to_shared(tile, n, x, n, n, bar, (n, 1))
+    if not ptx.mbarrier_try_wait(bar, (0, n), token, hint=n):
+        ptx.mbarrier_wait(bar, (0, n), token)
+    ptx.mbarrier_wait_parity(bar, (0, n), n & 1)
+    ptx.mbarrier_wait_parity(bar, (1, n), n & 1)
+    ptx.cp_async_bulk_shared_to_global(y, n, tile, n, n)
+    ptx.cp_async_bulk_shared_to_global_bytes(y, n, tile, n, n)
+    ptx.cp_async_bulk_global_to_shared_bytes(tile, n, x, n, n, bar, (n, 1))
+    y[1] = ptx.mbarrier_pending_count(token)
+
+
+def of_reductions(dtype: str) -> Any:
+    names = [name for name, found in async_names.REDUCTIONS.items() if dtype in found.types]
+    lines = [f"    ptx.cp_reduce_async_bulk_{name}(y, 0, tile, 4, n)" for name in names]
+    text = "\n".join(["def reductions(y, n):", "    tile = cuda.shared.array(64, y.dtype, 16)", *lines])
+    space: dict[str, Any] = {"cuda": cuda, "ptx": ptx}
+    exec(text, space)
+    return cuda.jit(space["reductions"])
+
+
+def of_zeros(ints: Any) -> None:
+    tile = cuda.shared.array(64, np.uint32, 16)
+    ptx.st_bulk(tile, 2, 24)
+    ptx.st_bulk(tile, 2, ints[0])
+    ints[1] = tile[3]
+
+
+HEAD = r"[\w.:]+"
+"""an instruction's name, with its qualifiers"""
+
+
+def heads(text: str) -> set[str]:
+    """The asynchronous instructions of PTX."""
+    found = re.findall(rf"(?m)(?:^|[{{;:])\s*({HEAD})(?= [^;\n]*;|;)", text)
+    kept = ("mbarrier", "cp.", "st.bulk", "fence.", "elect", "setmaxnreg", "griddep")
+    return {name for name in found if name.startswith(kept)}
+
+
+def test_asynchronous_instructions_assemble_for_an_sm_90a():
+    x, found = np.zeros(64, np.float32), set()
+    pairs = [(with_constants, (x, x)), (with_values, (x, x, 3, np.uint64(9)))]
+    types = {name for reduction in async_names.REDUCTIONS.values() for name in reduction.types}
+    pairs += [(of_reductions(name), (np.zeros(64, name), 32)) for name in sorted(types)]
+    for kernel, arguments in pairs:
+        made = offline.compile_kernel(kernel, arguments, lto=False)
+        assert made.cubin()
+        found |= heads(made.ptx)
+    made = offline.compile_kernel(cuda.jit(of_zeros), (np.zeros(2, np.uint32),), lto=False)
+    assert made.library.get_cubin(cc=(10, 0, "a"))
+    wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in FORMS.values()}
+    spelled = {
+        re.sub(r"(?<=\.)(noftz\.)?[usbf]\d+$", "", name) if "reduce" in name else name
+        for name in found | heads(made.ptx)
+    }
+    assert spelled == wanted
+
+
+@cuda.jit
+def too_many(x):
+    bar = cuda.shared.array(1, np.uint64)
+    ptx.mbarrier_init(bar, 0, 1 << 20)
+
+
+@cuda.jit
+def not_known(x):
+    ptx.cp_async_wait_group(x[0])
+
+
+@cuda.jit
+def of_floats(x):
+    ptx.mbarrier_arrive(x, 0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (too_many, "the count of `ptx.mbarrier_init` is 1048576: give 1 to 1048575"),
+        (not_known, "the number of groups of `ptx.cp_async_wait_group` must be a constant integer"),
+        (of_floats, "mbarriers are elements of a shared array of uint64"),
+    ],
+)
+def test_what_an_asynchronous_instruction_cannot_have_is_refused(kernel, message):
+    array = np.zeros(1, np.float32 if kernel is of_floats else np.int32)
+    with pytest.raises(Exception, match=re.escape(message)):
+        offline.compile_kernel(kernel, (array,))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import BLOCKS, DROP, MOST_COUNT, NO_COMPLETE, PEEK, RELAXED
 from wsemu.model.outcome import PhaseState, PhaseWait
 

@@ -862,9 +862,10 @@ UNSUPPORTED = [
     ("call forever;", "the recursive call of `forever`"),
     ("call elsewhere;", "the call of `elsewhere`, which is defined elsewhere,"),
     ("call %rd1, ();", "a call through a register"),
-    ("cp.async.ca.shared.global [%r1], [%rd2], 4;", "`cp.async.ca.shared.global`"),
+    ("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];",
+     "`cp.async.bulk.tensor.1d.global.shared::cta.bulk_group`"),
     ("wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned`"),
-    ("mbarrier.init.shared::cta.b64 [%rd1], 1;", "`mbarrier.init.shared::cta.b64`"),
+    ("mapa.u64 %rd4, %rd1, 1;", "`mapa.u64`"),
     ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];", "`tex.2d.v4.f32.f32`"),
     ("atom.global.add.noftz.f16x2 %r2, [%rd3], %r1;", "`atom.global.add.noftz.f16x2`"),
     ("barrier.cluster.arrive;", "`barrier.cluster.arrive`"),
@@ -873,7 +874,7 @@ UNSUPPORTED = [
     ("ld.global.u32 %r2, [far];", "`far`, which is defined elsewhere,"),
     ("trap;", "the end of the launch by `trap`"),
     ("frobnicate.f32 %f1;", "`frobnicate.f32`"),
-]
+]  # fmt: skip
 TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {forever, 0};\n"
 
 

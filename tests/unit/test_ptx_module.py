@@ -338,7 +338,7 @@ def test_what_is_not_modelled_counts_where_it_is_reached(module):
     x = np.arange(32, dtype=np.float32)
     report = wsemu.check(module["turned"], 1, 32, (x, 1), dynamic_shared=128)
     assert report.verdict == "incomplete"
-    assert "`cp.async.wait_all`" in report.notes[0]
+    assert "`discard.global.L2`" in report.notes[0]
     assert "launching.sm_90.ptx:" in report.notes[0]
 
 

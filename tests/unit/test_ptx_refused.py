@@ -44,7 +44,6 @@ min.NaN.f32 %f1, %f2, %f3, %f4;
 add.rn.f32x2 %rd6, %rd7, %rd8;
 fma.rn.f32.f16 %f1, %h1, %h2, %f2;
 add.rn.rz.f32 %f1, %f2, %f3;
-st.bulk.weak.shared::cta [%r3], 1024, 0;
 ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
 ld.global.frobnicated.u32 %r4, [%rd1];
 ld.relaxed.sys.v2.b32 {%r4,%r5}, [%rd1];
@@ -55,15 +54,17 @@ atom.global.exch.b128 %q1, [%rd1], %q2;
 atom.global.v4.add.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
 atom.shared::cluster.add.u32 %r4, [%r3], 1;
 cvta.shared::cluster.u64 %rd6, %rd5;
-mapa.shared::cluster.u32 %r4, %r3, 0;
+mapa.shared::cluster.u32 %r4, %r3, 1;
 isspacep.const %p2, %rd5;
 barrier.cluster.arrive.release.aligned;
 barrier.cta.sync.frobnicated 0;
 bra.frobnicated $end;
-fence.mbarrier_init.release.cluster;
 fence.acquire.gpu;
 fence.proxy.frobnicated;
-setmaxnreg.inc.sync.aligned.u32 64;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1], 16, [%r3], %h1;
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%r4], 16, [%r3];
+mbarrier.try_wait.parity.frobnicated.b64 %p2, [%rd5], 0;
+setmaxnreg.frobnicated.sync.aligned.u32 64;
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32;
 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r4, %r5}], [%r6];
 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r4,%r5,%r6,_}, %q1;
@@ -190,7 +191,7 @@ def test_a_read_only_load_of_what_is_written(load):
 def test_a_strong_load_does_not_write():
     load = "ld.global.nc.u32 %r4, [%rd3+4096];"
     assert run(text(f"{load} ld.relaxed.gpu.global.u32 %r5, [%rd3+4096];")).verdict == "verified"
-    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 0;"))
+    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 1;"))
     assert "read-only-written" in [finding.code for finding in report.findings]
 
 

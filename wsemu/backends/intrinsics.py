@@ -1,15 +1,14 @@
-"""`wsemu.ptx` for Numba-CUDA: each function an intrinsic that emits its PTX instruction.
+"""Barriers and accesses of `wsemu.ptx` for Numba-CUDA: each an intrinsic that emits its PTX instruction.
 
 An instruction whose operand Numba knows as a literal has it as an immediate.  All are volatile, and clobber memory as
 nvcc's `asm volatile("..." ::: "memory")` does: without that the compiler moves loads across a barrier, or deletes it.
 Plain vector accesses are LLVM loads and stores, so that the compiler knows what they touch.
 
-Imported by `numba_cuda` alone, and only where Numba-CUDA is installed.
+Imported by `numba_cuda` and `async_intrinsics` alone, and only where Numba-CUDA is installed.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -87,7 +86,8 @@ def check_barrier(name: str, barrier: Any, count: Any) -> None:
         raise UsageError(f"ptx.{name}: a count of {threads}: give a positive multiple of {WARP}")
 
 
-def _is_none(type_: Any) -> bool:
+def is_none(type_: Any) -> bool:
+    """Whether an argument was left out."""
     return isinstance(type_, (types.NoneType, types.Omitted))
 
 
@@ -99,7 +99,7 @@ def wait_or_arrive(name: str) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         operands = Operands(context, builder, 0)
         for value, type_ in zip(args, signature.args, strict=True):
-            if not _is_none(type_):
+            if not is_none(type_):
                 operands.add(value, type_)
         operands.run(f"{instruction} {', '.join(operands.texts)};", [], VOID)
         return context.get_dummy_value()
@@ -129,7 +129,7 @@ def reduction(name: str) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         operands = Operands(context, builder, 1)
         for value, type_ in zip(args[:2], signature.args[:2], strict=True):
-            if not _is_none(type_):
+            if not is_none(type_):
                 operands.add(value, type_)
         holds = context.cast(builder, args[2], signature.args[2], types.boolean)
         operands.registers.append(builder.zext(context.get_value_as_data(builder, types.boolean, holds), I32))
@@ -280,7 +280,7 @@ def typed_store(name: str, length: int, qualifier: str) -> Any:
 
 
 def _qualifier(name: str, type_: Any, known: dict[str, str]) -> str:
-    if _is_none(type_) or type_ is None:
+    if is_none(type_) or type_ is None:
         return ""
     value = literal(type_)
     if value not in known:
@@ -328,7 +328,8 @@ def untyped_store() -> Any:
     return intrinsic(st_bytes)
 
 
-def _intrinsic_of(name: str) -> Any:
+def make(name: str) -> Any:
+    """The intrinsic of a barrier or an access."""
     if name.startswith("bar"):
         return reduction(name) if "_red_" in name else wait_or_arrive(name)
     if name == "ld_bytes":
@@ -338,13 +339,5 @@ def _intrinsic_of(name: str) -> Any:
     kind, *rest = name.split("_")
     vector = rest[0] if rest and rest[0] in ("v2", "v4") else ""
     qualifier = next((part for part in rest if part != vector), "")
-    make = typed_load if kind == "ld" else typed_store
-    return make(name, ptx.VECTOR_LENGTHS[vector], qualifier)
-
-
-def module() -> ModuleType:
-    """`wsemu.ptx` as a module whose functions are intrinsics."""
-    made = ModuleType("wsemu_ptx")
-    for name in ptx.FUNCTIONS:
-        setattr(made, name, _intrinsic_of(name))
-    return made
+    access = typed_load if kind == "ld" else typed_store
+    return access(name, ptx.VECTOR_LENGTHS[vector], qualifier)

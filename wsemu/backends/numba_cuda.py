@@ -14,6 +14,7 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from wsemu.language import ptx_names
 from wsemu.language.markers import Declared, KernelFunction
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
@@ -49,9 +50,13 @@ def available() -> bool:
 def intrinsics() -> ModuleType:
     """`wsemu.ptx`, as Numba-CUDA compiles it."""
     numba_cuda()
-    from wsemu.backends import intrinsics as made
+    from wsemu.backends import async_intrinsics
+    from wsemu.backends import intrinsics as plain
 
-    return made.module()
+    made = ModuleType("wsemu_ptx")
+    for name in ptx_names.FUNCTIONS:
+        setattr(made, name, (async_intrinsics if name in async_intrinsics.FORMS else plain).make(name))
+    return made
 
 
 _MODULES: dict[str, Callable[[], ModuleType]] = {

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
-from wsemu.model.control_flow import loop_numbers
+from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
+    CP_ASYNC,
     FIELDS,
     FIRST_ARRAY,
     LOCAL,
@@ -24,6 +25,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
     access_shape,
+    step_word,
 )
 from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
@@ -46,6 +48,8 @@ _ROLES = {
 """what a warp is for that executes this method of a transfer pattern"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
+_COPIES = ("bulk.load", "bulk.store", "cp.async.b")
+"""what copies, by the beginning of its name"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
 
@@ -145,6 +149,10 @@ class Places:
                 found.setdefault(name, []).append(pc)
         return found
 
+    def asynchronous(self) -> bool:
+        """Whether the program has any operation of kind `async`: then each lane and each copy has clocks of its own."""
+        return any(OPERATIONS[NAMES[op]].kind == "async" for op in np.unique(self.program.code[:, 0]).tolist())
+
     def syncs(self, file: str) -> list[int]:
         """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
         if self._syncs is None:
@@ -220,6 +228,16 @@ class Places:
         end = (statement and statement.end_lineno) or self.line(pc)
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
+    def in_branch(self, pc: int, other: int) -> bool:
+        """Whether an instruction is in a branch that does not hold another one, as far as the source tells."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).in_branch(span, beside)
+
+    def leaves(self, pc: int, other: int) -> bool:
+        """Whether lanes return behind an instruction, in a branch that does not hold another one."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).leaves(span, beside)
+
     def loops(self, pc: int) -> list[Loop] | None:
         """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
         found: list[Loop] = []
@@ -235,26 +253,54 @@ class Places:
         """The named barrier of an operation, if that is a constant; -1 for an instruction that is none."""
         if OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind != "barrier":
             return -1
-        row = int(self.program.code[pc, 3])
+        return self._constant(int(self.program.code[pc, 3]))
+
+    def count(self, pc: int) -> int | None:
+        """The threads that a barrier operation gives as its count, if that is a constant."""
+        return self._constant(int(self.program.code[pc, FIELDS.index("b")]))
+
+    def _constant(self, row: int) -> int | None:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
+
+    def comes_to(self, pc: int, barrier: int) -> bool | None:
+        """Whether a warp that has executed an instruction, -1 for none yet, comes to an operation on a barrier; None:
+        on some ways."""
+        code = self.program.code.tolist()
+        queue, seen, found, avoided = [0] if pc < 0 else [*successors(pc, code[pc])], set(), False, False
+        while queue:
+            current = queue.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if self.barrier(current) in (barrier, None):
+                found = True
+                continue
+            avoided |= NAMES[code[current][0]] in ("exit", "trap")
+            queue += successors(current, code[current])
+        return None if found and avoided else found
 
     def writers(self, pc: int) -> list[int]:
         """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
-        stores and exchanges."""
+        stores, exchanges and asynchronous copies."""
         named, code = self.program.array_of, self.program.code
-        return [
+        plain = [
             other
             for other in self.outcome.accesses
             if (self.verb(other) == "store" or NAMES[int(code[other, 0])].startswith("atom.exch"))
-            and (named[other] == named[pc] or None in (named[other], named[pc]))
+            and (named[other] == named[pc] or None in (named[other], named[pc]) or self.verb(pc) == "async")
         ]
+        executed = np.flatnonzero(self.outcome.executions).tolist()
+        return [*plain, *(other for other in executed if NAMES[int(code[other, 0])].startswith(_COPIES))]
 
     def size(self, pc: int) -> int:
-        """Bytes a lane of a load, store or atomic."""
-        return access_shape(NAMES[int(self.program.code[pc, 0])])[1]
+        """Bytes a lane of a load, store or atomic; what an asynchronous copy moves at once."""
+        name = NAMES[int(self.program.code[pc, 0])]
+        return CP_ASYNC.get(name, 16) if OPERATIONS[name].kind == "async" else access_shape(name)[1]
 
     def accessed(self, pc: int, address: int) -> str:
         """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
+        if self.verb(pc) == "async":  # it names two arrays
+            return self.element(address, pc)
         text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
         return text if 0 < len(text) <= _LONGEST else self.element(address, pc)
 
@@ -265,6 +311,11 @@ class Places:
     def verb(self, pc: int) -> str:
         """`load`, `store` or `atomic`."""
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
+
+    def operation(self, pc: int) -> str:
+        """The name of an instruction; of an asynchronous one without its type: `mbarrier.wait`."""
+        name = NAMES[int(self.program.code[pc, 0])]
+        return step_word(name) if OPERATIONS[name].kind == "async" else name
 
     def service(self, pc: int) -> int:
         """How an access to shared memory is served, see `isa.SERVED`."""
@@ -294,7 +345,7 @@ class Places:
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
-        meant = self.within(address, pc)
+        meant = None if self.verb(pc) == "async" else self.within(address, pc)
         if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
             return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:

@@ -12,20 +12,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence.source_view import iteration, ordinal
-from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES, step_word
+from wsemu.model.outcome import ALL_LANES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
+from wsemu.proof.phase_edges import PhaseOrder, relaxed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from wsemu.evidence.places import Places
     from wsemu.model.finding import Step
-    from wsemu.model.outcome import Event, EventKind, RawFinding, Trace
+    from wsemu.model.outcome import Event, RawFinding, Trace
 
 Knowledge = dict[int, int]
 """warp -> the last of its intervals known to happen before now"""
-_ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys")
+_ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys", "arrive_on", "await")
+OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
+"""what warps do to mbarriers; a copy's credit is where it is issued"""
+_ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES)
+_EXECUTIONS: tuple[EventKind, ...] = ("access", "atomic", "copy")
 _MOST_STEPS = 6
 """of a schedule, before the two operations that it is about"""
 
@@ -69,6 +74,8 @@ class Witness:
         self.trace = trace
         self.events = [event for event in trace.events if event.cta in ctas]
         self.complete = trace.complete
+        self.asynchronous = any(event.kind in (*OF_PHASES, "copy", "landed") for event in self.events)
+        """whether schedules are those of the run: which operations others need is not told by warps' clocks then"""
         self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
         self._clocks: dict[int, _Clocks] = {}
@@ -79,13 +86,35 @@ class Witness:
     def _executions(self) -> dict[tuple[EventKind, int, int, int], list[int]]:
         found: defaultdict[tuple[EventKind, int, int, int], list[int]] = defaultdict(list)
         for n, event in enumerate(self.events):
-            if event.kind in ("access", "atomic"):
+            if event.kind in _EXECUTIONS and self._begins[n]:
                 found[event.kind, event.cta, event.warp, event.pc].append(n)
         return dict(found)
 
+    def begins(self, position: int) -> bool:
+        """Whether an event is the first one of its kind in an execution of an instruction."""
+        return self._begins[position]
+
+    @functools.cached_property
+    def _begins(self) -> list[bool]:
+        """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
+        an mbarrier, stand one behind the other, of lanes that are not the same."""
+        begins = []
+        instruction: tuple[int, int, int] | None = None
+        done: dict[EventKind, int] = {}
+        for event in self.events:
+            own = event.cta, event.warp, event.pc
+            if own != instruction:
+                instruction, done = own, {}
+            lanes = done.get(event.kind, 0)
+            first = not lanes or bool(lanes & event.lanes) or event.kind not in (*OF_PHASES, "copy")
+            begins.append(first)
+            done[event.kind] = event.lanes if first else lanes | event.lanes
+        return begins
+
     def executions(self, cta: int, warp: int, pc: int) -> list[int]:
         """Where in the trace a warp executes an access."""
-        return self._executions.get(("access", cta, warp, pc)) or self._executions.get(("atomic", cta, warp, pc), [])
+        found = (self._executions.get((kind, cta, warp, pc)) for kind in _EXECUTIONS)
+        return next((positions for positions in found if positions), [])
 
     def pair(self, first: Access, second: Access) -> tuple[int | None, int | None]:
         """Where in the trace two accesses are that conflict: the second is the first execution of its instruction that
@@ -112,17 +141,31 @@ class Witness:
     @functools.cached_property
     def _of_instruction(self) -> dict[int, list[int]]:
         found: defaultdict[int, list[int]] = defaultdict(list)
-        for (kind, _, _, pc), positions in self._executions.items():
-            if kind == "access":
-                found[pc] += positions
-        return {pc: sorted(positions) for pc, positions in found.items()}
+        for n, event in enumerate(self.events):
+            if event.kind in ("access", "copy"):
+                found[event.pc].append(n)
+        return dict(found)
 
     def _at(self, access: Access) -> list[int]:
-        """The executions of an access in its interval that touch its address with one of its lanes."""
+        """The executions of an access in its interval that touch its address with one of its lanes; where a copy is
+        issued that writes there, or reads there as far as is known."""
         found = self.executions(access.cta, access.warp, access.pc)
+        if not access.interval:
+            return [n for n in found if self._copies(n, access.address)] or found
         found = found[bisect_left(found, access.interval, key=self._interval) :]
         found = found[: bisect_right(found, access.interval, key=self._interval)]
         return [n for n in found if self.reaches(self.events[n], access.address, access.lanes)]
+
+    def _copies(self, position: int, address: int) -> bool:
+        """Whether one of the copies issued there goes to an address."""
+        own = self.events[position]
+        for n in range(position, len(self.events)):
+            event = self.events[n]
+            if (event.cta, event.warp, event.pc) != (own.cta, own.warp, own.pc) or (n > position and self._begins[n]):
+                return False
+            if event.kind == "copy" and 0 <= address - event.place < event.amount:
+                return True
+        return False
 
     def _interval(self, position: int) -> int:
         return self.events[position].interval
@@ -130,6 +173,8 @@ class Witness:
     def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
         """Whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one lies,
         where the access was not asked for."""
+        if event.kind == "copy":
+            return 0 <= address - event.place < event.amount
         size = self.places.size(event.pc)
         if event.addresses < 0:
             return 0 <= address - event.place < LANES * size
@@ -168,16 +213,23 @@ class Witness:
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
     @functools.cached_property
+    def by_parts(self) -> bool:
+        """Whether a part of a warp executes a barrier operation."""
+        return any(self.events[n].lanes != ALL_LANES for n in self.barriers)
+
+    @functools.cached_property
     def _orders(self) -> list[int]:
         """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
-        return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync", "exit")]
+        return [n for n, event in enumerate(self.events) if event.kind in _ORDERS]
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
     def clocks(self, cta: int) -> _Clocks:
         """What the warps of a CTA knew of each other."""
         if cta not in self._clocks:
-            self._clocks[cta] = _Clocks(self.events, cta, self.uncounted)
+            silent = relaxed(self.places.program) if self.asynchronous else frozenset()
+            order = PhaseOrder(False, self.uncounted, silent) if self.asynchronous else None
+            self._clocks[cta] = _Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))
         return self._clocks[cta]
 
     def known(self, cta: int, warp: int, interval: int) -> Knowledge:
@@ -200,9 +252,9 @@ class Witness:
         return None if position is None else self.events[position]
 
     def next_barrier(self, cta: int, warp: int, interval: int) -> Event | None:
-        """The first barrier operation of a warp that ends this interval or a later one."""
+        """The first operation of a warp that gives to a barrier or mbarrier, and ends this interval or a later one."""
         while (event := self.after(cta, warp, interval)) is not None:
-            if event.kind in ("arrive", "sync"):
+            if event.kind in ("arrive", "sync", "arrive_on"):
                 return event
             interval += 1
         return None
@@ -212,19 +264,19 @@ class Witness:
         while interval > 1:
             interval -= 1
             event = self.after(cta, warp, interval)
-            if event is not None and event.kind in ("arrive", "sync"):
+            if event is not None and event.kind in ("arrive", "sync", "arrive_on", "await"):
                 return event
         return None
 
     def sync_of(self, event: Event, warp: int) -> Event | None:
-        """The sync of a warp in the generation that an operation takes part in."""
+        """The sync of a warp in the generation that an operation takes part in; its wait for that phase."""
         return self._syncs.get((event.cta, event.place, event.generation, warp))
 
     @functools.cached_property
     def _syncs(self) -> dict[tuple[int, int, int, int], Event]:
-        """The first sync of each warp in a generation."""
-        events = (self.events[n] for n in reversed(self.barriers))
-        return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind == "sync"}
+        """The first sync of each warp in a generation, or wait for a phase; no mbarrier has a barrier's place."""
+        events = (self.events[n] for n in reversed(self._orders))
+        return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind in ("sync", "await")}
 
     def flag(self, first: Access, after: int | None, second: Access, before: int | None) -> tuple[int, int] | None:
         """Where the trace has an atomic of the first access's warp after it, and one of the second's before that, to
@@ -304,17 +356,20 @@ class Witness:
         """A schedule of these barrier operations and accesses, perhaps with other accesses among them; the last ones
         that are wanted are shown."""
         counted = self.counted(sorted(positions)) or {}
-        told = {n for n in positions if self._is_barrier(n) and wanted(self.events[n])}
+        told = {n for n in positions if self._is_told(n) and wanted(self.events[n])}
         telling = sorted(told | set(accesses))[-_MOST_STEPS:]
         steps = []
         for n in sorted({*positions, *accesses}):
             event, shown = self.events[n], n in telling
             if event.kind == "exit":
                 steps.append(self.step(event, n, "exit", shown=shown))
+            elif event.kind in OF_PHASES:
+                what = f"{self.places.element(event.place, event.pc)} phase {event.generation}"
+                steps.append(self.step(event, n, self._does(event), what=what, shown=shown))
             elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""
                 what = accesses.get(n) or self.places.accessed(event.pc, event.place)
-                steps.append(self.step(event, n, self.places.verb(event.pc), what=what, when=when, shown=shown))
+                steps.append(self.step(event, n, self._does(event), what=what, when=when, shown=shown))
             else:
                 count = counted.get(n, Counted(event.generation, 0, 0))
                 steps.append(self.step(event, n, event.kind, barrier=event.place, **count._asdict(), shown=shown))
@@ -351,6 +406,13 @@ class Witness:
     def _is_barrier(self, position: int) -> bool:
         return self.events[position].kind in ("arrive", "sync")
 
+    def _is_told(self, position: int) -> bool:
+        """Whether a schedule's text may have an operation: one that orders warps."""
+        return self._is_barrier(position) or self.events[position].kind in ("arrive_on", "await")
+
+    def _does(self, event: Event) -> str:
+        return step_word(NAMES[int(self.places.program.code[event.pc, 0])])
+
     def _is_access(self, position: int) -> bool:
         """Whether an access was made there; an atomic that was asked for is there twice."""
         event = self.events[position]
@@ -375,9 +437,9 @@ class Witness:
         """Of each event, which execution of its instruction by its warp it is, from 1."""
         counts: Counter[tuple[str, int, int, int]] = Counter()
         found = []
-        for event in self.events:
+        for event, begins in zip(self.events, self._begins, strict=True):
             key = event.kind, event.cta, event.warp, event.pc
-            counts[key] += 1
+            counts[key] += begins
             found.append(counts[key])
         return found
 
@@ -385,16 +447,16 @@ class Witness:
 class _Clocks:
     """What the warps of a CTA knew of each other at each of their operations; read on only as far as it is asked."""
 
-    def __init__(self, events: list[Event], cta: int, uncounted: frozenset[int]) -> None:
+    def __init__(self, events: list[Event], cta: int, order: HappensBefore) -> None:
         self._cta = cta
-        self._order = HappensBefore(atomics=False, uncounted=uncounted)
+        self._order = order
         self._rest = (event for event in events if event.cta == cta)
         self._intervals: defaultdict[int, list[int]] = defaultdict(list)
         """warp -> its intervals so far that have an operation, one after another"""
         self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
         """what it knew in each of them"""
         self._learns: set[int] = set()
-        """warps whose last operation was a sync: nothing else tells a warp of others"""
+        """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
 
     def of(self, warp: int, interval: int) -> Knowledge:
         """What a warp knew in an interval, or at its end if it has none as late; of itself it need not be true."""
@@ -412,12 +474,12 @@ class _Clocks:
 
     def _apply(self, event: Event) -> None:
         warp, intervals = event.warp, self._intervals[event.warp]
-        if event.kind != "complete" and (not intervals or intervals[-1] < event.interval):
+        if event.kind not in ("complete", "phase") and (not intervals or intervals[-1] < event.interval):
             known = self._known[warp]
             known.append(self._now(warp) if warp in self._learns or not known else known[-1])
             intervals.append(event.interval)
             self._learns.discard(warp)
-        if event.kind == "sync":
+        if event.kind in ("sync", "await"):
             self._learns.add(warp)
         self._order.apply(event)
 
@@ -448,10 +510,9 @@ def around(places: Places, *ctas: int) -> Iterable[int]:
 
 def culprit(raw: RawFinding, places: Places) -> Step:
     """The operation that is wrong in itself, as the only step: it is reached when the CTA runs in order."""
-    does = places.verb(raw.pc)
+    does = step_word(NAMES[int(places.program.code[raw.pc, 0])])
     place: dict[str, Any] = {}
-    if does == "barrier":
-        does = "arrive" if NAMES[int(places.program.code[raw.pc, 0])] == "bar.arrive" else "sync"
+    if places.verb(raw.pc) == "barrier":
         place = {name: raw.detail.get(name) for name in ("barrier", "generation")}
     elif "address" in raw.detail:
         place = {"what": places.accessed(raw.pc, raw.detail["address"])}

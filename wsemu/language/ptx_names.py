@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from wsemu.language import async_names
 from wsemu.language.markers import functions, unknown
 
 LOAD_QUALIFIERS: Final = {
@@ -58,7 +59,9 @@ _UNALIGNED = {
     f"barrier{signature[3:]}": f"{doc} Lanes of a warp may come apart." for signature, doc in _BARRIERS.items()
 }
 
-FUNCTIONS: Final = functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()})
+FUNCTIONS: Final = {
+    **functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()}), **async_names.FUNCTIONS,
+}  # fmt: skip
 """name -> kernel function; a count of None stands for the whole CTA"""
 
 

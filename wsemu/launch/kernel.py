@@ -23,7 +23,8 @@ OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
     "lineinfo link lto max_registers nopython opt shared_memory_carveout signature target"
 ).split()
-"""the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here"""
+"""the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here, but for
+`max_registers`, with which `setmaxnreg` starts"""
 
 
 class Launchable:
@@ -131,6 +132,12 @@ class Kernel(DeclaredFunction, Launchable):
         if self.device:
             raise UsageError(f"`{self.__name__}` is a device function: call it from a kernel, or drop `device=True`")
         return super().configuration(parameters)
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread at launch, from the option `max_registers`; 0: not known."""
+        given = self.options.get("max_registers")
+        return 0 if given is None else integer(given, "max_registers")
 
     def specialize(self, *arguments: Any) -> Kernel:
         """This kernel: it is compiled for the arguments of each launch."""

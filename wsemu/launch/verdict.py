@@ -21,7 +21,7 @@ from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
-from wsemu.model.codes import CHECKER_OF, CHECKERS, SCHEDULES
+from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
@@ -39,7 +39,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
-DECIDED = ("deadlock", "race", "intra-warp-race")
+RACES = ("race", "intra-warp-race")
+DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
@@ -66,11 +67,11 @@ def judge(
     folded = registry.folded(wanted, places, trace)
     findings = _explained(folded, places, trace)
     untold = _count_overflow(places, wanted, settings)
-    examined, costliest = registry.examine(places, settings)
+    examined, costliest = registry.examine(places, settings, trace_of)
     findings += examined
     if more is not None:
         findings += more(places)
-    certain = _certain(wanted, settings) if not steered else ()
+    certain = _certain(wanted, places, settings) if not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = accepted(findings, places, settings)
@@ -92,7 +93,7 @@ def judge(
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
-    words += [word for word in ("clocks", "active lanes") if word in steered.values()]
+    words += [word for word in ("clocks", "active lanes", "polls") if word in steered.values()]
     said = [
         *notes,
         *([_too_many(untold)] if untold and failed else []),
@@ -103,7 +104,7 @@ def judge(
         *_same_values(places),
     ]
     verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
-    wrong = any(f.severity == "error" and f.code not in settings.fail_on for f in findings)
+    wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in findings)
     if wrong and _wrote_arrays(program, outcome):
         what = "this run stored" if outcome.status == "done" else "was stored until then"
         said.append(f"the arrays hold what {what}: do not use them")
@@ -122,7 +123,7 @@ def judge(
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
-        proof=_proof(settings, suppressed) if verdict == "verified" else "",
+        proof=_proof(settings, suppressed, findings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -147,8 +148,14 @@ def _too_many(untold: int) -> str:
     return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
-def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
-    """What the silence of the chosen checkers shows."""
+def _proof(settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
+    """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it."""
+    counts = Counter(finding.code for finding in (*findings, *(entry.finding for entry in suppressed)))
+    reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
+    return ", but ".join([_shown(settings, suppressed), *([" and ".join(reservations)] if reservations else [])])
+
+
+def _shown(settings: Settings, suppressed: list[Suppressed]) -> str:
     if any(entry.finding.severity == "error" for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
@@ -156,6 +163,9 @@ def _proof(settings: Settings, suppressed: list[Suppressed]) -> str:
         return EVERY_SCHEDULE
     if not any(name in off for name in SCHEDULES):
         return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    on = [name for name in CHECKERS if name in settings.checkers]
+    if len(on) < len(off):
+        return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
@@ -319,24 +329,59 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
     if name == "activemask":
         return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
+    if OPERATIONS[name].kind == "async":
+        what = "token of the arrival" if name == "mbarrier.arrive" else "answer of the wait"
+        return "polls", f"the {what} on line {line}, which differs by schedule"
     return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
 
 
-def _certain(wanted: list[RawFinding], settings: Settings) -> tuple[str, ...]:
+def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
     found = {raw.code for raw in wanted}
-    stopped_early = found & {"barrier-recycling", "count-mismatch"}  # the latter before another schedule would end
-    if not {"race", "recycling"} <= settings.checkers or stopped_early:
+    # a count-mismatch before another schedule would end
+    early = {"barrier-recycling", "count-mismatch", *CHECKERS["mbarrier"], *CHECKERS["phase"]} - {"dangling-phase"}
+    needed = {"race", "recycling"} | ({"mbarrier", "phase"} if places.asynchronous() else set())
+    if not needed <= settings.checkers or found & early:
         return ()
-    races = {"race", "intra-warp-race"}
-    return tuple(races) if found & races else DECIDED
+    if "proxy" in found:
+        return RACES
+    certain = RACES if _is_steered_by_races(places) else DECIDED
+    return tuple(code for code in certain if code != "deadlock" or _always_stuck(places))
+
+
+def _is_steered_by_races(places: Places) -> bool:
+    """Whether what races may decide where warps go and what they access."""
+    from wsemu.proof.taint import may_be_steered_by
+
+    outcome = places.outcome
+    racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    if outcome.status != "deadlock" or not racing:
+        return bool(racing)
+    return bool(outcome.overflow) or may_be_steered_by(
+        places.program, outcome.executions, racing, places.segment_of.get
+    )
+
+
+def _always_stuck(places: Places) -> bool:
+    """Whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers tell: in another
+    order bytes may balance before more come, expectations come after all arrivals, registers go to other warps."""
+    code, executions = places.program.code, places.outcome.executions
+    executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
+    loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})
+    open_ = [phase for phase in places.outcome.phases if not phase.pending]
+    return "setmaxnreg.inc" not in executed and not any(phase.tx < 0 or (phase.tx and loose) for phase in open_)
+
+
+def _promoted(settings: Settings) -> set[str]:
+    """Codes of warnings that count as errors."""
+    return {*settings.fail_on, *(code for code, entry in CODES.items() if entry.strict and settings.strict)}
 
 
 def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
     """With its severity, and where in all schedules it holds."""
     changes: dict[str, Any] = {}
-    if finding.code in settings.fail_on:
+    if finding.code in _promoted(settings):
         changes["severity"] = "error"
     if finding.code in (*DECIDED, "barrier-recycling"):
         holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"

@@ -24,6 +24,9 @@ class Code(NamedTuple):
     proves: bool = False
     """its silence is part of what is said of every schedule"""
     source: Source = "engines"
+    strict: bool = False
+    """a warning of what no rule allows, and hardware was not seen to punish: named beside what is proven, and an error
+    with `--strict`"""
 
 
 _CODES = {
@@ -77,7 +80,8 @@ _CODES = {
         "error", "an asynchronous access that no proxy fence orders after a plain one", "proxy", proves=True
     ),
     "proxy-war": Code(
-        "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True
+        "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True,
+        strict=True,
     ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
     "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),

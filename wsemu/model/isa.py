@@ -408,6 +408,19 @@ for _name, _result, _operands, _meaning in (
     ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
 ):  # fmt: skip
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
+
+
+def step_word(name: str) -> str:
+    """What a step of a schedule at an operation does: `arrive`, `sync`, `load`, `exit`; an asynchronous one has its own
+    name, without the type: `mbarrier.wait`."""
+    kind = OPERATIONS[name].kind
+    if kind == "barrier":
+        return "arrive" if name == "bar.arrive" else "sync"
+    if kind == "async":
+        return name.removesuffix(".parity").partition(".b")[0]
+    return "exit" if name == "exit" else kind
+
+
 CP_ASYNC = {"cp.async.b32": 4, "cp.async.b64": 8, "cp.async.b128": 16}
 """operation -> bytes a lane"""
 BULK_REDUCTIONS = (

@@ -43,7 +43,7 @@ class Settings:
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
     strict: bool = False
-    """note what is right, and looks like a mistake"""
+    """note what is right, and looks like a mistake; codes that are `strict` count as errors"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
     """what is looked for; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()

@@ -383,7 +383,7 @@ def ordered_by_atomics(
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
     accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
     accesses: see `_observers`."""
-    asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling")]
+    asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling") and not _is_asynchronous(raw)]
     pairs, of = [], []
     settled: set[int] = set()
     for n, raw in enumerate(asked):
@@ -399,6 +399,11 @@ def ordered_by_atomics(
         answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole)
         settled |= {of[k] for k, answer in zip(chosen, answers, strict=True) if answer}
     return [raw for n, raw in enumerate(asked) if n in settled]
+
+
+def _is_asynchronous(raw: RawFinding) -> bool:
+    """Whether one side is an asynchronous copy: atomics of threads do not order that."""
+    return "async" in raw.detail or "other_async" in raw.detail
 
 
 def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:

@@ -20,6 +20,9 @@ floating-point minimum or maximum (up to the sign of a zero), or all apply one f
 **Control.**  A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
 the same reason only executed instructions count.
 
+**Phases.**  So is what a wait for an mbarrier answers that neither blocks nor only guards one that does, and the token
+of an arrival where it is used for anything but a wait: it tells how many arrivals were missing.
+
 **Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
 **Active lanes.**  So is the mask that `activemask` gives: lanes that could run together need not (CUDA C++ Programming
@@ -44,7 +47,17 @@ from functools import cached_property
 import numpy as np
 
 from wsemu.model.control_flow import successors
-from wsemu.model.isa import ATOMICS, CONVERGED, N_ATOMIC, N_MEMORY, NAMES, OPCODE
+from wsemu.model.isa import (
+    ATOMICS,
+    BLOCKS,
+    BULK_REDUCTIONS,
+    CONVERGED,
+    N_ATOMIC,
+    N_MEMORY,
+    NAMES,
+    OPCODE,
+    PEEK,
+)
 from wsemu.model.program import Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
@@ -55,6 +68,7 @@ GUARDED = {
     "atomic": "guard of an atomic",
     "barrier": "guard of a barrier",
     "warp": "guard of a warp operation",
+    "async": "guard of an asynchronous operation",
 }
 COMMUTING = frozenset(
     f"{what}{sign}" for what, signs in {
@@ -73,6 +87,12 @@ REASONS = {
 
 VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
 """what another run would give another value"""
+WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
+ARRIVE, REDUCE = OPCODE["mbarrier.arrive"], OPCODE["bulk.reduce"]
+_OPERANDS = {
+    "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
+    "store": "size of an asynchronous copy", "atomic": "size of an asynchronous copy",
+}  # fmt: skip
 ACTIVE = OPCODE["activemask"]
 
 
@@ -121,7 +141,8 @@ def examine(
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
     operations = program.code[:, 0]
-    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, VARYING)
+    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, (*VARYING, ARRIVE, REDUCE))
+    found |= np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
     if not lockstep:
         found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
     sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
@@ -142,6 +163,18 @@ def steered_by(
     the races warps may go other ways."""
     sources = sorted(set(racing))
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
+
+
+def may_be_steered_by(
+    program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
+) -> bool:
+    """Whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does: shadow
+    memory names one race of a byte, another access to the array may be in one, too."""
+    sources = sorted(set(racing))
+    if not sources:
+        return False
+    beside = Analysis(program, executions, sources, segment_of).beside(sources)
+    return bool(Analysis(program, executions, beside, segment_of).tainted)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
@@ -199,7 +232,7 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if N_MEMORY <= program.code[pc, 0] < N_ATOMIC}
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if _is_atomic(int(program.code[pc, 0]))}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
@@ -244,6 +277,18 @@ class Analysis:
         return not arrays or not any(
             self._arrays(step, state) & arrays for step, state in self._states() if step.kind in ("load", "store")
         )
+
+    def beside(self, pcs: Sequence[int]) -> list[int]:
+        """The accesses that may touch an array which one of these may touch."""
+        touched = {
+            step.pc: self._arrays(step, state)
+            for step, state in self._states()
+            if step.kind in ("load", "store", "atomic")
+        }
+        arrays = 0
+        for pc in pcs:
+            arrays |= touched.get(pc, 0)
+        return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
@@ -388,19 +433,20 @@ def _steered(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
     if step.address >= 0:
         yield "address", (step.address,)
     if step.operands:
-        yield "barrier operand" if step.kind == "barrier" else "member mask", step.operands
+        yield _OPERANDS[step.kind], step.operands
 
 
 def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]:
     """Atomic of one array -> why the order of all of them shows in the array; empty when they commute."""
     code = program.code
-    kinds = {pc: ATOMICS[NAMES[int(code[pc, 0])]][0] for pc in group}
-    operations = {int(code[pc, 0]) for pc in group}
+    kinds = {pc: _combines(program, pc) for pc in group}
+    operations = {(int(code[pc, 0]), int(code[pc, 7]) if code[pc, 0] == REDUCE else 0) for pc in group}
     if len(operations) == 1 and kinds[group[0]] in COMMUTING:
         return {}
     fixed = {row for row, *_ in program.constants} | {p.row for p in program.parameters}
     functions = {(int(code[pc, 4]), int(code[pc, 5])) for pc in group}
-    if len(operations) == len(functions) == 1 and {row for row in functions.pop() if row} <= fixed:
+    bulk = any(code[pc, 0] == REDUCE for pc in group)
+    if len(operations) == len(functions) == 1 and not bulk and {row for row in functions.pop() if row} <= fixed:
         return {}  # one function, applied by all
     distinct = sorted({kind.split(".")[0] for kind in kinds.values()})
     mixed = f"what `{'` and `'.join(distinct)}` on one array make of it depends on the order"
@@ -408,3 +454,18 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
         mixed = f"what `{distinct[0]}` of different types on one array make of it depends on the order"
     own = len(operations) == 1
     return {pc: REASONS[kind] if own or kind in ("exch", "cas") else mixed for pc, kind in kinds.items()}
+
+
+def _is_atomic(opcode: int) -> bool:
+    return N_MEMORY <= opcode < N_ATOMIC or opcode == REDUCE
+
+
+def _combines(program: Program, pc: int) -> str:
+    """What an atomic does with memory, as `COMMUTING` has it; a reduction of a bulk copy does it element by element."""
+    opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
+    if opcode != REDUCE:
+        return ATOMICS[NAMES[opcode]][0]
+    what, type_ = BULK_REDUCTIONS[auxiliary]
+    if what in ("min", "max"):
+        return f"{what}.{'f' if 'f' in type_ else type_[0]}"
+    return "add.f" if what == "add" and "f" in type_ else what

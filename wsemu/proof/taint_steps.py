@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from wsemu.model.isa import NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
+from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
 from wsemu.model.program import Program, SharedArray
 
 SegmentOf = Callable[[int], "int | None"]
@@ -17,6 +17,11 @@ them arrays"""
 State = dict[int, Bits]
 """register row -> what its value may come from; rows that come from neither are left out"""
 UNBOUNDED = 1 << 62
+_COPIED = -2
+"""stands for the row that would hold what a copy moves"""
+_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce")
+_FROM_NOWHERE = {"bulk.zero": 4}
+"""what writes memory without reading any -> the field of its size"""
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -155,6 +160,7 @@ class Decoder:
         """sources by their pc"""
         self.taint: Bits = (1 << len(bits)) - 1
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
+        self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
 
     def steps(self, pc: int) -> Iterator[Step]:
         """What the instruction at pc does; nothing for one that moves no values and cannot be steered."""
@@ -172,9 +178,11 @@ class Decoder:
                 yield from self._warp(pc, name, fields, guards)
             case "barrier":
                 yield self._barrier(pc, name, fields, guards)
-            case "control" | "async":
+            case "control":
                 if guard:
                     yield Step(pc, name, guards, guard=guard)
+            case "async":
+                yield from self._asynchronous(pc, name, fields, guards)
             case "fence":
                 pass
             case _:
@@ -233,3 +241,34 @@ class Decoder:
         members = () if name == "activemask" else (fields[5],)
         writes = (fields[2],) if OPERATIONS[name].result else ()
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)
+
+    def _asynchronous(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """A copy is a load and a store; of other operations, what steers them.  A token may go to a wait, whatever it
+        holds: which phase it stands for is judged by the engines."""
+        guard = guards[0] if guards else 0
+        operation = OPERATIONS[name]
+        rows = tuple(fields[3 : 3 + len(operation.operands)])
+        if name in _COPIES:
+            yield from self._copy(pc, name, rows, guards)
+        elif name in _FROM_NOWHERE:
+            yield Step(pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, keeps=self.taint)
+        elif name == "mbarrier.pending_count":
+            yield Step(pc, "alu", (rows[0], *guards), (fields[2],), guard, keeps=self.taint)
+        elif operation.result:
+            waits = name.startswith("mbarrier.wait")
+            steering = rows[:1] if name == "mbarrier.wait" else rows
+            writes, source = (fields[2],), self.bits.get(pc, 0)
+            yield Step(pc, "alu", guards, writes, guard, array=source, keeps=self.taint)
+            yield Step(pc, "async", guards if waits else (), guard=guard, operands=steering)
+        elif rows or guards:
+            yield Step(pc, "async", guards, guard=guard, operands=rows)
+
+    def _copy(self, pc: int, name: str, rows: tuple[int, ...], guards: tuple[int, ...]) -> Iterator[Step]:
+        guard = guards[0] if guards else 0
+        to, source, size, *more = rows
+        reach = self.constants32.get(size, UNBOUNDED)
+        yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
+        kind = "atomic" if name == "bulk.reduce" else "store"
+        yield Step(
+            pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, keeps=self.taint
+        )

@@ -25,7 +25,7 @@ from wsemu.frontend.assemble.allocate import (
 from wsemu.frontend.assemble.contract import contract
 from wsemu.frontend.assemble.flow import EXIT, Liveness, immediate_post_dominators
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
-from wsemu.frontend.assemble.service import choose_services
+from wsemu.frontend.assemble.service import choose_services, mark_without_effect
 from wsemu.frontend.assemble.simplify import (
     Blocks,
     assignments,
@@ -35,6 +35,7 @@ from wsemu.frontend.assemble.simplify import (
     spread_vectors,
     used_registers,
 )
+from wsemu.frontend.assemble.waits import mark_waits
 from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW
 from wsemu.model.program import Constant, Program
 
@@ -62,12 +63,14 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     if expand is not None:
         expand(graph, blocks)
     blocks = split_critical_edges(blocks)
+    mark_waits(graph, blocks)
     types = graph.types
     fixed = fixed_registers(graph)
     registers, webs, groups = _webs(blocks, fixed, types)
     rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
     choose_services(graph, blocks)
+    mark_without_effect(graph, blocks)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()
@@ -370,6 +373,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
         unmodelled=list(graph.unmodelled),
+        registers=graph.registers,
     )
 
 

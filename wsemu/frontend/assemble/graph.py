@@ -87,6 +87,8 @@ class Graph:
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    registers: int = 0
+    """as `Program` has it"""
 
     def new(self, type_: str) -> Register:
         """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""

@@ -127,12 +127,17 @@ def _reduction(e: Emitter, instruction: Instruction, aligned: int) -> None:
 
 
 # -- fences ----------------------------------------------------------------------------------------------------------
+_OF_INIT = ["cluster", "mbarrier_init", "release"]
+
+
 def fence(e: Emitter, instruction: Instruction) -> None:
     """`membar`, `fence`, of both directions; those between proxies say nothing yet."""
     *order, scope = instruction.modifiers or ("",)
     kind = ".".join(instruction.modifiers[1:])
     if instruction.modifiers[:1] == ("proxy",) and kind in PROXIES:
         e.effect("fence.proxy", immediate=PROXIES.index(kind))
+    elif instruction.opcode == "fence" and sorted(instruction.modifiers) == _OF_INIT:
+        e.effect("fence.mbarrier_init")
     elif (
         scope in FENCES and set(order) <= {"sc", "acq_rel"} and not (scope == "cluster" and e.clusters == "of several")
     ):

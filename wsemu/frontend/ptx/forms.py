@@ -85,6 +85,14 @@ def form_of(modifiers: tuple[str, ...]) -> Form:
     return Form(types, roundings[0] if roundings else "", flags)
 
 
+def picked(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
+    """Of each group the flag that is there, "" where none is; UnhandledForm for two of a group, and for one of none."""
+    found = [[flag for flag in flags if flag in group] for group in groups]
+    if sum(map(len, found)) != len(flags) or any(len(some) > 1 for some in found):
+        raise UnhandledForm
+    return tuple([some[0] if some else "" for some in found])
+
+
 def chosen(choose: Callable[[Form], Lower]) -> Handler:
     """A handler that lowers by what `choose` says of the form; a form that it does not know is not modelled."""
 
@@ -92,7 +100,7 @@ def chosen(choose: Callable[[Form], Lower]) -> Handler:
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:
         try:
             return choose(form_of(modifiers))
-        except (UnhandledForm, KeyError):
+        except (UnhandledForm, KeyError, ValueError):
             return None
 
     def handler(e: Emitter, instruction: Instruction) -> None:

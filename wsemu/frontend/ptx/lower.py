@@ -48,6 +48,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     graph = Graph(entry.name)
     e = Emitter(graph, module, HANDLERS)
     e.clusters = _clusters(function)
+    graph.registers = _registers(function)
     called, used = _reached(module.file, function)
     graph.unmodelled += [f"{what} is not modelled ({module.source.place(at)})" for what, at in _refused(module, called)]
     e.names[0].update(_module_names(e, used))
@@ -114,6 +115,27 @@ def _clusters(function: Function) -> Clusters:
         return "of some" if most is not None and math.prod(most.values) > 1 else "none"
     alone = asked[0] == "reqnctapercluster" and math.prod(function.directives[asked[0]].values) == 1
     return "of one" if alone else "of several"
+
+
+_REGISTERS, _THREADS, _MOST = 1 << 16, 2048, 256
+"""of a multiprocessor, from sm_80 on but for the small ones; the most registers of a thread"""
+_UNIT, _WARPS, _LANES = 8, 4, 32
+"""registers of a thread are given out by 8, warps come by four"""
+
+
+def _registers(function: Function) -> int:
+    """Registers that each thread has at the launch, as ptxas chooses them for a kernel with `setmaxnreg`: `.maxnreg`,
+    or what is left where the multiprocessor is to hold `.minnctapersm` CTAs of so many threads, whichever is less; 0
+    where neither is there: then ptxas ignores `setmaxnreg`."""
+    given = function.directives
+    limits = [given["maxnreg"].values[0]] if "maxnreg" in given else []
+    size = given.get("reqntid") or given.get("maxntid")
+    if "minnctapersm" in given and size is not None:
+        ctas, threads = given["minnctapersm"].values[0], math.prod(size.values)
+        if 0 < ctas * threads <= _THREADS:
+            warps = -(-ctas * -(-threads // _LANES) // _WARPS) * _WARPS
+            limits.append(_REGISTERS // (warps * _LANES) // _UNIT * _UNIT)
+    return min(_MOST, *(-(-limit // _UNIT) * _UNIT for limit in limits)) if limits else 0
 
 
 def _refused(module: Module, called: list[Function]) -> Iterator[tuple[str, int]]:

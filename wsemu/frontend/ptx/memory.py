@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
-from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
@@ -101,13 +101,19 @@ def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int,
     return found, operand.offset, None
 
 
+def full_address(e: Emitter, operand: Operand, space: str) -> Register:
+    """An address with its offset in one register."""
+    base, offset, _ = address_of(e, operand, space)
+    return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
+
+
 # -- loads and stores ------------------------------------------------------------------------------------------------
 def load(e: Emitter, instruction: Instruction) -> None:
     """`ld`, `ldu`: to one register or a vector of them."""
     type_, length, space = _shape(e, instruction)
-    destination, source = _two(e, instruction)
     if not type_:
         return
+    destination, source = _two(e, instruction)
     targets = e.elements(destination, length)
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
@@ -140,11 +146,14 @@ def load(e: Emitter, instruction: Instruction) -> None:
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
-    """`st`: from one register or a vector of them."""
+    """`st`: from one register or a vector of them; `st.bulk`."""
+    if instruction.modifiers[:1] == ("bulk",):
+        _fill(e, instruction)
+        return
     type_, length, space = _shape(e, instruction)
-    destination, source = _two(e, instruction)
     if not type_:
         return
+    destination, source = _two(e, instruction)
     width = f"b{8 * TYPE_BYTES[type_]}"
     values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
@@ -161,6 +170,16 @@ def store(e: Emitter, instruction: Instruction) -> None:
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))
+
+
+def _fill(e: Emitter, instruction: Instruction) -> None:
+    """`st.bulk{.weak}{.shared::cta} [a], bytes, 0`: zeros."""
+    picked(instruction.modifiers[1:], frozenset({"weak"}), frozenset({"shared::cta"}))
+    destination, size, value = instruction.operands
+    if type(value) is not Number or value.value:
+        raise UnhandledForm
+    address, offset, array = address_of(e, destination, space_of(instruction))
+    e.effect("bulk.zero", (address, e.read(size, "b32")), (), offset, array=array)
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:
@@ -372,15 +391,6 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
     e.write_register(destination, _SEGMENTS[space](e, number))
 
 
-def ignored(e: Emitter, instruction: Instruction) -> None:
-    """A hint."""
-
-
-def policy(e: Emitter, instruction: Instruction) -> None:
-    """`createpolicy`: the policy means nothing here."""
-    e.write_register(instruction.operands[0], e.constant("b64", 0))
-
-
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": load,
     "ldu": load,
@@ -389,6 +399,4 @@ HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
     "red": atomic,
     "cvta": convert_address,
     "isspacep": is_space,
-    "createpolicy": policy,
-    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "pmevent", "griddepcontrol"), ignored),
 }

@@ -27,7 +27,14 @@ _CARRIES = frozenset(
     if operation.kind == "alu" and operation.result in ("b32", "b64") and not name.startswith(("cvt.r", "mul", "div"))
 )
 """operations whose result may be an address"""
-_ACCESSES = frozenset(name for name, o in OPERATIONS.items() if o.kind in ("load", "store", "atomic"))
+_ACCESSES = frozenset(
+    name
+    for name, o in OPERATIONS.items()
+    if o.kind in ("load", "store", "atomic")
+    or (o.kind == "async" and o.operands[:1] == ("b64",) and o.operands[1:2] != ("b64",))
+    or name.startswith("mbarrier.wait")
+) - {"mbarrier.pending_count"}
+"""operations at one address, the first operand"""
 
 
 def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:

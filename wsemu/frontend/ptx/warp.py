@@ -165,10 +165,10 @@ def elect_form(form: Form) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, members = operands
         first, second = split_results(destination)
-        (there,) = e.effect("vote.ballot", (e.constant("p", 1), e.read(members, "b32")), ("b32",))
-        leader = e.emit("sub.b32", e.emit("ffs.b32", there), e.constant("b32", 1))
-        chosen_here = e.emit("setp.eq.b32", leader, e.special("laneid"))
-        _write(e, [(first, leader), (second, chosen_here)])
+        if second is None:
+            raise UnhandledForm
+        (leader,) = e.effect("elect.sync", (e.read(members, "b32"),), ("b32",))
+        _write(e, [(first, leader), (second, e.emit("setp.eq.b32", leader, e.special("laneid")))])
 
     return lower
 

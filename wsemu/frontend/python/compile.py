@@ -155,9 +155,14 @@ def _pattern_type(value: Any, name: str) -> PatternType:
     return PatternType(type(value), tuple(fields))
 
 
-def compile_kernel(function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True) -> Compiled:
-    """Compile a kernel for arguments of these types.  KernelError and UnsupportedError say what is wrong with it."""
-    graph = Graph(function.__name__)
+def compile_kernel(
+    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0
+) -> Compiled:
+    """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known.
+
+    KernelError and UnsupportedError say what is wrong with it.
+    """
+    graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]

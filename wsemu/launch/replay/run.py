@@ -31,7 +31,7 @@ from wsemu.launch.replay.access import (
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
 from wsemu.model.finding import Step
-from wsemu.model.isa import LANES, NAMES, OPERATIONS
+from wsemu.model.isa import LANES, NAMES, step_word
 from wsemu.reference.run import BudgetError, Cta
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.warp import WarpRun
@@ -170,11 +170,7 @@ def _does(bound: Bound, instruction: int) -> str:
     """What a step at an instruction does; empty for one that the program does not have."""
     if instruction >= len(bound.program.code):
         return ""
-    name = NAMES[int(bound.program.code[instruction, 0])]
-    kind = OPERATIONS[name].kind
-    if kind == "barrier":
-        return "arrive" if name == "bar.arrive" else "sync"
-    return "exit" if name == "exit" else kind
+    return step_word(NAMES[int(bound.program.code[instruction, 0])])
 
 
 def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, more: Sequence[Step] = ()) -> _Run:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.frontend.python.complex_arithmetic import conjugate
+from wsemu.frontend.python.library import asynchronous as library_asynchronous
 from wsemu.frontend.python.library import builtins as library_builtins
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
@@ -35,6 +36,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (
     library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
+    library_asynchronous,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 

@@ -1,0 +1,198 @@
+"""What mbarriers, asynchronous operations and their issuers are called; no checker itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.evidence.places import lanes_text
+from wsemu.evidence.schedule import culprit
+from wsemu.model.finding import Finding
+from wsemu.model.isa import DROP, EXPECT, NAMES, step_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Site
+    from wsemu.model.outcome import RawFinding
+
+_NOUNS = {
+    "bulk.load": "bulk copy",
+    "bulk.store": "bulk store",
+    "bulk.reduce": "bulk reduction",
+    "bulk.zero": "store of zeros",
+    "bulk.prefetch": "prefetch",
+    "cp.async": "asynchronous copy",
+    "cp.async.arrive": "arrival of asynchronous copies",
+    "mbarrier.init": "initialisation",
+    "mbarrier.inval": "end",
+    "mbarrier.arrive": "arrive",
+    "mbarrier.expect_tx": "expectation",
+    "mbarrier.complete_tx": "completion of bytes",
+    "mbarrier.wait": "wait",
+}
+"""operation without its type -> what it is"""
+_VERBS = {
+    "mbarrier.init": "initialises",
+    "mbarrier.inval": "ends",
+    "mbarrier.arrive": "arrives on",
+    "mbarrier.expect_tx": "expects bytes on",
+    "mbarrier.complete_tx": "completes bytes of",
+    "mbarrier.wait": "waits on",
+    "bulk.load": "copies with",
+    "cp.async.arrive": "lets its copies arrive on",
+}
+"""operation -> what who executes it does to an mbarrier"""
+_PYTHON = {
+    "fence.proxy.async": "fence_proxy_async",
+    "fence.proxy.async.global": "fence_proxy_async_global",
+    "fence.proxy.async.shared::cta": "fence_proxy_async_shared_cta",
+    "mbarrier.init": "mbarrier_init",
+    "mbarrier.inval": "mbarrier_inval",
+    "mbarrier.arrive": "mbarrier_arrive",
+    "mbarrier.arrive.expect_tx": "mbarrier_arrive_expect_tx",
+    "mbarrier.arrive_drop": "mbarrier_arrive_drop",
+    "mbarrier.expect_tx": "mbarrier_expect_tx",
+    "mbarrier.try_wait": "mbarrier_wait",
+    "mbarrier.try_wait.parity": "mbarrier_wait_parity",
+    "cp.async.wait_all": "cp_async_wait_all",
+    "cp.async.commit_group": "cp_async_commit_group",
+    "cp.async.wait_group": "cp_async_wait_group",
+    "cp.async.bulk.commit_group": "cp_async_bulk_commit_group",
+    "cp.async.bulk.wait_group": "cp_async_bulk_wait_group",
+    "cp.async.bulk.wait_group.read": "cp_async_bulk_wait_group_read",
+    "cp.async.mbarrier.arrive": "cp_async_mbarrier_arrive",
+    "cp.async.mbarrier.arrive.noinc": "cp_async_mbarrier_arrive_noinc",
+    "setmaxnreg.inc": "setmaxnreg_inc",
+    "setmaxnreg.dec": "setmaxnreg_dec",
+    "elect.sync": "elect_sync",
+    "bar.sync 0": "cuda.syncthreads",
+    "bar.warp.sync": "cuda.syncwarp",
+}
+"""PTX instruction -> what a kernel in Python calls"""
+
+
+def operation(places: Places, pc: int) -> str:
+    """An instruction's operation without the type: `mbarrier.wait`, `cp.async`."""
+    return step_word(NAMES[int(places.program.code[pc, 0])])
+
+
+def full_name(places: Places, pc: int) -> str:
+    """An instruction's operation with its type: `mbarrier.wait.parity`."""
+    return NAMES[int(places.program.code[pc, 0])]
+
+
+def noun(places: Places, pc: int) -> str:
+    """`bulk copy`, `arrive`: what an instruction is."""
+    return _NOUNS.get(operation(places, pc), places.verb(pc))
+
+
+def with_article(words: str) -> str:
+    return f"{'an' if words[:1] in 'aeiou8' else 'a'} {words}"
+
+
+def spelled(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
+    """An instruction as the file of another one would name it: `ptx.fence_proxy_async()`, or `fence.proxy.async`."""
+    if not places.span(pc).file.endswith(".py") or instruction not in _PYTHON:
+        return f"`{instruction}`"
+    name = _PYTHON[instruction]
+    return f"`{name if name.startswith('cuda.') else f'ptx.{name}'}({arguments})`"
+
+
+def mbarrier(raw: RawFinding, places: Places) -> str:
+    """The mbarrier of a finding, as the user's array and index: `full[1]`."""
+    return named(places, raw.detail["address"], raw.pc)
+
+
+def named(places: Places, address: int, pc: int) -> str:
+    return f"`{places.element(address, pc)}`"
+
+
+def who(raw: RawFinding, places: Places) -> str:
+    """`warp 3, lane 0`: who executes the operation of a finding."""
+    return executes(places, raw.cta, raw.warp, raw.lanes)
+
+
+def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
+    """`warp 3, lane 0`; a whole warp has no lanes to name."""
+    text = places.who(cta, warp)
+    return text if lanes in (0, (1 << 32) - 1) else f"{text}, {lanes_text(lanes)}"
+
+
+def does(places: Places, pc: int, count: int = 1) -> str:
+    """`arrives on`, `waits on`: what an operation does to its mbarrier; `arrive on` said of several."""
+    text = _VERBS.get(operation(places, pc), "uses")
+    if count == 1:
+        return text
+    verb, _, rest = text.partition(" ")
+    return f"{'let' if verb == 'lets' else verb[:-1]} {rest}".strip()
+
+
+def arrives_with(places: Places, pc: int) -> str:
+    """The instruction of an arrive with its variant: `mbarrier.arrive.expect_tx`."""
+    aux = int(places.program.code[pc, 7])
+    drop = "_drop" if aux & DROP else ""
+    return f"mbarrier.arrive{drop}" + (".expect_tx" if aux & EXPECT else "")
+
+
+def amount(number: int, what: str = "byte") -> str:
+    """`4,096 bytes`, `1 arrival`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def lacking(bytes_: int, arrivals: int) -> str:
+    """`4,096 bytes and 1 arrival are missing`, `64 bytes too many have come`; nothing where all is there."""
+    missing = [amount(bytes_)] * (bytes_ > 0) + [amount(arrivals, "arrival")] * (arrivals > 0)
+    one = len(missing) == 1 and 1 in (bytes_, arrivals)
+    texts = [f"{' and '.join(missing)} {'is' if one else 'are'} missing"] if missing else []
+    return ", and ".join([*texts, *([f"{amount(-bytes_)} too many have come"] if bytes_ < 0 else [])])
+
+
+def executed(places: Places, *operations: str) -> list[int]:
+    """The instructions of a program with these operations that were executed."""
+    counts = places.outcome.executions
+    return [
+        pc
+        for pc in range(len(places.program.code))
+        if (not counts or counts[pc]) and operation(places, pc) in operations
+    ]
+
+
+def lines(places: Places, pcs: Sequence[int], other: int) -> str:
+    """`line 12`, `lines 12 and 14`, of one file; three at most."""
+    texts = list(dict.fromkeys(places.near(pc, other) for pc in pcs))[:3]
+    numbers = [text.removeprefix("line ") for text in texts]
+    if len(texts) > 1 and all(text.startswith("line ") for text in texts):
+        return f"lines {', '.join(numbers[:-1])} and {numbers[-1]}"
+    return " and ".join(texts)
+
+
+def finding(
+    raw: RawFinding,
+    places: Places,
+    message: str,
+    label: str,
+    notes: str | Iterable[str],
+    help_: str,
+    earlier: str = "",
+) -> Finding:
+    """A finding of one operation, or of two: then `label` is that of (2) and `earlier` that of (1)."""
+    notes = [notes] if isinstance(notes, str) else notes
+    two = bool(earlier) and raw.other_pc >= 0
+    sites: list[Site] = [
+        places.site(raw.pc, f"(2) {label}" if two else label, cta=raw.cta, warp=raw.warp),
+    ]
+    if two:
+        text = f"(1) {earlier}"
+        sites.append(places.site(raw.other_pc, text, cta=raw.cta, warp=raw.other_warp, primary=False))
+    for pc in (raw.pc, raw.other_pc) if two else (raw.pc,):
+        sites += [call for call in places.callers(pc) if call not in sites]
+    return Finding(
+        code=raw.code, message=message, sites=sites, notes=[note for note in notes if note], help=help_,
+        count=raw.count, steps=[culprit(raw, places)],
+    )  # fmt: skip
+
+
+def other(raw: RawFinding, places: Places) -> str:
+    """Who executed (1): `warp 1`."""
+    return places.who(raw.detail.get("other_cta", raw.cta), raw.other_warp)

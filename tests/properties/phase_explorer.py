@@ -1,0 +1,460 @@
+"""Abstract programs of mbarriers, copies and named barriers, and every interleaving of one.
+
+A program has 1 to 3 threads and up to 4 mbarriers, made before any thread starts.  It is written as in
+`2 1 | t0: x(0,16) T(0,1) | t1: w(0,0) R(1) a(1)`: the arrivals that each mbarrier waits for, then what each thread
+does.
+
+    a(b)  d(b)  x(b,n)  e(b,n)   arrive, arrive_drop, arrive.expect_tx and expect_tx of n bytes on mbarrier b
+    w(b,p)  p(b,p)               wait for the phase of parity p of b; the same after a try that only guards it
+    T(b,v)                       bulk load of 16 bytes into variable v, which credits b
+    g(v)  i(b)  n(b)  C(k)       cp.async into v, cp.async.mbarrier.arrive without and with .noinc, wait_group k
+    O(v)  G(k)  Q(k)             bulk store of v, a group of its own; wait_group k, wait_group.read k
+    R(v)  W(v)  P                plain read and write of v; fence.proxy.async
+    S(b,c)  A(b,c)               named barrier b of c warps: sync, arrive
+
+Semantics, from the PTX ISA: arrivals count down, bytes that were expected and have not come keep the phase open, and a
+phase completes when neither is missing, whatever came last.  A wait polls: it goes on at some moment at which the phase
+that it names has completed, and may miss one.  Copies come at any time after their issue.  A copy's completion orders
+its own accesses alone before a wait that sees it; an arrival and what comes before it in its thread, likewise.  Plain
+accesses and asynchronous ones need a proxy fence between them besides (not plain reads before asynchronous reads).
+
+This file knows nothing of clocks or rules and imports nothing of wsemu: it is what their verdicts are judged by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+DEADLOCK, OVER, PHASES, BYTES = "deadlock", "over-arrival", "phases", "bytes"
+RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH = (
+    "race",
+    "proxy",
+    "phase-unobserved",
+    "async-outlives-cta",
+    "count-mismatch",
+)
+VARIABLES: Final = 3
+SIZE: Final = 16
+"""bytes of a variable, and of a copy"""
+ARRIVALS: Final = frozenset("adx")
+WAITS: Final = frozenset("wp")
+MOST_STATES: Final = 40_000
+
+
+class Step(NamedTuple):
+    """One operation of a thread."""
+
+    kind: str
+    place: int = 0
+    number: int = 0
+
+    def __str__(self) -> str:
+        if self.kind == "P":
+            return "P"
+        if self.kind in "xewpSA":
+            return f"{self.kind}({self.place},{self.number})"
+        if self.kind == "T":
+            return f"T({self.place},{self.number})"
+        return f"{self.kind}({self.place})"
+
+
+class Program(NamedTuple):
+    """Counts of the mbarriers, and the steps of each thread."""
+
+    counts: tuple[int, ...]
+    threads: tuple[tuple[Step, ...], ...]
+
+    def __str__(self) -> str:
+        threads = " | ".join(f"t{t}: {' '.join(map(str, steps))}" for t, steps in enumerate(self.threads))
+        return f"{' '.join(map(str, self.counts))} | {threads}"
+
+
+_STEP = re.compile(r"([a-zA-Z])(?:\((\d+)(?:,(\d+))?\))?")
+
+
+def parse(line: str) -> Program:
+    """The program that `str` wrote."""
+    counts, *threads = line.split("|")
+    steps = (
+        tuple(Step(k, int(a or 0), int(b or 0)) for k, a, b in _STEP.findall(t.partition(":")[2])) for t in threads
+    )
+    return Program(tuple(map(int, counts.split())), tuple(steps))
+
+
+class Mbarrier(NamedTuple):
+    """What an mbarrier counts."""
+
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+    def settled(self) -> Mbarrier:
+        """After the phase has completed, if it does."""
+        if self.pending or self.tx:
+            return self
+        return Mbarrier(self.phase + 1, self.expected, self.expected, 0)
+
+
+class Named(NamedTuple):
+    """A named barrier: generation, arrived, expected, who waits."""
+
+    generation: int
+    arrived: int
+    expected: int
+    waiting: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """Where each thread is, the barriers, and the (thread, step) of what is under way, in the order of issue."""
+
+    at: tuple[int, ...]
+    mbarriers: tuple[Mbarrier, ...]
+    named: tuple[Named, ...]
+    under_way: tuple[tuple[int, int], ...]
+
+
+class FaultError(Exception):
+    """An interleaving ends here."""
+
+
+class Explorer:
+    """Visits every state that some interleaving reaches."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.used = sorted({s.place for steps in program.threads for s in steps if s.kind in "SA"})
+        self.phase: dict[tuple[int, int], int] = {}
+        """(thread, step) -> the phase, or generation, in which it was first met"""
+        self.faults: set[str] = set()
+        self.completes = False
+        self.known = True
+        """False: there are too many states"""
+
+    def start(self) -> State:
+        made = tuple(Mbarrier(0, n, n, 0) for n in self.program.counts)
+        return State((0,) * len(self.program.threads), made, tuple(Named(0, 0, 0, ()) for _ in self.used), ())
+
+    def explore(self) -> set[str]:
+        """What goes wrong in some interleaving, of the barriers."""
+        start = self.start()
+        seen, todo = {start}, [start]
+        while todo:
+            state = todo.pop()
+            stuck = True
+            for following in self.onward(state):
+                stuck = False
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+            if stuck:
+                self._ended(state)
+            if len(seen) > MOST_STATES:
+                self.known = False
+                break
+        return self.faults
+
+    def _ended(self, state: State) -> None:
+        if not state.mbarriers:
+            return  # it ended in a fault
+        waiting = any(named.waiting for named in state.named)
+        if waiting or any(at < len(steps) for at, steps in zip(state.at, self.program.threads, strict=True)):
+            self.faults.add(DEADLOCK)
+            return
+        self.completes = True
+        if any(m.tx for m in state.mbarriers):
+            self.faults.add(BYTES)
+
+    def onward(self, state: State) -> Iterator[State]:
+        """The states that one step leads to, of a thread or of what is under way."""
+        for thread, at in enumerate(state.at):
+            if at < len(self.program.threads[thread]) and not any(thread in named.waiting for named in state.named):
+                try:
+                    following = self.step(state, thread, at)
+                except FaultError as fault:
+                    self.faults.add(str(fault))
+                    following = self._dead(state)
+                if following is not None:
+                    yield following
+        for who in state.under_way:
+            if self._may_land(state, who):
+                try:
+                    yield self._land(state, who)
+                except FaultError as fault:
+                    self.faults.add(str(fault))
+                    yield self._dead(state)
+
+    def _dead(self, state: State) -> State:
+        """A state in which the launch has ended: nothing is left to do."""
+        ends = tuple(len(steps) for steps in self.program.threads)
+        return State(ends, (), (), ())
+
+    def _meets(self, who: tuple[int, int], phase: int) -> None:
+        if self.phase.setdefault(who, phase) != phase:
+            self.faults.add(PHASES)
+
+    def step(self, state: State, thread: int, at: int) -> State | None:
+        """A thread's next step; None while it has to wait."""
+        kind, place, number = self.program.threads[thread][at]
+        who = (thread, at)
+        after = state._replace(at=(*state.at[:thread], at + 1, *state.at[thread + 1 :]))
+        if kind in WAITS:
+            phase = state.mbarriers[place].phase
+            if phase & 1 == number & 1:
+                return None
+            self._meets(who, phase - 1)
+            return after
+        if kind in "SA":
+            return self._named(after, thread, who, kind, place, number)
+        if kind in "adxei":
+            self._meets(who, state.mbarriers[place].phase)
+        if kind in "Tgin":
+            after = after._replace(under_way=(*state.under_way, who))
+        if kind == "i":
+            old = state.mbarriers[place]
+            return _with(after, place, old._replace(pending=old.pending + 1))
+        if kind in "xe":
+            old = after.mbarriers[place]
+            changed = old._replace(tx=old.tx + number)
+            after = _with(after, place, changed.settled() if kind == "e" else changed)
+        if kind == "d":
+            old = after.mbarriers[place]
+            after = _with(after, place, old._replace(expected=old.expected - 1))
+        return self._arrived(after, place) if kind in ARRIVALS else after
+
+    def _arrived(self, state: State, place: int) -> State:
+        old = state.mbarriers[place]
+        if not old.pending:
+            raise FaultError(OVER)
+        return _with(state, place, old._replace(pending=old.pending - 1).settled())
+
+    def _may_land(self, state: State, who: tuple[int, int]) -> bool:
+        """An arrival of copies comes after the thread's copies before it."""
+        thread, at = who
+        if self.program.threads[thread][at].kind not in "in":
+            return True
+        return not any(t == thread and k < at and self.program.threads[t][k].kind == "g" for t, k in state.under_way)
+
+    def _land(self, state: State, who: tuple[int, int]) -> State:
+        kind, place, _ = self.program.threads[who[0]][who[1]]
+        after = state._replace(under_way=tuple(other for other in state.under_way if other != who))
+        if kind == "g":
+            return after
+        thread, at = who
+        self._meets((thread, ~at), state.mbarriers[place].phase)
+        if kind == "T":
+            old = state.mbarriers[place]
+            return _with(after, place, old._replace(tx=old.tx - SIZE).settled())
+        return self._arrived(after, place)
+
+    def _named(self, state: State, thread: int, who: tuple[int, int], kind: str, place: int, number: int) -> State:
+        at = self.used.index(place)
+        old = state.named[at]
+        if old.arrived and old.expected != number:
+            raise FaultError(MISMATCH)
+        self._meets(who, old.generation)
+        waiting = (*old.waiting, thread) if kind == "S" else old.waiting
+        new = Named(old.generation, old.arrived + 1, number, tuple(sorted(waiting)))
+        if new.arrived == number:
+            if not waiting:
+                self.faults.add("all-arrive")
+            new = Named(old.generation + 1, 0, 0, ())
+        return state._replace(named=(*state.named[:at], new, *state.named[at + 1 :]))
+
+
+def _with(state: State, place: int, mbarrier: Mbarrier) -> State:
+    return state._replace(mbarriers=(*state.mbarriers[:place], mbarrier, *state.mbarriers[place + 1 :]))
+
+
+class Outlook(NamedTuple):
+    """What the interleavings of a program show."""
+
+    faults: frozenset[str]
+    completes: bool
+    known: bool
+    war: bool
+    """an asynchronous write after a plain read, ordered but without a fence: a warning"""
+
+
+def outlook(program: Program) -> Outlook:
+    """What can go wrong.  Where the barriers do the same in every schedule, so is the order of accesses."""
+    explorer = Explorer(program)
+    faults = explorer.explore()
+    war = False
+    if explorer.known and not faults:
+        found, war = Order(program, explorer.phase).faults()
+        faults = found
+    return Outlook(frozenset(faults), explorer.completes, explorer.known, war)
+
+
+Node = tuple[int, int]
+"""(thread, step): a point in a thread"""
+
+
+class Order:
+    """What comes before what, in a program whose barriers do the same in every schedule."""
+
+    def __init__(self, program: Program, phase: dict[tuple[int, int], int]) -> None:
+        self.threads = program.threads
+        self.phase = phase
+        self.nodes = [(t, k) for t, steps in enumerate(program.threads) for k in range(len(steps) + 1)]
+        self.after: dict[Node, set[Node]] = {}
+        """node -> those that come after it"""
+        self._close()
+
+    def kind(self, node: Node) -> str:
+        t, k = node
+        return self.threads[t][k].kind if k < len(self.threads[t]) else "end"
+
+    def _edges(self) -> Iterator[tuple[Node, Node]]:
+        """(before, after): what is done up to `before`, itself included, comes before what follows `after`."""
+        for t, k in self.nodes:
+            if k:
+                yield (t, k - 1), (t, k)
+        steps = [(node, self.threads[node[0]][node[1]]) for node in self.nodes if self.kind(node) != "end"]
+        for node, step in steps:
+            for other, later in steps:
+                if later.place != step.place:
+                    continue
+                gives = step.kind in ARRIVALS and later.kind in WAITS
+                meets = step.kind in "SA" and later.kind == "S" and node != other
+                if (gives or meets) and self.phase[node] == self.phase[other]:
+                    yield node, (other[0], other[1] + 1)
+
+    def _close(self) -> None:
+        direct: dict[Node, set[Node]] = {node: set() for node in self.nodes}
+        for before, after in self._edges():
+            direct[before].add(after)
+        for node in self.nodes:
+            found: set[Node] = set()
+            todo = [node]
+            while todo:
+                for following in direct[todo.pop()]:
+                    if following not in found:
+                        found.add(following)
+                        todo.append(following)
+            self.after[node] = found
+
+    def before(self, one: Node, other: Node) -> bool:
+        """Whether what a thread does at one point comes before what another does at another point."""
+        return one == other or other in self.after[one]
+
+    def joins(self, issue: Node, *, reads: bool) -> Iterator[Node]:
+        """The points behind which a copy is over: its reads, or all of it."""
+        t, k = issue
+        step = self.threads[t][k]
+        for node in self.nodes:
+            kind = self.kind(node)
+            if kind in WAITS:
+                place = self.threads[node[0]][node[1]].place
+                if any(b == place and phase == self.phase[node] for b, phase in self._signals(issue)):
+                    yield node[0], node[1] + 1
+            elif node[0] == t and node[1] > k and kind in "CGQ" and (kind == "C") == (step.kind == "g"):
+                if step.kind == "T" or (kind == "Q" and not reads):
+                    continue
+                later = sum(s.kind == step.kind for s in self.threads[t][k + 1 : node[1]])
+                if later >= self.threads[t][node[1]].place:
+                    yield t, node[1] + 1
+
+    def _signals(self, issue: Node) -> Iterator[tuple[int, int]]:
+        """(mbarrier, phase) that a copy's completion is told by."""
+        t, k = issue
+        step = self.threads[t][k]
+        if step.kind == "T":
+            yield step.place, self.phase[t, ~k]
+        elif step.kind == "g":
+            for later, other in enumerate(self.threads[t][k + 1 :], k + 1):
+                if other.kind in "in":
+                    yield other.place, self.phase[t, ~later]
+
+    def faults(self) -> tuple[set[str], bool]:
+        """What goes wrong between accesses; and whether a plain read lacks a fence before an asynchronous write."""
+        found: set[str] = set()
+        war = False
+        accesses = [a for node in self.nodes for a in self._accesses(node)]
+        for n, one in enumerate(accesses):
+            for other in accesses[n + 1 :]:
+                if one.variable != other.variable or not (one.writes or other.writes):
+                    continue
+                if one.node == other.node:
+                    continue
+                ordered = [(a, b) for a, b in ((one, other), (other, one)) if self._ordered(a, b)]
+                if not ordered:
+                    found.add(RACE)
+                    continue
+                earlier, later = ordered[0]
+                if later.bulk and not earlier.agent and not self._fenced(earlier, later):
+                    if earlier.writes:
+                        found.add(PROXY)
+                    else:
+                        war = True
+        found |= self._lost() | self._unobserved()
+        return found, war
+
+    def _accesses(self, node: Node) -> Iterator[Access]:
+        kind = self.kind(node)
+        if kind == "end":
+            return
+        t, k = node
+        step = self.threads[t][k]
+        if kind in "RW":
+            yield Access(node, step.place, kind == "W", agent=False, bulk=False)
+        elif kind == "T":
+            yield Access(node, step.number, True, agent=True, bulk=True)
+        elif kind == "g":
+            yield Access(node, step.place, True, agent=True, bulk=False)
+        elif kind == "O":
+            yield Access(node, step.place, False, agent=True, bulk=True)
+            yield Access(node, ~(VARIABLES * t + step.place), True, agent=True, bulk=True)
+
+    def _ordered(self, one: Access, other: Access) -> bool:
+        if not one.agent:
+            return self.before((one.node[0], one.node[1]), other.node)
+        return any(self.before(j, other.node) for j in self.joins(one.node, reads=not one.writes))
+
+    def _fenced(self, one: Access, other: Access) -> bool:
+        fences = [node for node in self.nodes if self.kind(node) == "P"]
+        return any(self.before(one.node, fence) and self.before(fence, other.node) for fence in fences)
+
+    def _lost(self) -> set[str]:
+        """Copies that nobody waits for."""
+        for node in self.nodes:
+            kind = self.kind(node)
+            if kind in ("T", "g", "O") and not any(True for _ in self.joins(node, reads=kind == "O")):
+                return {OUTLIVES}
+        return set()
+
+    def _unobserved(self) -> set[str]:
+        """Arrivals before which nobody has seen the phase before complete (PTX ISA 9.7.13.15.4)."""
+        for node in self.nodes:
+            kind = self.kind(node)
+            if kind not in ("a", "d", "x", "i", "n"):
+                continue
+            t, k = node
+            place = self.threads[t][k].place
+            phase = self.phase[(t, ~k) if kind == "n" else node]
+            seen = any(
+                self.kind(w) in WAITS
+                and self.threads[w[0]][w[1]].place == place
+                and self.phase[w] == phase - 1
+                and self.before((w[0], w[1] + 1), node)
+                for w in self.nodes
+            )
+            if phase and not seen:
+                return {UNOBSERVED}
+        return set()
+
+
+class Access(NamedTuple):
+    """What a step does to a variable."""
+
+    node: Node
+    variable: int
+    """below 0: where a thread's bulk stores of one go"""
+    writes: bool
+    agent: bool
+    """a copy"""
+    bulk: bool
+    """in the asynchronous proxy"""

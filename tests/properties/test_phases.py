@@ -1,0 +1,76 @@
+"""mbarriers and copies against enumeration: `verified` exactly when no interleaving of a random program shows a fault.
+
+phase_explorer.py enumerates, phase_programs.py makes the programs and their kernel, and compares.
+`benchmarks/soundness.py --kind phases` does the same for as many programs as one has patience for.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.properties.phase_explorer import outlook, parse
+from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases
+from wsemu.model.settings import Engine
+
+EXAMPLES = {
+    "1 1 | t0: w(1,1) x(0,16) T(0,0) w(1,0) x(0,16) T(0,0) | t1: w(0,0) R(0) a(1) w(0,1) R(0) a(1)": "",
+    "1 | t0: x(0,16) T(0,0) x(0,16) T(0,1) | t1: w(0,0) R(0) w(0,1) R(1)": "deadlock over-arrival phases",
+    "1 | t0: W(0) a(0) | t1: w(0,0) R(0)": "",
+    "1 | t0: a(0) W(0) | t1: w(0,0) R(0)": "race",
+    "1 | t0: W(0) P O(0) G(0)": "",
+    "1 | t0: W(0) O(0) G(0)": "proxy",
+    "1 | t0: O(0) W(0) G(0)": "race",
+    "1 | t0: O(0) Q(0) W(0)": "",
+    "1 | t0: O(0)": "async-outlives-cta",
+    "1 | t0: W(0) P a(0) | t1: w(0,0) O(0) Q(0)": "",
+    "1 | t0: W(0) a(0) | t1: w(0,0) P O(0) Q(0)": "",
+    "2 | t0: a(0) | t1: w(0,0)": "deadlock",
+    "1 | t0: g(0) n(0) | t1: w(0,0) R(0)": "",
+    "1 | t0: g(0) i(0) a(0) | t1: w(0,0) R(0)": "",
+    "1 | t0: g(0) a(0) i(0) | t1: w(0,0) R(0)": "async-outlives-cta phase-unobserved race",
+    "1 | t0: g(0) a(0) | t1: w(0,0) R(0)": "async-outlives-cta race",
+    "1 | t0: x(0,32) T(0,0) | t1: w(0,0)": "deadlock",
+    "1 | t0: x(0,0) T(0,0) | t1: w(0,0)": "bytes",
+    "1 | t0: a(0) a(0)": "phase-unobserved",
+    "2 1 | t0: a(0) w(1,0) R(0) | t1: w(0,0) W(0) a(1) | t2: a(0)": "",
+    "2 | t0: d(0) w(0,0) a(0) | t1: a(0) w(0,0) w(0,1)": "deadlock",
+    "1 | t0: W(0) S(0,2) | t1: S(0,2) P O(0) G(0)": "",
+}
+"""a program -> what its interleavings show"""
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_verdict_of_examples(line: str, engine: Engine) -> None:
+    found = judged_phases(parse(line), (engine,))
+    assert not found.complaints, str(found)
+    assert bool(found.outlook.faults) == bool(EXAMPLES[line])
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_what_enumeration_shows_of_examples(line: str) -> None:
+    assert outlook(parse(line)).faults == set(EXAMPLES[line].split())
+
+
+@pytest.mark.parametrize("family", PHASE_FAMILIES)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_verdict_is_what_enumeration_shows(family: str, engine: Engine) -> None:
+    source = random.Random(f"{family} 1")
+    found = [judged_phases(PHASE_FAMILIES[family](source), (engine,)) for _ in range(60 if engine == "vm" else 20)]
+    assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
+
+
+def test_the_programs_are_a_fair_mix() -> None:
+    source = random.Random(2)
+    seen = Counter[str]()
+    for _ in range(400):
+        faults = outlook(PHASE_FAMILIES["ring"](source)).faults
+        seen.update(faults or ["none"])
+    assert seen["none"] > 100
+    assert min(seen[fault] for fault in ("deadlock", "phases", "race", "proxy", "phase-unobserved")) > 3

@@ -1,0 +1,414 @@
+"""Asynchronous instructions of PTX to bytecode: mbarriers, copies and their groups, hints, registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsemu.frontend.ptx import compile_entry, parse
+from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PEEK, PROXIES, SEGMENT_SHIFT, SHARED
+from wsemu.model.program import Program
+
+FOLDER = Path(__file__).parents[1] / "ptx"
+TEXT = """.version 9.0
+.target {target}
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n, .param .u64 wide)
+{directives}
+{{
+.reg .pred %p<5>; .reg .b16 %h<5>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
+.shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar[4];
+ld.param.u64 %rd1, [out]; ld.param.u32 %r4, [n]; ld.param.u64 %rd6, [wide];
+mov.u32 %r3, tile; mov.u32 %r7, bar; mov.u64 %rd7, bar; cvta.shared.u64 %rd5, %rd7;
+setp.eq.u32 %p1, %r4, 48; cvt.u16.u32 %h1, %r4;
+{body}
+ret;
+}}
+"""
+N, WIDE, OUT, TILE = 48, 0x1234_0000_0007, 3 << SEGMENT_SHIFT, SHARED << SEGMENT_SHIFT
+BAR = TILE + 1024
+IN_TWO_REGISTERS = ("bulk.load", "bulk.store")
+"""what has a register in the place of an offset"""
+PURE: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "cvt": lambda a: a,
+    "mov": lambda a: a,
+    "not": lambda a: not a,
+    "setp": lambda a, b: a == b,
+    "selp": lambda a, b, c: a if c else b,
+}
+
+
+def compiled(body: str, directives: str = "", target: str = "sm_100a") -> Program:
+    module = parse(TEXT.format(body=body, directives=directives, target=target), "k.ptx")
+    return compile_entry(module, module.entries["k"], ("address", "value", "value"))
+
+
+def lowered(body: str) -> list[tuple[Any, ...]]:
+    """Operations with an effect that the instructions become: (name, values of their operands..., aux).  The offset is
+    added to the address, or stands alone where there are no operands."""
+    program = compiled(body)
+    assert program.traps == []
+    rows: dict[int, Any] = {0: True, **{c.row: c.value for c in program.constants}}
+    rows |= {p.row: (OUT, N, WIDE)[p.argument] for p in program.parameters}
+    rows |= {row: TILE if name == "shared" else name for name, row in program.specials.items()}
+    found = []
+    for row in program.code.tolist():
+        fields = dict(zip(FIELDS, row, strict=True))
+        name = NAMES[fields["op"]]
+        operation = OPERATIONS[name]
+        sources = [fields[field] for field in ("a", "b", "c", "imm")[: len(operation.operands)]]
+        if operation.kind == "alu":
+            bits = 1 if operation.result == "p" else int(operation.result[1:])
+            values = [rows[source] for source in sources]
+            if any(isinstance(value, str) for value in values):
+                rows[fields["d"]] = f"{values[0]} == {values[1]}"
+            else:
+                rows[fields["d"]] = int(PURE[name.split(".")[0]](*values)) & ((1 << bits) - 1)
+        elif operation.kind not in ("control", "barrier"):
+            if operation.kind == "warp":
+                sources = [fields["c"]]
+            values = [rows[source] for source in sources]
+            if not values:
+                values = [fields["imm"]]
+            elif name not in IN_TWO_REGISTERS:
+                values[0] += fields["imm"]
+            found.append((name, *values, fields["aux"]))
+            rows[fields["d"]] = name
+    return found
+
+
+FORMS: dict[str, list[tuple[Any, ...]]] = {
+    # life
+    "mbarrier.init.shared::cta.b64 [%r7], 5;": [("mbarrier.init", BAR, 5, 0)],
+    "mbarrier.init.shared.b64 [bar+8], %r4;": [("mbarrier.init", BAR + 8, N, 0)],
+    "mbarrier.init.b64 [%rd5+16], 1;": [("mbarrier.init", BAR + 16, 1, 0)],
+    "mbarrier.init.shared.b64 [%rd7], 1;": [("mbarrier.init", BAR, 1, 0)],
+    "mbarrier.inval.b64 [%rd5];": [("mbarrier.inval", BAR, 0)],
+    "mbarrier.inval.shared.b64 [%r7+8];": [("mbarrier.inval", BAR + 8, 0)],
+    # arrivals
+    "mbarrier.arrive.b64 %rd2, [%rd5];": [("mbarrier.arrive", BAR, 1, 0, 0)],
+    "mbarrier.arrive.shared.b64 _, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 0)],
+    "mbarrier.arrive.shared::cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, 0)],
+    "mbarrier.arrive.release.cluster.shared::cta.b64 %rd2, [%r7], 3;": [("mbarrier.arrive", BAR, 3, 0, 0)],
+    "mbarrier.arrive.shared::cta.release.cta.b64 %rd2, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 0)],
+    "mbarrier.arrive.relaxed.cta.b64 %rd2, [%rd5], 4;": [("mbarrier.arrive", BAR, 4, 0, 1)],
+    "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r7], 2;": [("mbarrier.arrive", BAR, 2, 0, 2)],
+    "mbarrier.arrive.noComplete.release.cta.b64 _, [%rd5], 2;": [("mbarrier.arrive", BAR, 2, 0, 2)],
+    "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, 1, N, 8)],
+    "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r7], 64;": [
+        ("mbarrier.arrive", BAR, 1, 64, 8)
+    ],
+    "mbarrier.arrive.expect_tx.relaxed.cluster.b64 %rd2, [%rd5], 64;": [("mbarrier.arrive", BAR, 1, 64, 9)],
+    "mbarrier.arrive_drop.shared.b64 _, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 4)],
+    "mbarrier.arrive_drop.shared::cta.release.cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, 4)],
+    "mbarrier.arrive_drop.noComplete.shared.b64 _, [%r7], 2;": [("mbarrier.arrive", BAR, 2, 0, 6)],
+    "mbarrier.arrive_drop.expect_tx.shared::cta.relaxed.cluster.b64 %rd2, [%r7], 16;": [
+        ("mbarrier.arrive", BAR, 1, 16, 13)
+    ],
+    # bytes
+    "mbarrier.expect_tx.b64 [%rd5], 32;": [("mbarrier.expect_tx", BAR, 32, 0)],
+    "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r7], %r4;": [("mbarrier.expect_tx", BAR, N, 0)],
+    "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [%r7], 16;": [("mbarrier.complete_tx", BAR, 16, 0)],
+    # waits
+    "mbarrier.test_wait.shared.b64 %p2, [%r7], %rd6;": [("mbarrier.wait", BAR, WIDE, 0)],
+    "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 0)],
+    "mbarrier.test_wait.parity.shared.relaxed.cluster.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 2)],
+    "mbarrier.try_wait.acquire.cluster.b64 %p2, [%rd5], %rd6;": [("mbarrier.wait", BAR, WIDE, 1)],
+    "mbarrier.try_wait.b64 %p2, [%rd5], %rd6, %r4;": [("mbarrier.wait", BAR, WIDE, 1)],
+    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r7], %r4, 0x989680;": [("mbarrier.wait.parity", BAR, N, 1)],
+    "mbarrier.try_wait.parity.relaxed.cta.shared.b64 %p2, [bar], 0;": [("mbarrier.wait.parity", BAR, 0, 3)],
+    "mbarrier.pending_count.b64 %r5, %rd6;": [("mbarrier.pending_count", WIDE, 0)],
+    # copies of a thread
+    "cp.async.ca.shared.global [%r3], [%rd1], 4;": [("cp.async.b32", TILE, OUT, 4, 0)],
+    "cp.async.ca.shared::cta.global [tile+24], [%rd1+8], 8;": [("cp.async.b64", TILE + 24, OUT + 8, 8, 0)],
+    "cp.async.cg.shared.global [%r3+16], [%rd1+-16], 0x10;": [("cp.async.b128", TILE + 16, OUT - 16, 16, 0)],
+    "cp.async.cg.shared.global.L2::128B [%r3], [%rd1], 16, %r4;": [("cp.async.b128", TILE, OUT, N, 0)],
+    "cp.async.ca.shared.global [%r3], [%rd1], 4, 2;": [("cp.async.b32", TILE, OUT, 2, 0)],
+    "cp.async.ca.shared.global [%r3], [%rd1], 4, %p1;": [("cp.async.b32", TILE, OUT, 0, 0)],
+    "cp.async.ca.shared.global [%r3], [%rd1], 8, !%p1;": [("cp.async.b64", TILE, OUT, 8, 0)],
+    "cp.async.cg.shared.global.L2::cache_hint.L2::256B [%r3], [%rd1], 16, %p1, %rd6;": [
+        ("cp.async.b128", TILE, OUT, 0, 0)
+    ],
+    "cp.async.ca.shared.global.L2::64B.L2::cache_hint [%r3], [%rd1], 4, %rd6;": [("cp.async.b32", TILE, OUT, 4, 0)],
+    "cp.async.commit_group;": [("cp.async.commit", 0, 0)],
+    "cp.async.wait_group 3;": [("cp.async.wait", 3, 0)],
+    "cp.async.wait_all;": [("cp.async.wait", 0, 1)],
+    "cp.async.mbarrier.arrive.shared.b64 [%r7];": [("cp.async.arrive", BAR, 0)],
+    "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
+    "cp.async.mbarrier.arrive.noinc.b64 [%rd5];": [("cp.async.arrive", BAR, 1)],
+    # bulk copies
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+32], [%rd1+16], %r4, [%r7+8];": [
+        ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 0)
+    ],
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [%rd1], 64, [bar], %rd6;":
+    [("bulk.load", TILE, OUT, 64, BAR, 0)],
+    "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 64;": [("bulk.store", OUT, TILE, 64, 0xFFFF, 0)],
+    "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [%rd1], [%r3], 64, %rd6, %h1;": [
+        ("bulk.store", OUT, TILE, 64, N, 0)
+    ],
+    "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1+16], [tile+16], 64, 5;": [
+        ("bulk.store", OUT + 16, TILE + 16, 64, 5, 0)
+    ],
+    "cp.async.bulk.prefetch.L2.global.L2::cache_hint [%rd1+16], %r4, %rd6;": [("bulk.prefetch", OUT + 16, N, 0)],
+    "cp.async.bulk.commit_group;": [("bulk.commit", 0, 0)],
+    "cp.async.bulk.wait_group 1;": [("bulk.wait", 1, 0)],
+    "cp.async.bulk.wait_group.read 0;": [("bulk.wait", 0, 1)],
+    "st.bulk.weak.shared::cta [%r3], 1024, 0;": [("bulk.zero", TILE, 1024, 0)],
+    "st.bulk [%rd5], %rd6, 0;": [("bulk.zero", BAR, WIDE & 0xFFFFFFFF, 0)],
+    # fences, lanes, registers
+    "fence.mbarrier_init.release.cluster;": [("fence.mbarrier_init", 0, 0)],
+    "fence.proxy.async.shared::cta;": [("fence.proxy", PROXIES.index("async.shared::cta"), 0)],
+    "elect.sync %r5|%p2, %r4;": [("elect.sync", N, 0)],
+    "setmaxnreg.inc.sync.aligned.u32 232;": [("setmaxnreg.inc", 232, 0)],
+    "setmaxnreg.dec.sync.aligned.u32 40;": [("setmaxnreg.dec", 40, 0)],
+}  # fmt: skip
+NOTHING = """
+griddepcontrol.wait;
+griddepcontrol.launch_dependents;
+prefetch.global.L1 [%rd1];
+prefetch.local.L2 [%rd1];
+prefetch.L2::evict_normal [%rd1];
+prefetch.const.tensormap [%rd1];
+prefetch.tensormap [%rd1];
+prefetchu.L1 [%rd1];
+applypriority.global.L2::evict_normal [%rd1], 128;
+createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd2, 0.5;
+createpolicy.fractional.L2::evict_first.b64 %rd2;
+createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd2, [%rd1], 0x100000, 0x200000;
+createpolicy.cvt.L2.b64 %rd2, %rd6;
+pmevent 3;
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("instruction", FORMS)
+def test_an_instruction_becomes(instruction: str) -> None:
+    assert lowered(instruction) == FORMS[instruction]
+
+
+@pytest.mark.parametrize("instruction", NOTHING)
+def test_a_hint_becomes_nothing(instruction: str) -> None:
+    assert lowered(instruction) == []
+
+
+@pytest.mark.parametrize(("what", "type_"), BULK_REDUCTIONS)
+def test_a_bulk_reduction_of_every_type(what: str, type_: str) -> None:
+    noftz = ".noftz" if what == "add" and type_ in ("f16", "bf16") else ""
+    start = "cp.reduce.async.bulk.global.shared::cta.bulk_group"
+    for modifiers, policy in ((f".{what}{noftz}", ""), (f".L2::cache_hint.{what}{noftz}", ", %rd6")):
+        text = f"{start}{modifiers}.{type_} [%rd1], [%r3], 64{policy};"
+        if (what, type_) == ("add", "s64"):  # PTX has it as u64
+            assert refusal(text).startswith(f"`{start}")
+        else:
+            assert lowered(text) == [("bulk.reduce", OUT, TILE, 64, BULK_REDUCTIONS.index((what, type_)))]
+
+
+def test_the_results_of_an_arrival_of_a_wait_and_of_an_election() -> None:
+    body = """
+    mbarrier.arrive.shared.b64 %rd2, [%r7];
+    mbarrier.try_wait.shared.b64 %p2, [%r7], %rd2;
+    elect.sync _|%p3, -1;
+    @%p2 cp.async.bulk.commit_group;
+    @%p3 cp.async.bulk.commit_group;
+    """
+    assert lowered(body)[1] == ("mbarrier.wait", BAR, "mbarrier.arrive", 1)
+    program = compiled(body)
+    rows = {NAMES[row[0]]: row for row in program.code.tolist()}
+    guards = [row[1] // 2 for row in program.code.tolist() if NAMES[row[0]] == "bulk.commit"]
+    assert guards == [rows["mbarrier.wait"][2], rows["setp.eq.b32"][2]]
+    assert {rows["elect.sync"][2], program.specials["laneid"]} == set(rows["setp.eq.b32"][3:5])
+
+
+def test_an_instruction_under_a_guard_keeps_it() -> None:
+    code = compiled("@!%p1 mbarrier.arrive.shared.b64 _, [%r7];").code.tolist()
+    compared, arrived = (
+        next(row for row in code if NAMES[row[0]] == name) for name in ("setp.eq.b32", "mbarrier.arrive")
+    )
+    assert arrived[1] == 2 * compared[2] + 1
+
+
+WAIT = "mbarrier.try_wait.parity.shared::cta.b64"
+LOOPS = {
+    "cutlass": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4, 0x989680; @P1 bra DONE; bra LAB_WAIT; DONE: }}""",
+    "uni": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4; @P1 bra.uni DONE; bra.uni LAB_WAIT; DONE: }}""",
+    "triton": f"""{{ @!%p1 bra.uni skipWait; .reg .pred complete; waitLoop: {WAIT} complete, [%r7], %r4;
+        @!complete bra.uni waitLoop; skipWait: }}""",
+    "triton for sm_80": """{ .reg .pred complete; waitLoop: mbarrier.test_wait.parity.shared.b64 complete, [%r7], %r4;
+        @!complete nanosleep.u32 20; @!complete bra.uni waitLoop; }""",
+    "a generic address": """{ .reg .pred p; .reg .b64 bar64; cvt.u64.u32 bar64, %r7; cvta.shared.u64 bar64, bar64;
+        waitLoop: mbarrier.try_wait.parity.acquire.cluster.b64 p, [bar64], %r4; @!p bra.uni waitLoop; }""",
+    "a sleep before the next try": """{ .reg .pred P1; again: mbarrier.test_wait.shared.b64 P1, [%r7], %rd6;
+        @P1 bra.uni DONE; nanosleep.u32 5; bra.uni again; DONE: }""",
+    "a number": f"""again: {{ .reg .pred p; {WAIT} p, [%r7], %r4; selp.u32 %r9, 1, 0, p; }}
+        setp.eq.s32 %p2, %r9, 0; @%p2 bra again;""",
+    "a try under a predicate": """{ .reg .pred P1; .reg .pred P2; mov.u32 %r9, 1; again: setp.eq.u32 P2, %r9, 1;
+        @P2 mbarrier.test_wait.parity.shared::cta.b64 P1, [%r7], %r4; @!P1 bra again; }""",
+}
+
+
+@pytest.mark.parametrize("spelling", LOOPS)
+def test_a_wait_that_is_tried_until_it_holds_blocks(spelling: str) -> None:
+    code = compiled(LOOPS[spelling] + "st.shared.u32 [%r3], 1;").code.tolist()
+    (wait,) = (row for row in code if NAMES[row[0]].startswith("mbarrier.wait"))
+    assert wait[7] & (BLOCKS | PEEK) == BLOCKS
+
+
+LOOP = """
+{
+.reg .pred P1;
+LAB_WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 P1, [%r7], PHASE, 0x989680;
+@P1 bra DONE;
+bra     LAB_WAIT;
+DONE:
+}
+"""
+
+
+def test_labels_and_predicates_belong_to_their_scope() -> None:
+    code = compiled(LOOP.replace("PHASE", "0") + LOOP.replace("PHASE", "1") + "st.shared.u32 [%r3], 1;").code.tolist()
+    waits = [pc for pc, row in enumerate(code) if NAMES[row[0]] == "mbarrier.wait.parity"]
+    branches = [(pc, row) for pc, row in enumerate(code) if NAMES[row[0]] == "bra"]
+    assert len(waits) == len(branches) == 2
+    for wait, (pc, row) in zip(waits, branches, strict=True):
+        assert pc == wait + 1
+        assert row[1] == 2 * code[wait][2] + 1
+        assert row[6] in (wait - 1, wait - 2)  # the loop's head, past nothing but the address
+    assert branches[0][1][6] < waits[0] < branches[1][1][6] <= waits[1]
+
+
+def test_addresses_in_a_cluster_of_one_cta() -> None:
+    body = """
+    mapa.shared::cluster.u32 %r9, %r7, 0; mapa.u64 %rd8, %rd5, 0;
+    mbarrier.arrive.shared::cluster.b64 _, [%r9+8];
+    mbarrier.arrive.release.cluster.b64 _, [%rd8];
+    getctarank.shared::cluster.u32 %r10, %r9;
+    mbarrier.arrive.shared.b64 _, [%r7], %r10;
+    """
+    assert [row[1:3] for row in lowered(body)] == [(BAR + 8, 1), (BAR, 1), (BAR, 0)]
+    assert "`mapa.u64`" in compiled("mapa.u64 %rd8, %rd5, 0;", ".maxclusterrank 2").traps[0]
+
+
+def test_only_another_rank_of_a_cluster_ends_the_run() -> None:
+    program = compiled("mov.u32 %r8, %cluster_ctarank; mapa.u64 %rd8, %rd5, %r8; mbarrier.init.b64 [%rd8], 1;")
+    assert {"bra", "trap", "mbarrier.init"} <= {NAMES[row[0]] for row in program.code.tolist()}
+    assert len(program.traps) == 1
+
+
+REFUSED = """
+mbarrier.arrive.release.shared.b64 _, [%r7];
+mbarrier.arrive.cta.shared.b64 _, [%r7];
+mbarrier.arrive.acquire.cta.shared.b64 _, [%r7];
+mbarrier.arrive.release.gpu.shared.b64 _, [%r7];
+mbarrier.arrive.shared::cluster.b64 %rd2, [%r7];
+mbarrier.arrive.noComplete.shared.b64 %rd2, [%r7];
+mbarrier.arrive.noComplete.relaxed.cta.shared.b64 %rd2, [%r7], 1;
+mbarrier.arrive.noComplete.shared::cluster.b64 _, [%r7], 1;
+mbarrier.arrive.expect_tx.noComplete.shared.b64 _, [%r7], 1;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r7];
+mbarrier.arrive.shared.shared.b64 _, [%r7];
+mbarrier.arrive.shared.b32 _, [%r7];
+mbarrier.arrive.report.shared.b64 _, [%r7];
+mbarrier.expect_tx.release.cta.shared.b64 [%r7], 1;
+mbarrier.init.shared::cluster.b64 [%r7], 1;
+mbarrier.init.shared [%r7], 1;
+mbarrier.inval.shared::cluster.b64 [%r7];
+mbarrier.test_wait.shared::cluster.b64 %p2, [%r7], %rd6;
+mbarrier.test_wait.shared.b64 %p2, [%r7], %rd6, 100;
+mbarrier.try_wait.parity.release.cta.shared.b64 %p2, [%r7], 0;
+mbarrier.try_wait.parity.shared.b64 _, [%r7], 0;
+mbarrier.pending_count.shared.b64 %r5, %rd6;
+mbarrier.frobnicate.b64 [%rd5];
+cp.async.shared.global [%r3], [%rd1], 16;
+cp.async.cg.shared.global [%r3], [%rd1], 8;
+cp.async.ca.shared.global [%r3], [%rd1], %r4;
+cp.async.ca.shared.global [%r3], [%rd1], 4, %rd6;
+cp.async.ca.shared.global [%r3], [%rd1], 4, %r4, %p1;
+cp.async.ca.global.shared [%r3], [%rd1], 4;
+cp.async.ca.shared::cluster.global [%r3], [%rd1], 4;
+cp.async.ca.shared.global.L1::no_allocate [%r3], [%rd1], 4;
+cp.async.ca.shared.global.L2::cache_hint [%r3], [%rd1];
+cp.async.wait_group %r4;
+cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [%r7];
+cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 16, [%r7];
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1], 16, [%r7], %h1;
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%r4], 16, [%r7];
+cp.async.bulk.shared::cta.global.bulk_group [%r3], [%rd1], 16;
+cp.async.bulk.shared::cta.global [%r3], [%rd1], 16, [%r7];
+cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r3], 16;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16, %h1;
+cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r4}], [%r3];
+cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r4}];
+cp.async.bulk.wait_group.write 0;
+cp.async.bulk.wait_all;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%rd1], [%r3], 16;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.min.noftz.bf16 [%rd1], [%r3], 16;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%rd1], [%r3], 16;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.s32 [%rd1], [%r3], 16;
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], 16, [%r7];
+cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%rd1, {%r4}], [%r3];
+multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
+st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r7];
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r3], %r4, [%r7];
+mapa.shared::cluster.u32 %r5, %r7, 1;
+mapa.shared::cluster.u32 %r5, %r7, %r4;
+mapa.shared.u32 %r5, %r7, 0;
+getctarank.u32 %r5, %r7;
+st.bulk.shared::cluster [%r3], 64, 0;
+st.bulk [%rd5], 64, 1;
+fence.mbarrier_init.release.cta;
+elect.sync %r5, -1;
+elect.sync.frobnicated %r5|%p2, -1;
+setmaxnreg.inc.sync.u32 64;
+setmaxnreg.inc.sync.aligned.u32 %r4;
+griddepcontrol.frobnicate;
+prefetch.shared.L1 [%r3];
+prefetch.L1::evict_normal [%rd1];
+prefetch.global.tensormap [%rd1];
+prefetchu.L2 [%rd1];
+applypriority.global.L2::evict_last [%rd1], 128;
+createpolicy.fractional.L1::evict_first.b64 %rd2;
+createpolicy.fractional.L2::evict_last.L2::evict_last.b64 %rd2;
+createpolicy.frobnicate.L2.b64 %rd2, %rd6;
+discard.global.L2 [%rd1], 128;
+""".strip().splitlines()
+
+
+def refusal(instruction: str) -> str:
+    """What the run says where it reaches the instruction."""
+    (trap,) = compiled(instruction).traps
+    return trap
+
+
+@pytest.mark.parametrize("instruction", REFUSED)
+def test_what_is_not_known_is_refused_by_name(instruction: str) -> None:
+    name = instruction.split()[0].removesuffix(";")
+    line = TEXT[: TEXT.index("{body}")].count("\n") + 1
+    assert re.fullmatch(rf"`{re.escape(name)}`.* is not modelled \(k\.ptx:{line}\)", refusal(instruction))
+    code = compiled(instruction).code.tolist()
+    assert [NAMES[row[0]] for row in code if OPERATIONS[NAMES[row[0]]].kind == "async"] == []
+
+
+# -- registers at the launch: as ptxas 13.0 gives them to a kernel with `setmaxnreg`, by eight -------------------------
+@pytest.mark.parametrize(
+    ("directives", "registers"),
+    [
+        ("", 0), (".maxntid 384", 0), (".reqntid 384", 0), (".minnctapersm 1", 0), (".maxnreg 128", 128),
+        (".maxnreg 100", 104), (".maxnreg 255", 256), (".maxntid 384\n.minnctapersm 1", 168),
+        (".reqntid 384\n.minnctapersm 1", 168), (".maxntid 96, 4, 1\n.minnctapersm 1", 168),
+        (".maxntid 256\n.minnctapersm 1", 256), (".maxntid 128\n.minnctapersm 4", 128),
+        (".maxntid 288\n.minnctapersm 1", 168), (".maxntid 416\n.minnctapersm 1", 128),
+        (".maxntid 160\n.minnctapersm 2", 168), (".maxntid 33\n.minnctapersm 7", 128),
+        (".maxntid 900\n.minnctapersm 1", 64), (".maxntid 384\n.minnctapersm 2", 80),
+        (".maxntid 1024\n.minnctapersm 4", 0), (".maxntid 384\n.minnctapersm 1\n.maxnreg 200", 168),
+        (".maxntid 256\n.minnctapersm 1\n.maxnreg 40", 40),
+    ],
+)  # fmt: skip
+def test_registers_at_the_launch(directives: str, registers: int) -> None:
+    assert compiled("", directives).registers == registers

@@ -1,0 +1,209 @@
+"""Which waits for a phase block, which only peek, and which poll."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wsemu.frontend.assemble.encode import assemble
+from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction
+from wsemu.model.isa import ABORTS, BLOCKS, NAMES, PEEK, TRY
+
+if TYPE_CHECKING:
+    from wsemu.frontend.assemble.graph import Block, Register
+
+
+class Kernel:
+    """A kernel built block by block; block 0 comes first."""
+
+    def __init__(self, blocks: int) -> None:
+        self.graph = Graph("test")
+        self.b = [self.graph.block() for _ in range(blocks)]
+        self.bar = self.graph.constant("b64", 1 << 40)
+        self.phase = self.graph.constant("b32", 0)
+
+    def put(
+        self, block: int, operation: str, *operands: Register, result: str = "", guard: Register = TRUE
+    ) -> Register:
+        made = self.graph.new(result) if result else 0
+        self.b[block].instructions.append(
+            Instruction(
+                operation, (made,) if result else (), operands, guard=guard, auxiliary=TRY * ("wait" in operation)
+            )
+        )
+        return made
+
+    def assign(self, block: int, operation: str, register: Register, *operands: Register) -> None:
+        self.b[block].instructions.append(Instruction(operation, (register,), operands))
+
+    def wait(self, block: int, bar: Register | None = None, phase: Register | None = None) -> Register:
+        return self.put(block, "mbarrier.wait.parity", bar or self.bar, phase or self.phase, result="p")
+
+    def branch(self, block: int, predicate: Register, taken: int, other: int) -> None:
+        self.b[block].successors, self.b[block].predicate, self.b[block].end = (taken, other), predicate, "bra"
+
+    def jump(self, block: int, to: int) -> None:
+        self.b[block].successors = (to,)
+
+    def end(self, block: int, trap: int = 0) -> Block:
+        self.b[block].end, self.b[block].trap = "exit", trap
+        return self.b[block]
+
+    def new(self, type_: str, value: int) -> Register:
+        """A register that is assigned more than once."""
+        register = self.graph.new(type_)
+        self.assign(0, f"mov.{type_}", register, self.graph.constant(type_, value))
+        return register
+
+    def marks(self) -> list[int]:
+        code = assemble(self.graph).code
+        return [int(row[7]) & (BLOCKS | PEEK) for row in code if NAMES[row[0]].startswith("mbarrier.wait")]
+
+
+def loop() -> tuple[Kernel, Register]:
+    """Block 1 tries until it may go on to block 2."""
+    k = Kernel(3)
+    k.jump(0, 1)
+    answer = k.wait(1)
+    k.branch(1, answer, 2, 1)
+    k.end(2)
+    return k, answer
+
+
+def count(k: Kernel) -> Register:
+    """A counter of the tries."""
+    tries = k.new("b32", 0)
+    k.assign(1, "add.b32", tries, tries, k.graph.constant("b32", 1))
+    return tries
+
+
+def test_a_loop_that_only_tries_again_blocks() -> None:
+    assert loop()[0].marks() == [BLOCKS]
+
+
+def test_the_answer_may_go_through_registers() -> None:
+    k, answer = loop()
+    one, zero = k.graph.constant("b32", 1), k.graph.constant("b32", 0)
+    number = k.put(1, "selp.b32", one, zero, answer, result="b32")
+    again = k.put(1, "setp.eq.b32", number, zero, result="p")
+    k.branch(1, again, 1, 2)
+    assert k.marks() == [BLOCKS]
+
+
+def test_a_pause_and_a_counter_that_dies_do_no_harm() -> None:
+    k, _ = loop()
+    count(k)
+    k.put(1, "nanosleep")
+    assert k.marks() == [BLOCKS]
+
+
+def test_a_counter_that_is_used_behind_the_loop_makes_it_poll() -> None:
+    k, _ = loop()
+    k.put(2, "st.b32", k.bar, count(k))
+    assert k.marks() == [0]
+
+
+def test_what_is_made_anew_in_each_round_may_be_used_behind_the_loop() -> None:
+    k, answer = loop()
+    zero, one = (k.graph.constant("b32", n) for n in (0, 1))
+    k.put(2, "st.b32", k.bar, k.put(1, "selp.b32", one, zero, answer, result="b32"))
+    assert k.marks() == [BLOCKS]
+
+
+@pytest.mark.parametrize("operation", ["add.b64", "sub.b64"])
+def test_another_question_in_each_round_polls(operation: str) -> None:
+    k = Kernel(3)
+    bar = k.new("b64", 1 << 40)
+    k.jump(0, 1)
+    answer = k.wait(1, bar)
+    k.assign(1, operation, bar, bar, k.graph.constant("b64", 8))
+    k.branch(1, answer, 2, 1)
+    k.end(2)
+    assert k.marks() == [0]
+
+
+def test_an_address_that_is_computed_in_each_round_is_the_same_question() -> None:
+    k = Kernel(3)
+    k.jump(0, 1)
+    base = k.graph.special("shared")
+    bar = k.put(1, "add.b64", base, k.graph.constant("b64", 8), result="b64")
+    k.branch(1, k.wait(1, bar), 2, 1)
+    k.end(2)
+    assert k.marks() == [BLOCKS]
+
+
+def test_a_watchdog_that_traps_is_never_reached() -> None:
+    k = Kernel(5)
+    tries = k.new("b32", 0)
+    k.jump(0, 1)
+    k.branch(1, k.wait(1), 2, 3)
+    k.assign(3, "add.b32", tries, tries, k.graph.constant("b32", 1))
+    k.branch(3, k.put(3, "setp.eq.b32", tries, k.graph.constant("b32", 1000), result="p"), 4, 1)
+    k.end(4, ABORTS)
+    k.end(2)
+    assert k.marks() == [BLOCKS]
+
+
+def test_giving_up_after_some_tries_polls() -> None:
+    k = Kernel(4)
+    tries = k.new("b32", 0)
+    k.jump(0, 1)
+    k.branch(1, k.wait(1), 2, 3)
+    k.assign(3, "add.b32", tries, tries, k.graph.constant("b32", 1))
+    k.branch(3, k.put(3, "setp.eq.b32", tries, k.graph.constant("b32", 1000), result="p"), 2, 1)
+    k.end(2)
+    assert k.marks() == [0]
+
+
+@pytest.mark.parametrize("work", ["st.b32", "bar.sync"])
+def test_work_between_the_tries_polls(work: str) -> None:
+    k, _ = loop()
+    k.put(1, work, *((k.bar, k.phase) if work == "st.b32" else (k.phase,)))
+    assert k.marks() == [0]
+
+
+def peek(phase: int = 0, work: str = "") -> list[int]:
+    """`if not try(bar, 0): [work]; wait(bar, phase)`."""
+    k = Kernel(4)
+    k.branch(0, k.wait(0), 3, 1)
+    if work:
+        k.put(1, work, k.bar, k.phase)
+    k.jump(1, 2)
+    k.branch(2, k.wait(2, phase=k.graph.constant("b32", phase)), 3, 2)
+    k.put(3, "st.b32", k.bar, k.phase)
+    k.end(3)
+    return k.marks()
+
+
+def test_a_try_that_only_guards_a_wait_for_the_same_peeks() -> None:
+    assert peek() == [PEEK, BLOCKS]
+
+
+def test_a_try_before_a_wait_for_another_phase_polls() -> None:
+    assert peek(phase=1) == [0, BLOCKS]
+
+
+def test_a_try_that_guards_more_than_a_wait_polls() -> None:
+    assert peek(work="st.b32") == [0, BLOCKS]
+
+
+def test_a_peek_may_be_kept_in_a_register_while_other_work_is_done() -> None:
+    k = Kernel(4)
+    answer = k.wait(0)
+    token = k.put(0, "selp.b32", k.graph.constant("b32", 1), k.graph.constant("b32", 0), answer, result="b32")
+    k.jump(0, 1)
+    k.put(1, "st.b32", k.bar, k.phase)
+    k.branch(1, k.put(1, "setp.eq.b32", token, k.graph.constant("b32", 1), result="p"), 3, 2)
+    k.branch(2, k.wait(2), 3, 2)
+    k.end(3)
+    assert k.marks() == [PEEK, BLOCKS]
+
+
+def test_an_answer_that_is_stored_polls() -> None:
+    k = Kernel(1)
+    k.put(0, "st.b32", k.bar, k.put(0, "selp.b32", k.phase, k.phase, k.wait(0), result="b32"))
+    one = k.graph.constant("b32", 1)
+    k.put(0, "st.b32", k.bar, k.put(0, "selp.b32", one, k.phase, k.wait(0), result="b32"))
+    k.end(0)
+    assert k.marks() == [0, 0]

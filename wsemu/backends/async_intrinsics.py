@@ -1,0 +1,267 @@
+"""The asynchronous instructions of `wsemu.ptx` for Numba-CUDA: each name is one instruction, as `FORMS` spells it.
+
+Shared memory is named by 32-bit addresses of that state space, global memory by 64-bit ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import errors
+
+from wsemu.backends.intrinsics import (
+    I8,
+    I32,
+    I64,
+    VOID,
+    data_pointer,
+    element_pointer,
+    emit,
+    intrinsic,
+    is_none,
+    literal,
+)
+from wsemu.language import async_names as names
+from wsemu.model.errors import UsageError
+
+SHARED, GLOBAL = 3, 1
+"""LLVM's address spaces"""
+
+
+class Form(NamedTuple):
+    """An instruction: `<bar>` is the address of an element, `<count>` a number, and `<, count>` is left out where the
+    call has none; `$p` is a predicate, `$0` the result."""
+
+    text: str
+    returns: str = ""
+    """token, count or predicate"""
+    dst: int = SHARED
+    src: int = GLOBAL
+    """where the arrays lie"""
+
+
+_WAIT = "mbarrier.{}_wait{}.shared::cta.b64 $p, [<bar>], <{}>{};"
+_LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [<dst>], [<src>], <bytes>, [<bar>];"
+_ELECT = "elect.sync _|$p, <mask>;"
+
+
+def _waits() -> dict[str, Form]:
+    found = {}
+    for suffix, kind, phase in (("", "", "token"), ("_parity", ".parity", "parity")):
+        found[f"mbarrier_test_wait{suffix}"] = Form(_WAIT.format("test", kind, phase, ""), "predicate")
+        found[f"mbarrier_try_wait{suffix}"] = Form(_WAIT.format("try", kind, phase, "<, hint>"), "predicate")
+        once = _WAIT.format("try", kind, phase, "")
+        found[f"mbarrier_wait{suffix}"] = Form(f"again: {once} @!$p bra again;")
+    return found
+
+
+FORMS = {
+    "mbarrier_init": Form("mbarrier.init.shared::cta.b64 [<bar>], <count>;"),
+    "mbarrier_inval": Form("mbarrier.inval.shared::cta.b64 [<bar>];"),
+    "mbarrier_arrive": Form("mbarrier.arrive.shared::cta.b64 $0, [<bar>]<, count>;", "token"),
+    "mbarrier_arrive_relaxed": Form("mbarrier.arrive.relaxed.cta.shared::cta.b64 $0, [<bar>]<, count>;", "token"),
+    "mbarrier_arrive_no_complete": Form("mbarrier.arrive.noComplete.shared::cta.b64 $0, [<bar>], <count>;", "token"),
+    "mbarrier_arrive_drop": Form("mbarrier.arrive_drop.shared::cta.b64 $0, [<bar>]<, count>;", "token"),
+    "mbarrier_arrive_expect_tx": Form("mbarrier.arrive.expect_tx.shared::cta.b64 $0, [<bar>], <bytes>;", "token"),
+    "mbarrier_arrive_drop_expect_tx": Form(
+        "mbarrier.arrive_drop.expect_tx.shared::cta.b64 $0, [<bar>], <bytes>;", "token"
+    ),
+    "mbarrier_expect_tx": Form("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [<bar>], <bytes>;"),
+    "mbarrier_complete_tx": Form("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [<bar>], <bytes>;"),
+    **_waits(),
+    "mbarrier_pending_count": Form("mbarrier.pending_count.b64 $0, <token>;", "count"),
+    "cp_async_ca": Form("cp.async.ca.shared.global [<dst>], [<src>], <bytes><, src_bytes>;"),
+    "cp_async_cg": Form("cp.async.cg.shared.global [<dst>], [<src>], <bytes><, src_bytes>;"),
+    "cp_async_commit_group": Form("cp.async.commit_group;"),
+    "cp_async_wait_group": Form("cp.async.wait_group <n>;"),
+    "cp_async_wait_all": Form("cp.async.wait_all;"),
+    "cp_async_mbarrier_arrive": Form("cp.async.mbarrier.arrive.shared::cta.b64 [<bar>];"),
+    "cp_async_mbarrier_arrive_noinc": Form("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [<bar>];"),
+    "cp_async_bulk_global_to_shared": Form(_LOAD),
+    "cp_async_bulk_shared_to_global": Form(
+        "cp.async.bulk.global.shared::cta.bulk_group [<dst>], [<src>], <bytes>;", dst=GLOBAL, src=SHARED
+    ),
+    **{
+        f"cp_reduce_async_bulk_{what}": Form(
+            f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{what}.<type> [<dst>], [<src>], <bytes>;",
+            dst=GLOBAL, src=SHARED,
+        )
+        for what in names.REDUCTIONS
+    },
+    "cp_async_bulk_commit_group": Form("cp.async.bulk.commit_group;"),
+    "cp_async_bulk_wait_group": Form("cp.async.bulk.wait_group <n>;"),
+    "cp_async_bulk_wait_group_read": Form("cp.async.bulk.wait_group.read <n>;"),
+    "cp_async_bulk_prefetch_l2": Form("cp.async.bulk.prefetch.L2.global [<src>], <bytes>;"),
+    "st_bulk": Form("st.bulk.weak.shared::cta [<dst>], <bytes>, 0;"),
+    "fence_proxy_async": Form("fence.proxy.async;"),
+    "fence_proxy_async_shared_cta": Form("fence.proxy.async.shared::cta;"),
+    "fence_proxy_async_global": Form("fence.proxy.async.global;"),
+    "fence_mbarrier_init": Form("fence.mbarrier_init.release.cluster;"),
+    "elect_sync": Form(_ELECT, "predicate"),
+    "setmaxnreg_inc": Form("setmaxnreg.inc.sync.aligned.u32 <count>;"),
+    "setmaxnreg_dec": Form("setmaxnreg.dec.sync.aligned.u32 <count>;"),
+    "griddepcontrol_wait": Form("griddepcontrol.wait;"),
+    "griddepcontrol_launch_dependents": Form("griddepcontrol.launch_dependents;"),
+}  # fmt: skip
+FORMS |= {f"{name}_bytes": FORMS[name] for name in (
+    "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global"
+)}  # fmt: skip
+_ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
+"""an array -> what its index is called, or the bytes from its first element"""
+_RESULTS = {
+    "": (types.void, VOID, []), "token": (types.uint64, I64, ["=l"]), "count": (types.int32, I32, ["=r"]),
+    "predicate": (types.boolean, I32, ["=r"]),
+}  # fmt: skip
+_CONSTANT = {
+    "n", *((name, "bytes") for name in names.COPY_BYTES), ("setmaxnreg_inc", "count"), ("setmaxnreg_dec", "count"),
+}  # fmt: skip
+"""operands, or those of an instruction, that are part of it"""
+_WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
+"""operands of 64 bits"""
+
+
+# -- types -----------------------------------------------------------------------------------------------------------
+def _check_array(name: str, given: dict[str, Any], parameter: str) -> None:
+    kind, index = given[parameter], given[_index_of(given, parameter)]
+    of_mbarriers = parameter == "bar"
+    allowed = (types.uint64, types.int64) if of_mbarriers else ()
+    if not isinstance(kind, types.Array) or not isinstance(kind.dtype, (types.Number, types.Boolean)):
+        raise errors.TypingError(f"ptx.{name}: {kind}: give an array of numbers")
+    if of_mbarriers and kind.dtype not in allowed:
+        raise errors.TypingError(f"ptx.{name}: {kind}: mbarriers are elements of a shared array of uint64")
+    if _index_of(given, parameter).endswith("_offset"):
+        return
+    count = len(index) if isinstance(index, types.BaseTuple) else 1
+    if count != kind.ndim:
+        raise errors.TypingError(f"ptx.{name}: {kind.ndim} dimensions and {count} indices: give one for each")
+
+
+def _index_of(given: dict[str, Any], parameter: str) -> str:
+    return next(index for index in _ARRAYS[parameter] if index in given)
+
+
+def _check_number(name: str, parameter: str, kind: Any) -> None:
+    """UsageError for what an instruction cannot have: of its own errors Numba keeps silent, and tries again."""
+    what, value = names.called(name, parameter), literal(kind)
+    if not isinstance(kind, types.Integer):
+        raise errors.TypingError(f"{what} is {kind}: give an integer")
+    if value is None:
+        if parameter in _CONSTANT or (name, parameter) in _CONSTANT:
+            raise errors.TypingError(f"{what} must be a constant integer")
+        return
+    if name in names.COPY_BYTES and parameter == "bytes":
+        if value not in names.COPY_BYTES[name]:
+            raise UsageError(f"ptx.{name} of {value} bytes: it copies {names.COPY_BYTES[name]} bytes")
+        return
+    allowed = names.ALLOWED.get(name, {}).get(parameter)
+    if allowed is not None and value not in allowed:
+        raise UsageError(f"{what} is {value}: {names.wanted(allowed)}")
+
+
+def _check(name: str, given: dict[str, Any]) -> None:
+    indices = {index for found in _ARRAYS.values() for index in found}
+    for parameter, kind in given.items():
+        if parameter in _ARRAYS:
+            _check_array(name, given, parameter)
+        elif parameter not in indices and not is_none(kind):
+            _check_number(name, parameter, kind)
+    if name.startswith("cp_reduce"):
+        _reduced_type(name, given)
+
+
+def _reduced_type(name: str, given: dict[str, Any]) -> str:
+    """PTX's spelling of the type that a reduction works on."""
+    what = name.rpartition("_")[2]
+    mine, theirs = (str(given[parameter].dtype) for parameter in ("dst", "src"))
+    if mine != theirs:
+        raise errors.TypingError(f"ptx.{name}: {mine} and {theirs}: give arrays of one type")
+    found = names.REDUCTIONS[what].types.get(mine)
+    if found is None:
+        raise errors.TypingError(f"ptx.{name} of {mine}: it works on {', '.join(names.REDUCTIONS[what].types)}")
+    return f"noftz.{found}" if (what, found) == ("add", "f16") else found
+
+
+# -- code ------------------------------------------------------------------------------------------------------------
+class _Statement:
+    """An inline assembly statement while its operands are found."""
+
+    def __init__(self, name: str, context: Any, builder: Any, given: dict[str, Any], values: dict[str, Any]) -> None:
+        self.name, self.form = name, FORMS[name]
+        self.context, self.builder = context, builder
+        self.given, self.values = given, values
+        self.registers: list[Any] = []
+
+    def register(self, value: Any) -> str:
+        self.registers.append(value)
+        return f"${len(self.registers) - 1 + bool(self.form.returns)}"
+
+    def operand(self, found: re.Match[str]) -> str:
+        """What stands for `<parameter>`."""
+        comma, parameter = found.groups()
+        if parameter == "type":
+            return _reduced_type(self.name, self.given)
+        if is_none(self.given[parameter]):
+            return ""
+        text = self.address(parameter) if parameter in _ARRAYS else self.number(parameter)
+        return f"{comma or ''}{text}"
+
+    def address(self, parameter: str) -> str:
+        index = _index_of(self.given, parameter)
+        array = self.context, self.builder, self.given[parameter], self.values[parameter]
+        kind, value = types.unliteral(self.given[index]), self.values[index]
+        if index.endswith("_offset"):
+            distance = self.context.cast(self.builder, value, kind, types.intp)
+            pointer = self.builder.gep(data_pointer(*array), [distance])
+        else:
+            pointer = element_pointer(*array, kind, value)
+        space = {"bar": SHARED, "dst": self.form.dst, "src": self.form.src}[parameter]
+        inside = self.builder.addrspacecast(pointer, ir.PointerType(I8, space))
+        return self.register(self.builder.ptrtoint(inside, I32 if space == SHARED else I64))
+
+    def number(self, parameter: str) -> str:
+        kind = self.given[parameter]
+        known = literal(kind)
+        if known is not None:
+            return str(int(known))
+        wide = (self.name, parameter) in _WIDE
+        to = types.uint64 if wide else types.uint32
+        return self.register(self.context.cast(self.builder, self.values[parameter], kind, to))
+
+    def emit(self) -> Any:
+        text = re.sub(r"<(, )?(\w+)>", self.operand, self.form.text)
+        _, returns, results = _RESULTS[self.form.returns]
+        if "$p" in text:
+            answer = " selp.u32 $0, 1, 0, done;" if self.form.returns else ""
+            text = f"{{ .reg .pred done; {text.replace('$p', 'done')}{answer} }}"
+        constraints = [*results, *("l" if value.type == I64 else "r" for value in self.registers)]
+        made = emit(self.builder, text, constraints, returns, self.registers)
+        if self.form.returns == "predicate":
+            return self.builder.icmp_unsigned("!=", made, I32(0))
+        return made if self.form.returns else self.context.get_dummy_value()
+
+
+def make(name: str) -> Any:
+    """The intrinsic of a name; its parameters are those of the kernel function."""
+    parameters = names.FUNCTIONS[name].signature.partition("(")[2].rstrip(")")
+    signature = inspect.signature(eval(f"lambda typingctx, {parameters}: None"))
+    order = list(signature.parameters)[1:]
+    result = _RESULTS[FORMS[name].returns][0]
+
+    def typed(typingctx: Any, *arguments: Any, **named: Any) -> Any:
+        given = dict.fromkeys(order, types.none) | signature.bind(typingctx, *arguments, **named).arguments
+        del given["typingctx"]
+        given = {parameter: types.none if kind is None else kind for parameter, kind in given.items()}
+        _check(name, given)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _Statement(name, context, builder, given, dict(zip(order, args, strict=True))).emit()
+
+        return result(*(given[parameter] for parameter in order)), codegen
+
+    typed.__signature__ = signature  # type: ignore[attr-defined]
+    typed.__name__ = name
+    return intrinsic(typed)

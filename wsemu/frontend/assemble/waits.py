@@ -1,0 +1,475 @@
+"""Which waits for an mbarrier's phase block, and which only peek: the assembler's last look at a kernel.
+
+`mbarrier.test_wait` and `try_wait` ask once; programs wait by asking again.  The answer depends on the schedule, and so
+does what a program does with it, but for two shapes:
+
+    retry   `while not try_wait(bar, phase): pass`.  After a "no" the lane does nothing but ask the same again, as often
+            as it takes; after a "yes" nothing tells how often that was.  Then the wait *blocks* (`BLOCKS`).
+    peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The answer decides only
+            whether a wait that would return at once is made (`PEEK`).
+
+Both are found by following the code from the question on, with registers as expressions over what they held there:
+once with each answer.  What ends in a trap counts as never reached: a watchdog that gives up after so many tries.
+Everything else polls, and is left unmarked.
+
+Detects: retry loops with pauses, counters that die, clocks, several ways round; peeks whose answer goes through
+registers and loops.
+Does not detect: a loop that reads memory or exchanges lanes between its tries; these poll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from wsemu.frontend.assemble.flow import ALU, Liveness
+from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
+from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
+from wsemu.model.isa import ABORTS, BLOCKS, PEEK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
+_IDLE = frozenset(("nanosleep",))
+"""what a lane may do between two tries, besides arithmetic"""
+_MOST_STEPS = 50_000
+"""instructions that are followed from a question, on all ways together"""
+_MOST_ROUNDS = 2
+"""times that a way may come to a block: code behind a peek goes round the main loop once"""
+
+Value = tuple[object, ...]
+"""("is", n) a known number; ("register", r) what r held at the question; (operation, immediate, operands ...)"""
+Values = dict[Register | Value, Value]
+"""of registers that were assigned since the question; of conditions that the way has decided since"""
+
+
+class Place(NamedTuple):
+    """An instruction of a block."""
+
+    block: int
+    at: int
+
+
+class _Lost(Exception):
+    """The code goes where it cannot be followed."""
+
+
+def mark_waits(graph: Graph, blocks: Blocks) -> None:
+    """Set BLOCKS and PEEK in the waits of a kernel, in place."""
+    places = [
+        Place(index, at)
+        for index, block in blocks.items()
+        for at, instruction in enumerate(block.instructions)
+        if instruction.operation in WAITS
+    ]
+    if not places:
+        return
+    reader = _Reader(graph, blocks)
+    for found, bit in ((reader.blocks, BLOCKS), (reader.peeks, PEEK)):
+        for place in places:
+            instruction = blocks[place.block].instructions[place.at]
+            if not instruction.auxiliary & (BLOCKS | PEEK) and found(place):
+                changed = replace(instruction, auxiliary=instruction.auxiliary | bit)
+                blocks[place.block].instructions[place.at] = changed
+
+
+class _Stop(NamedTuple):
+    """Where a way ends, and what registers hold there."""
+
+    place: Place
+    values: Values
+
+
+class _Reader:
+    """Follows the code of a kernel."""
+
+    def __init__(self, graph: Graph, blocks: Blocks) -> None:
+        self.code = blocks
+        self.types = graph.types
+        self.known: dict[Register, Value] = {
+            register: ("is", int(value))
+            for (type_, value), register in graph.constants.items()
+            if not isinstance(value, (str, float)) and type_[0] in "bp"
+        }
+        self.known[TRUE] = ("is", 1)
+        assigned = assignments(blocks.values())
+        self.needed = _needed_registers(blocks)
+        self.fixed = fixed_registers(graph)
+        self.reassigned = {register for register, count in assigned.items() if count > 1}
+        self.liveness = Liveness(list(blocks.values()), self.fixed, self.reassigned)
+        self.made = {
+            instruction.results[0]: instruction
+            for block in blocks.values()
+            for instruction in block.instructions
+            if instruction.results and instruction.operation in ALU and not instruction.guard
+            and assigned[instruction.results[0]] == 1
+        }  # fmt: skip
+        """registers that are assigned once, by arithmetic"""
+        self.lasting = {
+            register: instruction for register, instruction in self.made.items()
+            if not instruction.operation.startswith("varying.") and self.reassigned.isdisjoint(instruction.operands)
+        }  # fmt: skip
+        """those that are what their operands make them wherever they are used: every one is assigned once, so that none
+        changes between there and here"""
+        self.steps = 0
+
+    # -- the two shapes -----------------------------------------------------------------------------------------------
+
+    def blocks(self, place: Place) -> bool:
+        """Whether the wait at a place is the only thing of a retry loop."""
+        question = self.code[place.block].instructions[place.at]
+        if self._deep(question.guard, {}) != ("is", int(not question.negated)):
+            return False
+        self.steps = 0
+        try:
+            tried, seen = self._tries(place, question)
+            if not tried or any(not self._same_question(question, values) for values in tried):
+                return False
+            return all(self._forgets(place, question, values, seen) for values in tried)
+        except _Lost:
+            return False
+
+    def _tries(self, place: Place, question: Instruction) -> tuple[list[Values], set[int]]:
+        """What registers hold when it is asked again after a "no"; the blocks on the way."""
+        tried: list[Values] = []
+        seen: set[int] = {place.block}
+        start: Values = {question.results[0]: ("is", 0)}
+        pending = [(_Stop(Place(place.block, place.at + 1), start), frozenset[int]())]
+        while pending:
+            ((index, at), values), met = pending.pop()
+            instructions = self.code[index].instructions
+            back = index == place.block and at <= place.at
+            for instruction in instructions[at : place.at if back else len(instructions)]:
+                if not self._is_idle(instruction, values):
+                    raise _Lost
+                self._assign(instruction, values, self._count())
+            if back:
+                tried.append(values)
+                continue
+            for following in self._onward(index, values):
+                if following.place.block in met:
+                    raise _Lost  # a loop inside the loop
+                seen.add(following.place.block)
+                pending.append((following, met | {following.place.block}))
+        return tried, seen
+
+    def _same_question(self, question: Instruction, values: Values) -> bool:
+        return all(self._value(r, values) == self._as_made(r, values) for r in question.operands)
+
+    def _as_made(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
+        """What a register held at the question: if it is made on the way there each time, what it is made of."""
+        made = self.made.get(register)
+        if register not in values or made is None:
+            return self.known.get(register, ("register", register))
+        return self._result(made, [self._as_made(operand, values) for operand in made.operands])
+
+    def _forgets(self, place: Place, question: Instruction, tried: Values, seen: set[int]) -> bool:
+        """After a "yes", whether it was the first answer or a later one makes no difference."""
+        answer: Values = {question.results[0]: ("is", 1)}
+        at_once, later = dict(answer), {**tried, **answer}
+        block, at = place.block, place.at + 1
+        while True:
+            for offset, instruction in enumerate(self.code[block].instructions[at:], at):
+                if not self._is_idle(instruction, at_once):
+                    return self._agree(self._needed(Place(block, offset)), at_once, later)
+                self._assign(instruction, at_once, self._count())
+                self._assign(instruction, later, self.steps)
+            one, two = list(self._onward(block, at_once)), list(self._onward(block, later))
+            if len(one) != 1 or [s.place for s in one] != [s.place for s in two]:
+                return self._agree(self._after(block), at_once, later)
+            block, at = one[0].place.block, 0
+            at_once, later = one[0].values, two[0].values
+            if block == place.block:
+                return False
+            if block not in seen:
+                return self._agree(self._live(block), at_once, later)
+
+    def _agree(self, needed: Iterable[Register], one: Values, two: Values) -> bool:
+        return all(
+            (one[r] if r in one else self._as_made(r, two)) == (two[r] if r in two else self._as_made(r, two))
+            for r in needed
+            if r in self.needed
+        )
+
+    def _needed(self, place: Place) -> Iterator[Register]:
+        """Registers that may be needed from an instruction on."""
+        for instruction in self.code[place.block].instructions[place.at :]:
+            yield from (*instruction.operands, instruction.guard, *instruction.results)
+        yield from self._after(place.block)
+
+    def _after(self, block: int) -> Iterator[Register]:
+        """Registers that are needed at a block's end."""
+        yield self.code[block].predicate
+        for successor in self.code[block].successors:
+            yield from self.liveness.before(successor)
+            yield from (phi.incoming[block] for phi in self.code[successor].phis)
+
+    def peeks(self, place: Place) -> bool:
+        """Whether the answer of the wait at a place only guards a wait for the same that blocks."""
+        question = self.code[place.block].instructions[place.at]
+        if self._deep(question.guard, {}) != ("is", int(not question.negated)):
+            return False
+        self.steps = 0
+        try:
+            return self._only_guards(place, question)
+        except _Lost:
+            return False
+
+    def _only_guards(self, place: Place, question: Instruction) -> bool:
+        """Follow both answers side by side until no register that is needed depends on them."""
+        answer = question.results[0]
+        start: tuple[Values, Values] = {answer: ("is", 1)}, {answer: ("is", 0)}
+        pending = [(Place(place.block, place.at + 1), *start, {place.block: 1})]
+        guards = False
+        while pending:
+            here, yes, no, rounds = pending.pop()
+            block = self.code[here.block]
+            for instruction in block.instructions[here.at :]:
+                if any(self._differs(r, yes, no) for r in self._steering(instruction)):
+                    return False
+                self._assign(instruction, yes, self._count())
+                self._assign(instruction, no, self.steps)
+            if len(block.successors) == 2 and self._differs(block.predicate, yes, no):
+                ways = self._guarded(block, question, yes, no)
+                if not ways:
+                    return False
+                guards = True
+            else:
+                ways = [
+                    (one.place, one.values, two.values)
+                    for one, two in zip(self._onward(here.block, yes), self._onward(here.block, no), strict=True)
+                ]
+            for at, one, two in ways:
+                if any(self._differs(r, one, two) for r in self._live(at.block)):
+                    count = rounds.get(at.block, 0) + 1
+                    if count > _MOST_ROUNDS:
+                        raise _Lost
+                    pending.append((at, one, two, {**rounds, at.block: count}))
+        return guards
+
+    def _steering(self, instruction: Instruction) -> tuple[Register, ...]:
+        """The registers of an instruction that the answer must not decide."""
+        if instruction.operation in ALU:
+            return ()
+        return (instruction.guard, *instruction.operands)
+
+    def _differs(self, register: Register, yes: Values, no: Values) -> bool:
+        return self._value(register, yes) != self._value(register, no)
+
+    def _guarded(
+        self, block: Block, question: Instruction, yes: Values, no: Values
+    ) -> list[tuple[Place, Values, Values]]:
+        """A branch that the answer decides: "yes" goes on where "no" comes by a wait for the same.  Where that is, with
+        what registers hold then; nothing if it is not so."""
+        direct = self._direct(block.index, yes)
+        here = next(self._onward(block.index, no))
+        waited = False
+        met = {block.index}
+        while not (waited and here.place.block in direct):
+            if here.place.block in met:
+                return []
+            met.add(here.place.block)
+            values = here.values
+            for instruction in self.code[here.place.block].instructions:
+                if instruction.operation in WAITS and instruction.auxiliary & BLOCKS:
+                    self._count()
+                    if not self._asks_the_same(instruction, question, values):
+                        return []
+                    waited = True
+                    values[instruction.results[0]] = ("is", 1)
+                elif self._is_idle(instruction, values):
+                    self._assign(instruction, values, self._count())
+                else:
+                    return []
+            onward = list(self._onward(here.place.block, values))
+            if len(onward) != 1:
+                return []
+            here = onward[0]
+        return [(here.place, direct[here.place.block], here.values)]
+
+    def _direct(self, index: int, values: Values) -> dict[int, Values]:
+        """The blocks that control comes to from the end of one, for as long as nothing happens there, with what
+        registers hold at their start."""
+        found: dict[int, Values] = {}
+        while self.code[index].successors:
+            onward = list(self._onward(index, values))
+            if len(onward) != 1 or onward[0].place.block in found:
+                return found
+            index, values = onward[0].place.block, onward[0].values
+            found[index] = dict(values)
+            for instruction in self.code[index].instructions:
+                if not self._is_idle(instruction, values):
+                    return found
+                self._assign(instruction, values, self._count())
+        return found
+
+    def _asks_the_same(self, wait: Instruction, question: Instruction, values: Values) -> bool:
+        if wait.operation != question.operation or wait.immediate != question.immediate:
+            return False
+        if self._deep(wait.guard, values) != ("is", int(not wait.negated)):
+            return False
+        asked = [self._deep(r, {}) for r in question.operands]
+        return [self._deep(r, values) for r in wait.operands] == asked
+
+    def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
+        """A register's value, by what its parts were made of before the question."""
+        return self._expanded(self._value(register, values), {})
+
+    def _expanded(self, value: Value, done: dict[Value, Value]) -> Value:
+        found = done.get(value)
+        if found is not None:
+            return found
+        result = value
+        if value[0] == "register":
+            made = self.lasting.get(int(str(value[1])))
+            if made is not None:
+                result = self._result(made, [self._expanded(self._value(r, {}), done) for r in made.operands])
+        elif value[0] not in ("is", "made"):
+            name, how, *rest = value
+            parts = [self._expanded(part, done) for part in rest if isinstance(part, tuple)]
+            result = ("where", how, *parts) if name == "where" else _simplified(str(name), how, parts)
+        done[value] = result
+        return result
+
+    def _live(self, block: int) -> Iterator[Register]:
+        """What is needed where a block begins."""
+        yield from self.liveness.before(block)
+        yield from (phi.result for phi in self.code[block].phis)
+
+    # -- following the code -------------------------------------------------------------------------------------------
+
+    def _count(self) -> int:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise _Lost
+        return self.steps
+
+    def _is_idle(self, instruction: Instruction, values: Values) -> bool:
+        """Arithmetic, a pause, or what its guard leaves out."""
+        if instruction.operation in ALU or instruction.operation in _IDLE:
+            return True
+        return self._value(instruction.guard, values) == ("is", int(instruction.negated))
+
+    def _onward(self, index: int, values: Values) -> Iterator[_Stop]:
+        """Where control goes from the end of a block; a trap is never reached, an exit ends the search."""
+        block = self.code[index]
+        if not block.successors:
+            if block.end == "trap" or block.trap == ABORTS:
+                return
+            raise _Lost
+        ways = block.successors
+        condition, sense = _condition(self._value(block.predicate, values))
+        decided = values.get(condition, condition)
+        if len(ways) == 2 and decided[0] == "is":
+            ways = (ways[decided[1] != sense],)
+        for way in dict.fromkeys(ways):
+            held = dict(values)
+            if len(ways) == 2:
+                held[condition] = ("is", sense if way == ways[0] else 1 - sense)
+            for phi in self.code[way].phis:
+                held[phi.result] = self._value(phi.incoming[index], values)
+            yield _Stop(Place(way, 0), held)
+
+    def _value(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
+        if register in self.known:
+            return self.known[register]
+        return values.get(register, ("register", register))
+
+    def _assign(self, instruction: Instruction, values: Values, step: int) -> None:
+        """The effect of an instruction on registers; what it reads from elsewhere is equal to nothing but itself."""
+        guard = self._value(instruction.guard, values)
+        if guard == ("is", int(instruction.negated)):
+            return
+        always = guard == ("is", int(not instruction.negated))
+        for number, register in enumerate(instruction.results):
+            value: Value = ("made", step, number)
+            if instruction.operation in ALU and not instruction.operation.startswith("varying."):
+                value = self._result(instruction, [self._value(r, values) for r in instruction.operands])
+            if not always:
+                value = ("where", instruction.negated, guard, value, self._value(register, values))
+            values[register] = value
+
+    def _result(self, instruction: Instruction, operands: list[Value]) -> Value:
+        type_ = self.types[instruction.results[0]]
+        bits = 1 if type_ == "p" else int(type_[1:])
+        return _simplified(instruction.operation, (instruction.immediate, bits), operands)
+
+
+def _simplified(name: str, how: object, operands: list[Any]) -> Value:
+    """An operation on values; `how` is its immediate and the bits of its result."""
+    if name.startswith("mov."):
+        return cast("Value", operands[0])
+    if name.startswith("selp."):
+        if operands[0] == operands[1]:
+            return cast("Value", operands[0])
+        if operands[2][0] == "is":
+            return cast("Value", operands[0] if operands[2][1] else operands[1])
+    assert isinstance(how, tuple)
+    numbers = [operand[1] for operand in operands if operand[0] == "is"]
+    base, _, type_ = name.rpartition(".")
+    if len(numbers) == len(operands) and type_[:1] in "busp" and base in _FOLDS:
+        signed = type_[0] == "s"
+        source = int(type_[1:]) if type_[1:].isdigit() else 1
+        given = [_signed(n, source) for n in numbers] if signed else numbers
+        return ("is", _FOLDS[base](*given) & ((1 << how[1]) - 1))
+    if name.startswith(("add.b", "mad.b", "madwide.")) and operands[-1] == ("is", 0):
+        return operands[0] if len(operands) == 2 else _simplified(name.replace("mad", "mul", 1), how, operands[:2])
+    if name.startswith("add.b") and operands[0] == ("is", 0):
+        return cast("Value", operands[1])
+    return (name, how, *operands)
+
+
+def _condition(predicate: Value) -> tuple[Value, int]:
+    """A condition, and what it is where the predicate holds: of a comparison and its opposite the same."""
+    name = str(predicate[0])
+    for one, other in _OPPOSITES.items():
+        if name.startswith(one) and name[len(one) + 1] in "bsu":
+            return (other + name[len(one) :], *predicate[1:]), 0
+    return (("is", predicate[1]) if name == "is" else predicate), 1
+
+
+_OPPOSITES = {"setp.ge": "setp.lt", "setp.gt": "setp.le", "setp.ne": "setp.eq"}
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (number & 2 * half - 1 ^ half) - half
+
+
+_FOLDS: dict[str, Callable[..., int]] = {
+    "not": lambda a: ~a, "neg": lambda a: -a,
+    "and": lambda a, b: a & b, "andn": lambda a, b: a & ~b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "mulwide": lambda a, b: a * b,
+    "mad": lambda a, b, c: a * b + c, "madwide": lambda a, b, c: a * b + c,
+    "shl": lambda a, b: a << b if b < 64 else 0, "shr": lambda a, b: a >> min(b, 63),
+    "setp.eq": lambda a, b: int(a == b), "setp.ne": lambda a, b: int(a != b),
+    "setp.lt": lambda a, b: int(a < b), "setp.le": lambda a, b: int(a <= b),
+    "setp.gt": lambda a, b: int(a > b), "setp.ge": lambda a, b: int(a >= b),
+    **{f"cvt.b{n}": lambda a: a for n in (8, 16, 32, 64)},
+}  # fmt: skip
+"""operation without its type -> what it makes of known integers"""
+
+
+def _needed_registers(blocks: Blocks) -> set[Register]:
+    """Registers that something depends on besides the count that tells one clock from the next."""
+    sources: dict[Register, set[Register]] = {}
+    todo: list[Register] = []
+    for block in blocks.values():
+        todo.append(block.predicate)
+        for phi in block.phis:
+            sources.setdefault(phi.result, set()).update(phi.incoming.values())
+        for instruction in block.instructions:
+            todo.append(instruction.guard)
+            if instruction.operation not in ALU:
+                todo += instruction.operands
+            elif not instruction.operation.startswith("varying."):
+                sources.setdefault(instruction.results[0], set()).update(instruction.operands)
+    found: set[Register] = set()
+    while todo:
+        register = todo.pop()
+        if register not in found:
+            found.add(register)
+            todo += sources.get(register, ())
+    return found

@@ -1,0 +1,255 @@
+"""Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, their groups.
+
+What is said of caches changes nothing.  Copies to the memory of other CTAs of a cluster, and those of tensors, are not
+modelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+from wsemu.frontend.ptx.mbarrier import copies_arrive
+from wsemu.frontend.ptx.memory import address_of, full_address
+from wsemu.frontend.ptx.syntax import Name, Not, Number
+from wsemu.model.isa import ALL, BULK_REDUCTIONS, ONLY_READ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+Flags = tuple[str, ...]
+_HINT = frozenset({"L2::cache_hint"})
+_PREFETCH = frozenset({"L2::64B", "L2::128B", "L2::256B"})
+_STATES = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
+_COPIES = {("shared", "global"), ("shared::cta", "global")}
+_LOADS = {("shared::cta", "global"), ("shared::cluster", "global")}
+_STORE = ("global", "shared::cta")
+"""(destination, source), in this order"""
+_SIZES = {"ca": (4, 8, 16), "cg": (16,)}
+"""cache operator -> bytes of a copy"""
+
+
+def _without_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: str) -> tuple[Operand, ...]:
+    """The operands without the cache policy that stands at an index if there is a hint; a negative one counts from the
+    end."""
+    if not hint:
+        return operands
+    if at < 0:
+        at += len(operands)
+    e.read(operands[at], "b64")
+    return operands[:at] + operands[at + 1 :]
+
+
+def constant_of(operand: Operand) -> int:
+    """The value of an integer constant; other operands do not belong there."""
+    if not isinstance(operand, Number) or operand.is_float_bits:
+        raise UnhandledForm
+    return operand.value
+
+
+def _spaces(flags: Flags) -> tuple[Flags, Flags]:
+    """The state spaces among modifiers, and the others."""
+    return tuple([f for f in flags if f in _STATES]), tuple([f for f in flags if f not in _STATES])
+
+
+# -- copies of a thread ----------------------------------------------------------------------------------------------
+def _copy(flags: Flags) -> Lower:
+    """cp.async.{ca,cg}.shared.global{hints} [to], [from], 4, 8, 16{, bytes or whether none}{, policy}"""
+    spaces, others = _spaces(flags)
+    level, hint, _ = picked(others, frozenset(_SIZES), _HINT, _PREFETCH)
+    if not level or spaces not in _COPIES:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, origin, size, *some = _without_policy(e, operands, -1, hint)
+        number = constant_of(size)
+        if number not in _SIZES[level] or len(some) > 1:
+            raise UnhandledForm
+        base, offset, _ = address_of(e, destination, "shared")
+        count = _read_bytes(e, some[0], number) if some else e.constant("b32", number)
+        e.effect(f"cp.async.b{8 * number}", (base, full_address(e, origin, "global"), count), immediate=offset)
+
+    return lower
+
+
+def _read_bytes(e: Emitter, operand: Operand, size: int) -> Register:
+    """How many bytes come from the source: as many as the operand says, or none where it is a predicate that holds."""
+    bits = _bits(e, operand)
+    if bits == 64:
+        raise UnhandledForm
+    if bits != 1:
+        return e.read(operand, "b32")
+    return e.emit("selp.b32", e.constant("b32", 0), e.constant("b32", size), e.read(operand, "p"))
+
+
+def _bits(e: Emitter, operand: Operand) -> int:
+    """Of the register that an operand names, 1 for a predicate; 0 for what is none."""
+    if not isinstance(operand, Name):
+        return int(isinstance(operand, Not))
+    found = next((scope[operand.text] for scope in reversed(e.names) if operand.text in scope), None)
+    return e.bits(found) if isinstance(found, int) else 0
+
+
+def _commit(operation: str) -> Callable[[Flags], Lower]:
+    def choose(flags: Flags) -> Lower:
+        picked(flags)
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            () = operands
+            e.effect(operation)
+
+        return lower
+
+    return choose
+
+
+def _wait_all(flags: Flags) -> Lower:
+    picked(flags)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        () = operands
+        e.effect("cp.async.wait", auxiliary=ALL)
+
+    return lower
+
+
+def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], Lower]:
+    """cp.async.wait_group 2 and cp.async.bulk.wait_group{.read} 2"""
+
+    def choose(flags: Flags) -> Lower:
+        (read,) = picked(flags, only_read)
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            (number,) = operands
+            e.effect(operation, immediate=constant_of(number) & 0xFFFFFFFF, auxiliary=ONLY_READ * bool(read))
+
+        return lower
+
+    return choose
+
+
+# -- bulk copies -----------------------------------------------------------------------------------------------------
+_EVERY_BYTE = 0xFFFF
+"""of each 16"""
+
+
+def _bulk(flags: Flags) -> Lower:
+    """cp.async.bulk between global memory and that of the CTA"""
+    spaces, others = _spaces(flags)
+    if spaces in _LOADS:
+        return _bulk_load(others)
+    if spaces == _STORE:
+        return _bulk_store(others)
+    raise UnhandledForm
+
+
+def _bulk_load(flags: Flags) -> Lower:
+    """.mbarrier::complete_tx::bytes{.L2::cache_hint} [to], [from], bytes, [bar]{, policy}"""
+    mechanism, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _HINT)
+    if not mechanism:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, origin, size, bar = _without_policy(e, operands, 4, hint)
+        places = full_address(e, to, "shared"), full_address(e, origin, "global")
+        e.effect("bulk.load", (*places, e.read(size, "b32"), full_address(e, bar, "shared")))
+
+    return lower
+
+
+def _bulk_store(flags: Flags) -> Lower:
+    """.bulk_group{.L2::cache_hint}{.cp_mask} [to], [from], bytes{, policy}{, mask}"""
+    mechanism, hint, masked = picked(flags, frozenset({"bulk_group"}), _HINT, frozenset({"cp_mask"}))
+    if not mechanism:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, origin, size, *mask = _without_policy(e, operands, 3, hint)
+        if len(mask) != bool(masked):
+            raise UnhandledForm
+        places = full_address(e, to, "global"), full_address(e, origin, "shared")
+        which = _mask(e, mask[0]) if mask else e.constant("b32", _EVERY_BYTE)
+        e.effect("bulk.store", (*places, e.read(size, "b32"), which))
+
+    return lower
+
+
+def _mask(e: Emitter, operand: Operand) -> Register:
+    """16 bits, as a b32 register."""
+    if isinstance(operand, Number):
+        return e.constant("b32", constant_of(operand) & _EVERY_BYTE)
+    return e.resized(e.read(operand, "b16"), 32)
+
+
+def _bulk_prefetch(flags: Flags) -> Lower:
+    """cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [from], bytes{, policy}"""
+    level, space, hint = picked(flags, frozenset({"L2"}), frozenset({"global"}), _HINT)
+    if not (level and space):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        origin, size = _without_policy(e, operands, 2, hint)
+        base, offset, _ = address_of(e, origin, "global")
+        e.effect("bulk.prefetch", (base, e.read(size, "b32")), immediate=offset)
+
+    return lower
+
+
+_WHATS = frozenset(what for what, _ in BULK_REDUCTIONS)
+_NOT_FLUSHED = {("add", "f16"), ("add", "bf16")}
+"""reductions that have to say so"""
+
+
+def _reduction(form: Form) -> Lower:
+    """cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.what{.noftz}.type [to], [from], bytes"""
+    spaces, others = _spaces(form.flags[2:])
+    mechanism, hint, what, noftz = picked(others, frozenset({"bulk_group"}), _HINT, _WHATS, frozenset({"noftz"}))
+    combined = what, form.type
+    if spaces != _STORE or not mechanism or combined == ("add", "s64") or combined not in BULK_REDUCTIONS:
+        raise UnhandledForm
+    if (combined in _NOT_FLUSHED) != bool(noftz):
+        raise UnhandledForm
+    number = BULK_REDUCTIONS.index(combined)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, origin, size = _without_policy(e, operands, 3, hint)
+        places = full_address(e, to, "global"), full_address(e, origin, "shared")
+        e.effect("bulk.reduce", (*places, e.read(size, "b32")), auxiliary=number)
+
+    return lower
+
+
+# -- which of them ---------------------------------------------------------------------------------------------------
+_CHOICES: dict[Flags, Callable[[Flags], Lower]] = {
+    ("async", "bulk", "commit_group"): _commit("bulk.commit"),
+    ("async", "bulk", "wait_group"): _wait_group("bulk.wait", frozenset({"read"})),
+    ("async", "bulk", "prefetch"): _bulk_prefetch,
+    ("async", "bulk"): _bulk,
+    ("async", "commit_group"): _commit("cp.async.commit"),
+    ("async", "wait_group"): _wait_group("cp.async.wait", frozenset()),
+    ("async", "wait_all"): _wait_all,
+    ("async",): _copy,
+}
+"""the first modifiers -> what chooses by the others; longer ones come first"""
+
+
+def copy_form(form: Form) -> Lower:
+    flags = form.flags
+    if form.rounding:
+        raise UnhandledForm
+    if flags[:3] == ("reduce", "async", "bulk"):
+        return _reduction(form._replace(flags=flags[1:]))
+    if flags[:3] == ("async", "mbarrier", "arrive") and form.types == ("b64",):
+        return copies_arrive(flags[3:])
+    if form.types:
+        raise UnhandledForm
+    start = next(start for start in _CHOICES if flags[: len(start)] == start)
+    return _CHOICES[start](flags[len(start) :])
+
+
+HANDLERS: dict[str, Handler] = {"cp": chosen(copy_form)}

@@ -1,0 +1,131 @@
+"""What is said of caches, of other grids and of registers: no effect on results, but refused where it is not known by
+name (PTX ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
+
+`discard` is none of these: it writes what nobody can tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.copies import constant_of
+from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+
+if TYPE_CHECKING:
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+_PRIORITIES = frozenset(f"L2::evict_{what}" for what in ("last", "normal", "first", "unchanged"))
+_SECOND = frozenset({"L2::evict_first", "L2::evict_unchanged"})
+_TENSORMAPS = {("tensormap",), ("const", "tensormap"), ("param", "tensormap")}
+_GLOBAL = frozenset({"global"})
+
+
+def _nothing(operands: int) -> Lower:
+    """No effect."""
+
+    def lower(e: Emitter, given: tuple[Operand, ...]) -> None:
+        if len(given) != operands:
+            raise UnhandledForm
+
+    return lower
+
+
+# -- caches ----------------------------------------------------------------------------------------------------------
+def prefetch_form(form: Form) -> Lower:
+    """prefetch{.global,.local}.{L1,L2}, .L2::evict_last, .L2::evict_normal; .tensormap [a]"""
+    if form.types:
+        raise UnhandledForm
+    if form.flags not in _TENSORMAPS:
+        levels = frozenset({"L1", "L2", "L2::evict_last", "L2::evict_normal"})
+        _, level = picked(form.flags, frozenset({"global", "local"}), levels)
+        if not level:
+            raise UnhandledForm
+    return _nothing(1)
+
+
+def uniform_prefetch_form(form: Form) -> Lower:
+    """prefetchu.L1 [a]"""
+    if form.types or form.flags != ("L1",):
+        raise UnhandledForm
+    return _nothing(1)
+
+
+def priority_form(form: Form) -> Lower:
+    """applypriority{.global}.L2::evict_normal [a], 128"""
+    _, priority = picked(form.flags, _GLOBAL, frozenset({"L2::evict_normal"}))
+    if form.types or not priority:
+        raise UnhandledForm
+    return _nothing(2)
+
+
+_POLICIES = {"range": (4, 4), "fractional": (1, 2), "cvt": (2, 2)}
+"""kind of a policy -> the fewest and the most operands"""
+
+
+def policy_form(form: Form) -> Lower:
+    """createpolicy.{range{.global},fractional}.primary{.secondary}.b64, createpolicy.cvt.L2.b64: the policy is opaque,
+    and 0 here."""
+    kind, *others = form.flags
+    if form.type != "b64":
+        raise UnhandledForm
+    flags = tuple(others)
+    if kind == "cvt":
+        if flags != ("L2",):
+            raise UnhandledForm
+    else:
+        picked(tuple([f for f in flags if f not in _PRIORITIES]), _GLOBAL if kind == "range" else frozenset())
+        _, *second = (f for f in flags if f in _PRIORITIES)
+        if len(second) > 1 or not _SECOND.issuperset(second):
+            raise UnhandledForm
+    least, most = _POLICIES[kind]
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        if not least <= len(operands) <= most:
+            raise UnhandledForm
+        e.write_register(operands[0], e.constant("b64", 0))
+
+    return lower
+
+
+# -- grids and registers ---------------------------------------------------------------------------------------------
+def dependents_form(form: Form) -> Lower:
+    """griddepcontrol.{wait,launch_dependents}: a launch begins when those before it have ended."""
+    if form.types or form.flags not in (("wait",), ("launch_dependents",)):
+        raise UnhandledForm
+    return _nothing(0)
+
+
+def registers_form(form: Form) -> Lower:
+    """setmaxnreg.{inc,dec}.sync.aligned.u32 number"""
+    names = (frozenset({name}) for name in ("sync", "aligned"))
+    what, sync, aligned = picked(form.flags, frozenset({"inc", "dec"}), *names)
+    if form.type != "u32" or not (what and sync and aligned):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        (number,) = operands
+        e.effect(f"setmaxnreg.{what}", immediate=constant_of(number))
+
+    return lower
+
+
+def event_form(form: Form) -> Lower:
+    """pmevent{.mask} number: for a profiler"""
+    picked(form.flags, frozenset({"mask"}))
+    return _nothing(1)
+
+
+HANDLERS: dict[str, Handler] = {
+    name: chosen(choose)
+    for name, choose in {
+        "prefetch": prefetch_form,
+        "prefetchu": uniform_prefetch_form,
+        "applypriority": priority_form,
+        "createpolicy": policy_form,
+        "griddepcontrol": dependents_form,
+        "setmaxnreg": registers_form,
+        "pmevent": event_form,
+    }.items()
+}

@@ -1,0 +1,199 @@
+"""Barriers in shared memory, and what waits at them (PTX ISA 9.7.13.15): `mbarrier`, `cp.async.mbarrier.arrive`.
+
+All CTAs are clusters of their own here, so that `.shared::cluster` names the CTA's own memory, and the scope of an
+operation says nothing.  Which loop of waits blocks the assembler finds out, of the code as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+from wsemu.frontend.ptx.memory import address_of
+from wsemu.frontend.ptx.syntax import Sink
+from wsemu.model.isa import DROP, EXPECT, NO_COMPLETE, NOINC, RELAXED, TRY, WAIT_RELAXED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Handler
+    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.syntax import Operand
+
+OWN = frozenset({"shared", "shared::cta"})
+"""spaces of the CTA's own memory"""
+ANY = OWN | {"shared::cluster"}
+SCOPES = frozenset({"cta", "cluster"})
+_ELEMENT = "uint64"
+"""what an mbarrier is declared as"""
+Flags = tuple[str, ...]
+
+
+class _Place(NamedTuple):
+    """The address of an mbarrier, as the bytecode has it."""
+
+    base: Register
+    offset: int
+    array: str | None
+
+
+def _place(e: Emitter, operand: Operand, space: str) -> _Place:
+    return _Place(*address_of(e, operand, "shared" if space else ""))
+
+
+def _effect(
+    e: Emitter, operation: str, place: _Place, *values: Register, results: tuple[Register, ...] = (), aux: int = 0
+) -> None:
+    e.effect_into(operation, (place.base, *values), results, place.offset, aux, place.array, _ELEMENT)
+
+
+def _ordered(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces: frozenset[str]) -> Flags:
+    """(what, order, scope, space) of an operation; an order stands with its scope or not at all."""
+    extra, order, scope, space = picked(flags, what, orders, SCOPES, spaces)
+    if bool(order) != bool(scope):
+        raise UnhandledForm
+    return extra, order, scope, space
+
+
+# -- life ------------------------------------------------------------------------------------------------------------
+def _init(flags: Flags) -> Lower:
+    """mbarrier.init{.shared}.b64 [bar], count"""
+    (space,) = picked(flags, OWN)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        address, count = operands
+        _effect(e, "mbarrier.init", _place(e, address, space), e.read(count, "b32"))
+
+    return lower
+
+
+def _inval(flags: Flags) -> Lower:
+    """mbarrier.inval{.shared}.b64 [bar]"""
+    (space,) = picked(flags, OWN)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        (address,) = operands
+        _effect(e, "mbarrier.inval", _place(e, address, space))
+
+    return lower
+
+
+# -- arrivals and bytes ----------------------------------------------------------------------------------------------
+_RELEASES = frozenset({"release", "relaxed"})
+_ARRIVALS = {"": 0, "expect_tx": EXPECT, "noComplete": NO_COMPLETE}
+
+
+def _arrive(drop: int) -> Callable[[Flags], Lower]:
+    """mbarrier.arrive{_drop}{.expect_tx,.noComplete}{.sem.scope}{.space}.b64 state, [bar]{, count}"""
+
+    def choose(flags: Flags) -> Lower:
+        extra, order, scope, space = _ordered(flags, frozenset(_ARRIVALS), _RELEASES, ANY)
+        if extra == "noComplete" and (order == "relaxed" or scope == "cluster" or space == "shared::cluster"):
+            raise UnhandledForm
+        aux = _ARRIVALS[extra] | drop | RELAXED * (order == "relaxed")
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            state, address, *number = operands
+            if len(number) > 1 or (extra and not number):
+                raise UnhandledForm
+            if space == "shared::cluster" and type(state) is not Sink:
+                raise UnhandledForm
+            place = _place(e, address, space)
+            given = e.read(number[0], "b32") if number else e.constant("b32", 1)
+            count, size = (e.constant("b32", 1), given) if extra == "expect_tx" else (given, e.constant("b32", 0))
+            token = e.target(state, "b64")
+            _effect(e, "mbarrier.arrive", place, count, size, results=(token,), aux=aux)
+            e.write_register(state, token)
+
+        return lower
+
+    return choose
+
+
+def _bytes(operation: str) -> Callable[[Flags], Lower]:
+    """mbarrier.expect_tx, mbarrier.complete_tx{.relaxed.scope}{.space}.b64 [bar], bytes"""
+
+    def choose(flags: Flags) -> Lower:
+        *_, space = _ordered(flags, frozenset(), frozenset({"relaxed"}), ANY)
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            address, size = operands
+            _effect(e, operation, _place(e, address, space), e.read(size, "b32"))
+
+        return lower
+
+    return choose
+
+
+def copies_arrive(flags: Flags) -> Lower:
+    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]"""
+    noinc, space = picked(flags, frozenset({"noinc"}), OWN)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        (address,) = operands
+        _effect(e, "cp.async.arrive", _place(e, address, space), aux=NOINC * bool(noinc))
+
+    return lower
+
+
+# -- waits -----------------------------------------------------------------------------------------------------------
+def _wait(tries: int) -> Callable[[Flags], Lower]:
+    """mbarrier.{test,try}_wait{.parity}{.sem.scope}{.shared}.b64 done, [bar], phase{, time}; how long a try lasts
+    changes no answer that anything may rest on."""
+
+    def choose(flags: Flags) -> Lower:
+        parity, order, _, space = _ordered(flags, frozenset({"parity"}), frozenset({"acquire", "relaxed"}), OWN)
+        operation, type_ = ("mbarrier.wait.parity", "b32") if parity else ("mbarrier.wait", "b64")
+        aux = tries | WAIT_RELAXED * (order == "relaxed")
+
+        def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+            done, address, phase, *time = operands
+            if len(time) > bool(tries) or type(done) is Sink:
+                raise UnhandledForm
+            for operand in time:
+                e.read(operand, "b32")
+            place, value = _place(e, address, space), e.read(phase, type_)
+            result = e.target(done, "p")
+            _effect(e, operation, place, value, results=(result,), aux=aux)
+            e.write_register(done, result)
+
+        return lower
+
+    return choose
+
+
+def _pending(flags: Flags) -> Lower:
+    """mbarrier.pending_count.b64 count, state"""
+    picked(flags)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        count, state = operands
+        result = e.target(count, "b32")
+        e.effect_into("mbarrier.pending_count", (e.read(state, "b64"),), (result,))
+        e.write_register(count, result)
+
+    return lower
+
+
+_CHOICES: dict[str, Callable[[Flags], Lower]] = {
+    "init": _init,
+    "inval": _inval,
+    "arrive": _arrive(0),
+    "arrive_drop": _arrive(DROP),
+    "expect_tx": _bytes("mbarrier.expect_tx"),
+    "complete_tx": _bytes("mbarrier.complete_tx"),
+    "test_wait": _wait(0),
+    "try_wait": _wait(TRY),
+    "pending_count": _pending,
+}
+
+
+def mbarrier_form(form: Form) -> Lower:
+    if form.type != "b64" or form.rounding:
+        raise UnhandledForm
+    what, *flags = form.flags
+    return _CHOICES[what](tuple(flags))
+
+
+HANDLERS: dict[str, Handler] = {"mbarrier": chosen(mbarrier_form)}

@@ -1,0 +1,189 @@
+"""The asynchronous instructions of `wsemu.ptx`: mbarriers, copies that go on alone, fences between proxies."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from wsemu.language.markers import functions
+from wsemu.model.isa import MOST_COUNT
+
+_ARRIVE = "Returns the token of the open phase, uint64.  "
+_BAR = "`bar` is a shared array of uint64 or int64; `index` names the element that is the mbarrier.  "
+
+_MBARRIERS = {
+    "mbarrier_init(bar, index, count)": _BAR + "Makes one there, of `count` arrivals a phase (1 to 1048575).  An error "
+    "where one is live: end it first.  [PTX: mbarrier.init]",
+    "mbarrier_inval(bar, index)": "Ends an mbarrier, so that its 8 bytes can be used for something else.  "
+    "[PTX: mbarrier.inval]",
+    "mbarrier_arrive(bar, index, count=1)": _ARRIVE + "Each lane arrives `count` times (1 to 1048575), and gives what "
+    "it did before to those that wait; more arrivals than the phase waits for are an error.  [PTX: mbarrier.arrive]",
+    "mbarrier_arrive_relaxed(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`, but gives nothing: it orders no "
+    "memory.  [PTX: mbarrier.arrive.relaxed]",
+    "mbarrier_arrive_no_complete(bar, index, count)": _ARRIVE + "As `mbarrier_arrive`; an error where it completes the "
+    "phase.  `mbarrier_pending_count` reads its token.  [PTX: mbarrier.arrive.noComplete]",
+    "mbarrier_arrive_drop(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`; later phases wait for as many "
+    "arrivals fewer.  [PTX: mbarrier.arrive_drop]",
+    "mbarrier_arrive_expect_tx(bar, index, bytes)": _ARRIVE + "The phase waits for `bytes` more (0 to 1048575), which "
+    "copies bring; then arrives once.  [PTX: mbarrier.arrive.expect_tx]",
+    "mbarrier_arrive_drop_expect_tx(bar, index, bytes)": _ARRIVE + "As `mbarrier_arrive_expect_tx`; later phases wait "
+    "for one arrival fewer.  [PTX: mbarrier.arrive_drop.expect_tx]",
+    "mbarrier_expect_tx(bar, index, bytes)": "The phase waits for `bytes` more (0 to 1048575); no arrival, and it "
+    "orders no memory.  [PTX: mbarrier.expect_tx]",
+    "mbarrier_complete_tx(bar, index, bytes)": "`bytes` of those expected have come (0 to 1048575), as a copy says it; "
+    "it orders no memory.  [PTX: mbarrier.complete_tx]",
+    "mbarrier_test_wait(bar, index, token)": "Whether the phase of a token has completed, at once; true takes what its "
+    "arrivals gave.  A token is good for the open phase and the one before.  [PTX: mbarrier.test_wait]",
+    "mbarrier_test_wait_parity(bar, index, parity)": "The same of the phase whose number is even (0) or odd (1): true "
+    "unless that is the open one.  [PTX: mbarrier.test_wait.parity]",
+    "mbarrier_try_wait(bar, index, token, hint=None)": "As `mbarrier_test_wait`, after some time, at most about `hint` "
+    "nanoseconds: false does not mean that it never completes.  Loop until it is true.  [PTX: mbarrier.try_wait]",
+    "mbarrier_try_wait_parity(bar, index, parity, hint=None)": "As `mbarrier_test_wait_parity`, after some time, at "
+    "most about `hint` nanoseconds.  [PTX: mbarrier.try_wait.parity]",
+    "mbarrier_wait(bar, index, token)": "Waits until the phase of a token has completed: `mbarrier_try_wait` in a loop."
+    "  [PTX: mbarrier.try_wait]",
+    "mbarrier_wait_parity(bar, index, parity)": "Waits until the phase of this parity, 0 or 1, has completed: "
+    "`mbarrier_try_wait_parity` in a loop.  A new mbarrier is in phase 0, and a wait for parity 1 goes on at once.  "
+    "[PTX: mbarrier.try_wait.parity]",
+    "mbarrier_pending_count(token)": "How many arrivals were missing before the `mbarrier_arrive_no_complete` that "
+    "made a token, int32.  [PTX: mbarrier.pending_count]",
+}
+
+_COPY = (
+    "Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared memory, and goes on "
+    "before they are there.  Of them `src_bytes` are read (0: none), the rest are zeros.  Both addresses are multiples "
+    "of `bytes`, a constant: "
+)
+_GROUPS = "`n`, a constant, of the thread's latest groups may still be under way; for others it orders nothing.  "
+_CP_ASYNC = {
+    "cp_async_ca(dst, i, src, j, bytes, src_bytes=None)": _COPY + "4, 8 or 16.  [PTX: cp.async.ca]",
+    "cp_async_cg(dst, i, src, j, bytes, src_bytes=None)": _COPY + "16.  Past the L1 cache.  [PTX: cp.async.cg]",
+    "cp_async_ca_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_ca`, between places so "
+    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.ca]",
+    "cp_async_cg_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_cg`, between places so "
+    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.cg]",
+    "cp_async_commit_group()": "Makes a group of the thread's `cp_async_*` since the last one; it may be empty.  "
+    "[PTX: cp.async.commit_group]",
+    "cp_async_wait_group(n)": "Waits for groups of `cp_async_*`: " + _GROUPS + "[PTX: cp.async.wait_group]",
+    "cp_async_wait_all()": "Waits for all of the thread's `cp_async_*`, also those of no group.  "
+    "[PTX: cp.async.wait_all]",
+    "cp_async_mbarrier_arrive(bar, index)": "Arrives when the thread's `cp_async_*` so far have come; the phase waits "
+    "for one arrival more, so that its count stays.  [PTX: cp.async.mbarrier.arrive]",
+    "cp_async_mbarrier_arrive_noinc(bar, index)": "Arrives when the thread's `cp_async_*` so far have come; the "
+    "phase's count must have this arrival.  [PTX: cp.async.mbarrier.arrive.noinc]",
+}
+
+_BULK = "`bytes` and both addresses are multiples of 16.  "
+_GROUP = "A part of the thread's next bulk group.  "
+_BULK_COPIES = {
+    "cp_async_bulk_global_to_shared(dst, i, src, j, bytes, bar, k)": "Copies `bytes` from element `j` of `src` in "
+    "global memory to element `i` of `dst` in shared memory, then says so to the mbarrier `bar[k]`, which must expect "
+    f"them.  {_BULK}[PTX: cp.async.bulk]",
+    "cp_async_bulk_shared_to_global(dst, i, src, j, bytes)": "Copies `bytes` from element `j` of `src` in shared "
+    f"memory to element `i` of `dst` in global memory.  {_GROUP}{_BULK}Plain stores to `src` need a "
+    "`fence_proxy_async` before.  [PTX: cp.async.bulk]",
+    "cp_async_bulk_global_to_shared_bytes(dst, dst_offset, src, src_offset, bytes, bar, k)": "The same between places "
+    "so many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
+    "cp_async_bulk_shared_to_global_bytes(dst, dst_offset, src, src_offset, bytes)": "The same between places so many "
+    "bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
+    "cp_async_bulk_commit_group()": "Makes a group of the thread's bulk copies and reductions to global memory since "
+    "the last one; it may be empty.  [PTX: cp.async.bulk.commit_group]",
+    "cp_async_bulk_wait_group(n)": f"Waits for bulk groups: {_GROUPS}[PTX: cp.async.bulk.wait_group]",
+    "cp_async_bulk_wait_group_read(n)": "Waits until bulk groups have read their sources, which then may be "
+    f"overwritten: {_GROUPS}[PTX: cp.async.bulk.wait_group.read]",
+    "cp_async_bulk_prefetch_l2(src, j, bytes)": "Brings `bytes` from element `j` of `src` in global memory into the L2 "
+    "cache; no effect here.  `bytes` and the address are multiples of 16.  [PTX: cp.async.bulk.prefetch.L2]",
+    "st_bulk(dst, i, bytes)": "Stores `bytes` zeros from element `i` of `dst` in shared memory on, as plain stores do."
+    "  `bytes` and the address are multiples of 8.  A GPU needs sm_100 for it.  [PTX: st.bulk]",
+}
+
+
+class Reduction(NamedTuple):
+    """A `cp.reduce.async.bulk`: what it does to elements, and PTX's type for those of each dtype that it works on."""
+
+    doc: str
+    types: dict[str, str]
+
+
+_SUMS = {
+    "uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "u64", "float16": "f16", "float32": "f32",
+    "float64": "f64",
+}  # fmt: skip
+_ORDERED = {"uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "s64", "float16": "f16"}
+_BITS = {"uint32": "b32", "int32": "b32", "uint64": "b64", "int64": "b64"}
+REDUCTIONS: Final = {
+    "add": Reduction("their sum", _SUMS),
+    "min": Reduction("the smaller one", _ORDERED),
+    "max": Reduction("the larger one", _ORDERED),
+    "and": Reduction("their common bits", _BITS),
+    "or": Reduction("the bits of both", _BITS),
+    "xor": Reduction("the bits in which they differ", _BITS),
+    "inc": Reduction("0 where the old one in `dst` is at least that of `src`, else one more", {"uint32": "u32"}),
+    "dec": Reduction("that of `src` where the old one in `dst` is 0 or above it, else one less", {"uint32": "u32"}),
+}
+"""what it does, as PTX names it -> how"""
+_REDUCING = {
+    f"cp_reduce_async_bulk_{name}(dst, i, src, j, bytes)": "Puts into each element of `bytes` from element `i` of "
+    f"`dst` in global memory on {reduction.doc}, with the elements from element `j` of `src` in shared memory on; each "
+    f"one is an atomic.  Both are arrays of one type: {', '.join(reduction.types)}.  {_GROUP}{_BULK}"
+    "[PTX: cp.reduce.async.bulk]"
+    for name, reduction in REDUCTIONS.items()
+}
+
+_PROXY = "Orders plain accesses and those of bulk copies with each other, of this thread and what others gave it, in "
+_OTHERS = {
+    "fence_proxy_async()": _PROXY + "all memory.  [PTX: fence.proxy.async]",
+    "fence_proxy_async_shared_cta()": _PROXY + "the CTA's shared memory.  [PTX: fence.proxy.async.shared::cta]",
+    "fence_proxy_async_global()": _PROXY + "global memory.  [PTX: fence.proxy.async.global]",
+    "fence_mbarrier_init()": "Makes `mbarrier_init` known to other CTAs of the cluster.  "
+    "[PTX: fence.mbarrier_init.release.cluster]",
+    "elect_sync(mask)": "Whether this lane is the one elected among those of `mask`: the lowest that executes it.  "
+    "All lanes of `mask` wait for each other.  [PTX: elect.sync]",
+    "setmaxnreg_inc(count)": "The warp asks for `count` registers a thread, a constant from 24 to 256 in steps of 8, "
+    "and waits until others have given them.  All warps of a warpgroup do it.  [PTX: setmaxnreg.inc.sync.aligned]",
+    "setmaxnreg_dec(count)": "The warp gives back all but `count` registers a thread, a constant from 24 to 256 in "
+    "steps of 8.  [PTX: setmaxnreg.dec.sync.aligned]",
+    "griddepcontrol_wait()": "Waits for the launches before this one; here they have ended.  "
+    "[PTX: griddepcontrol.wait]",
+    "griddepcontrol_launch_dependents()": "Lets the next launch begin; no effect here.  "
+    "[PTX: griddepcontrol.launch_dependents]",
+}
+FUNCTIONS: Final = functions("ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_OTHERS})
+"""name -> kernel function"""
+
+COPY_BYTES: Final = {
+    **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),
+    **dict.fromkeys(("cp_async_cg", "cp_async_cg_bytes"), (16,)),
+}
+"""name -> bytes that it copies"""
+_COUNT, _TX_BYTES = {"count": range(1, MOST_COUNT + 1)}, {"bytes": range(MOST_COUNT + 1)}
+_PARITY, _GROUPS_LEFT = {"parity": range(2)}, {"n": range(1 << 31)}
+_COUNTED_BYTES = {"bytes": range(0, MOST_COUNT + 1, 16)}
+"""an mbarrier counts them"""
+_BULK_BYTES, _REGISTERS = {"bytes": range(0, (1 << 32) - 1, 16)}, {"count": range(24, 257, 8)}
+ALLOWED: Final[dict[str, dict[str, range]]] = {
+    **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_arrive_relaxed"), _COUNT),
+    **dict.fromkeys(("mbarrier_arrive_no_complete", "mbarrier_arrive_drop"), _COUNT),
+    **dict.fromkeys(("mbarrier_arrive_expect_tx", "mbarrier_arrive_drop_expect_tx"), _TX_BYTES),
+    **dict.fromkeys(("mbarrier_expect_tx", "mbarrier_complete_tx"), _TX_BYTES),
+    **dict.fromkeys(("mbarrier_test_wait_parity", "mbarrier_try_wait_parity", "mbarrier_wait_parity"), _PARITY),
+    **dict.fromkeys(("cp_async_wait_group", "cp_async_bulk_wait_group", "cp_async_bulk_wait_group_read"), _GROUPS_LEFT),
+    **dict.fromkeys(("cp_async_bulk_shared_to_global", "cp_async_bulk_prefetch_l2"), _BULK_BYTES),
+    "cp_async_bulk_shared_to_global_bytes": _BULK_BYTES,
+    **dict.fromkeys((f"cp_reduce_async_bulk_{name}" for name in REDUCTIONS), _BULK_BYTES),
+    **dict.fromkeys(("cp_async_bulk_global_to_shared", "cp_async_bulk_global_to_shared_bytes"), _COUNTED_BYTES),
+    "st_bulk": {"bytes": range(0, (1 << 32) - 1, 8)},
+    **dict.fromkeys(("setmaxnreg_inc", "setmaxnreg_dec"), _REGISTERS),
+}
+"""name -> parameter -> what it can be (PTX ISA, the instruction's section)"""
+_CALLED = {"bytes": "number of bytes", "n": "number of groups"}
+
+
+def called(name: str, parameter: str) -> str:
+    """How messages call an operand."""
+    return f"the {_CALLED.get(parameter, parameter)} of `ptx.{name}`"
+
+
+def wanted(allowed: range) -> str:
+    """What to give for an operand."""
+    step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
+    return f"give {allowed[0]} to {allowed[-1]}{step}"
