@@ -166,7 +166,8 @@ def _what(places: Places, group: Group) -> str:
     """`barrier 2`, `` `full[1]` phase 2``."""
     if group.barrier >= 0:
         return f"barrier {group.barrier}"
-    return f"{words.named(places, group.address, group.pc)} phase {group.phase}"
+    name = words.named(places, group.address, group.pc)
+    return f"{name} phase {group.phase}" if group.phase >= 0 else name
 
 
 _REGISTERS = (
@@ -192,11 +193,11 @@ def _register_sites(places: Places, waiting: dict[int, int]) -> list[Site]:
 def _phase_steps(places: Places) -> list[Step]:
     """The last steps of the warps that wait for phases or registers."""
     cta = places.outcome.cta
+    phases = [Group((w.warp,), w.pc, -1, w.address, w.phase) for w in places.outcome.phase_waits]
     found = [
-        places.step(w.pc, cta, w.warp, "mbarrier.wait", what=f"{places.element(w.address, w.pc)} phase {w.phase}",
-                    mark="waits")
-        for w in places.outcome.phase_waits
-    ]  # fmt: skip
+        places.step(g.pc, cta, g.warps[0], "mbarrier.wait", what=_what(places, g).replace("`", ""), mark="waits")
+        for g in phases
+    ]
     registers = setmaxnreg.waiting(places).items()
     return found + [places.step(pc, cta, warp, "setmaxnreg.inc", mark="waits") for warp, pc in registers]
 
@@ -217,7 +218,10 @@ def _lacking(waits: _Waits, group: Group) -> str:
     """`` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
     places, ledger = waits.places, waits.ledger
     name = words.named(places, group.address, group.pc)
-    text = f"{name}, phase {group.phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
+    phase = f", phase {group.phase}" if group.phase >= 0 else ""
+    text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
+    if ledger.state(group.address) is None:
+        return text
     coming = [w for s in waits.edges[group] for w in s.warps]
     if coming:
         return f"{text}; {warps_text(coming)} could still bring it"

@@ -48,9 +48,9 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 
 
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
-    """Who executes (1) and (2); lanes of one warp are told apart."""
+    """Who executes (1) and (2); of one warp it is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
-    return (f"another lane of {one}", f"{words.who(raw, places)}") if one == two else (one, two)
+    return ("another lane", f"a lane of {two}") if one == two else (one, two)
 
 
 def _early(raw: RawFinding, places: Places) -> Finding:
@@ -63,14 +63,14 @@ def _early(raw: RawFinding, places: Places) -> Finding:
         f"{first}",
         f"{noun} by {words.who(raw, places)}, phase {phase}",
         [f"nothing orders (1), which phase {phase - 1} needs, before (2): if {first} is late, (2) takes its place"],
-        f"let {second} wait for what follows (1) before {there}: for phase {phase - 1} of {name}, or for an mbarrier "
-        f"on which {first} arrives after (1) (full and empty)",
-        f"{words.noun(places, raw.other_pc)} by {first}, phase {phase - 1}",
+        f"let all that execute (2) wait, before {there}, for phase {phase - 1} of {name}, or for an mbarrier on which "
+        "who executes (1) arrives after it (full and empty)",
+        f"{words.noun(places, raw.other_pc)} by {words.other(raw, places)}, phase {phase - 1}",
     )  # fmt: skip
 
 
 def _early_wait(raw: RawFinding, places: Places) -> Finding:
-    name, (first, second) = words.mbarrier(raw, places), _two(raw, places)
+    name, second = words.mbarrier(raw, places), _two(raw, places)[1]
     noun, there = words.noun(places, raw.other_pc), places.near(raw.pc, raw.other_pc)
     return words.finding(
         raw, places,
@@ -80,7 +80,7 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
         "of every other phase",
         f"let {second} come to every phase of {name} in turn: look at the parity or token on {there}, and whether "
         "another path skips a wait",
-        f"{noun} by {first}",
+        f"{noun} by {words.other(raw, places)}",
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _late_wait(raw: RawFinding, places: Places) -> Finding:
         f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, takes it for phase "
         f"{phase - 1} open, and waits for ever or a phase too long",
         f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
-        f"{first} waits for phase {phase - 1}",
+        f"{words.other(raw, places)} waits for phase {phase - 1}",
     )  # fmt: skip
 
 

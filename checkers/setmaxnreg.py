@@ -49,7 +49,9 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         note = "all warps of a warpgroup must execute the same one"
         help_ = "branch by whole warpgroups of 128 threads, each with one count"
     earlier = f"{words.other(raw, places)} executes another one" if raw.other_pc >= 0 else ""
-    return words.finding(raw, places, message, f"{words.who(raw, places)} {asks}", [note], help_, earlier)
+    several = raw.lanes.bit_count() > 1 and words.who(raw, places) != who
+    label = asks.replace("asks", "ask").replace("keeps", "keep") if several else asks
+    return words.finding(raw, places, message, f"{words.who(raw, places)} {label}", note, help_, earlier)
 
 
 # -- a deadlock on registers ------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import ALL, NOINC, SHARED
 
 
@@ -19,18 +19,21 @@ def k() -> Kernel:
     return Kernel()
 
 
-def copy(k: Kernel, size: int = 4, count: int | None = None, shift: int = 0, tag: str = "copy") -> None:
+def copy(k: Kernel, size: int = 4, count: int | None = None, shift: int = 0, tag: str = "copy") -> Kernel:
     """Each thread copies an element of array `a` to its own place."""
     operands = k.by_thread(k.at(DATA), size), k.by_thread(k.a, size)
     k.do(f"cp.async.b{8 * size}", *operands, k.c(size if count is None else count), immediate=shift, tag=tag)
+    return k
 
 
-def commit(k: Kernel) -> None:
+def commit(k: Kernel) -> Kernel:
     k.do("cp.async.commit")
+    return k
 
 
-def wait(k: Kernel, left: int = 0, everything: bool = False) -> None:
+def wait(k: Kernel, left: int = 0, everything: bool = False) -> Kernel:
     k.do("cp.async.wait", immediate=left, auxiliary=ALL if everything else 0)
+    return k
 
 
 @pytest.mark.parametrize("size", [4, 8, 16])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import BLOCKS, DROP, MOST_COUNT, NO_COMPLETE, PEEK, RELAXED
 from wsemu.model.outcome import PhaseState, PhaseWait
 
@@ -21,7 +21,7 @@ def k() -> Kernel:
 
 
 def high(kernel: Kernel, token: int) -> int:
-    return kernel.emit("cvt.b32.s64", kernel.emit("shr.u64", token, kernel.c(32)))
+    return kernel.emit("cvt.b32.s64", kernel.emit("shr.u64", token, kernel.c(32, "b64")))
 
 
 def test_m1_the_word_after_init_is_as_measured(k: Kernel, engine: str) -> None:

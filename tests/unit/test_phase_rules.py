@@ -6,8 +6,8 @@ After the first barrier of these programs the warp with the highest number runs 
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import NOINC, PEEK, RELAXED
 
 

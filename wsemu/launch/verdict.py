@@ -39,7 +39,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
-DECIDED = ("deadlock", "race", "intra-warp-race")
+RACES = ("race", "intra-warp-race")
+DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
@@ -162,6 +163,9 @@ def _shown(settings: Settings, suppressed: list[Suppressed]) -> str:
         return EVERY_SCHEDULE
     if not any(name in off for name in SCHEDULES):
         return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    on = [name for name in CHECKERS if name in settings.checkers]
+    if len(on) < len(off):
+        return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
@@ -340,15 +344,30 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
 
 def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
     found = {raw.code for raw in wanted}
     # a count-mismatch before another schedule would end
     early = {"barrier-recycling", "count-mismatch", *CHECKERS["mbarrier"], *CHECKERS["phase"]} - {"dangling-phase"}
     needed = {"race", "recycling"} | ({"mbarrier", "phase"} if places.asynchronous() else set())
     if not needed <= settings.checkers or found & early:
         return ()
-    certain = ("race", "intra-warp-race") if found & {"race", "intra-warp-race", "proxy"} else DECIDED
+    if "proxy" in found:
+        return RACES
+    certain = RACES if _is_steered_by_races(places) else DECIDED
     return tuple(code for code in certain if code != "deadlock" or _always_stuck(places))
+
+
+def _is_steered_by_races(places: Places) -> bool:
+    """Whether what races may decide where warps go and what they access."""
+    from wsemu.proof.taint import may_be_steered_by
+
+    outcome = places.outcome
+    racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    if outcome.status != "deadlock" or not racing:
+        return bool(racing)
+    return bool(outcome.overflow) or may_be_steered_by(
+        places.program, outcome.executions, racing, places.segment_of.get
+    )
 
 
 def _always_stuck(places: Places) -> bool:

@@ -5,14 +5,15 @@ time     of a warp: counts its operations that whoever knows of them could tell 
          time).  An agent has two epochs: it has read its source, and it has written.
 H        what a lane knows to have happened: of every lane up to which time, of every agent which epochs.
 A        what of H the asynchronous proxy may rely on, for shared memory and for all else: `fence.proxy` makes it so.
-S        what came before in every schedule, whether or not what it did to memory is seen: H, and what an agent's lane
-         knew as it issued the agent.  The rules of phases go by it.
+T        what came before in time, in every schedule, whether or not what it did to memory is seen.  The rules of phases
+         go by it.
 
-Whatever gives or takes does so with all four.  An agent that completes at an mbarrier gives S as of its issue; else it
-gives its own epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
-into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic, needs
-a proxy fence as well.  Named barriers, exits and
-warp-wide operations order as in `proof.happens_before`, lane by lane from the start.
+Whatever gives or takes does so with all four; relaxed operations at mbarriers, and those that name bytes, do so with T
+alone.  An agent that completes at an mbarrier gives the T that its lane had at its issue; else it gives its own epochs
+alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
+into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
+needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
+by lane from the start.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Known:
 
 
 class Clocks:
-    """What is known to have happened, what of it holds for the asynchronous proxy, and what came before anyway."""
+    """What is known to have happened, what of it holds for the asynchronous proxy, and what came before in time."""
 
     __slots__ = ("all", "came", "elsewhere", "shared")
 
@@ -235,6 +236,12 @@ class ThreadOrder:
         cta = self._of(actor[0])
         for lane in lanes_of(self._together(actor, lanes)):
             cta.clocks[actor[1] * LANES + lane].join(given)
+
+    def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
+        """Some lanes of a warp come after what was given, in time alone."""
+        cta = self._of(actor[0])
+        for lane in lanes_of(self._together(actor, lanes)):
+            cta.clocks[actor[1] * LANES + lane].came.join(given.came)
 
     def landed(self, actor: Actor, lane: int, agents: int) -> None:
         """A lane knows of these epochs of agents."""
