@@ -422,7 +422,7 @@ def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tu
     reports, left = [], []
     for engine in ("vm", "reference"):
         given = arguments()
-        reports.append(wsemu.check(kernel, 1, block, given, engine=engine))  # type: ignore[arg-type]
+        reports.append(wsemu.check(kernel, 1, block, given, engine=engine))
         left.append(given[0])
     one, other = (report.model_dump(exclude={"seconds"}) for report in reports)
     assert one == other
@@ -451,7 +451,7 @@ def copied_back(instruction: str, elements: np.ndarray[Any, Any]) -> list[Any]:
     assert (report.verdict, report.findings, report.notes[1:]) == ("verified", [], [])
     half = len(elements) // 2
     assert np.array_equal(out[:half], elements[:half])
-    return out[half:].tolist()
+    return list(out[half:].tolist())
 
 
 def test_a_bulk_store_of_some_bytes_leaves_the_others() -> None:
