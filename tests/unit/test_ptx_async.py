@@ -417,6 +417,19 @@ def test_registers_at_the_launch(directives: str, registers: int) -> None:
 
 
 # -- runs ------------------------------------------------------------------------------------------------------------
+def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tuple[wsemu.Report, Any]:
+    """The report of a launch and its first argument; the same from both engines."""
+    reports, left = [], []
+    for engine in ("vm", "reference"):
+        given = arguments()
+        reports.append(wsemu.check(kernel, 1, block, given, engine=engine))
+        left.append(given[0])
+    one, other = (report.model_dump(exclude={"seconds"}) for report in reports)
+    assert one == other
+    assert left[0].tobytes() == left[1].tobytes()
+    return reports[0], left[0]
+
+
 COPIED = """
 setp.ne.u32 %p2, %tid.x, 0; @%p2 bra $end;
 mbarrier.init.shared.b64 [%r7], 1;
@@ -433,13 +446,12 @@ $end:
 
 def copied_back(instruction: str, elements: np.ndarray[Any, Any]) -> list[Any]:
     """What is left in the second half of two times 64 bytes."""
-    out = elements.copy()
     kernel = wsemu.load_ptx(TEXT.format(body=COPIED.replace("BACK", instruction), directives="", target="sm_100a"))["k"]
-    report = wsemu.check(kernel, 1, 32, (out, 48, 0), engine="reference")
+    report, out = run(kernel, 32, lambda: (elements.copy(), 48, 0))
     assert (report.verdict, report.findings, report.notes[1:]) == ("verified", [], [])
     half = len(elements) // 2
     assert np.array_equal(out[:half], elements[:half])
-    return out[half:].tolist()
+    return list(out[half:].tolist())
 
 
 def test_a_bulk_store_of_some_bytes_leaves_the_others() -> None:
@@ -474,10 +486,9 @@ def test_a_bulk_reduction_combines_elements(what: str, dtype: str, expected: Cal
 
 
 def test_what_bulk_reductions_add_up_is_the_same_in_every_order() -> None:
-    x, y = np.arange(64, dtype=np.int32), np.zeros(32, np.int32)
-    report = wsemu.check(wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"], 1, 64, (x, y), engine="reference")
+    kernel = wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"]
+    report, _ = run(kernel, 64, lambda: (np.arange(64, dtype=np.int32), np.zeros(32, np.int32)))
     assert (report.verdict, report.notes) == ("verified", [])
-    assert y.tolist() == (x[:32] + x[32:]).tolist()
 
 
 LAST_ENDS_IT = """
@@ -503,6 +514,6 @@ $end:
 )
 def test_the_last_thread_ends_an_mbarrier_as_atomics_have_it(fence: str, verdict: str, codes: list[str]) -> None:
     text = TEXT.format(body=LAST_ENDS_IT.replace("FENCE", fence), directives="", target="sm_90")
-    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.zeros(4), 48, 0), engine="reference")
+    report, _ = run(wsemu.load_ptx(text)["k"], 64, lambda: (np.zeros(4), 48, 0))
     assert (report.verdict, [finding.code for finding in report.findings]) == (verdict, codes)
     assert any("atomic" in note for note in report.notes)
