@@ -588,11 +588,13 @@ class Machine:
         groups: dict[tuple[int, int], int] = {}
         for lane in _bits(mask):
             address = (int(addresses[lane]) + imm) & ~ADDRESS_WRAPPED
-            phase = phases[address].phase if address in phases else -1
-            token = int(asked[lane])
-            if type_ is np.uint64:
-                low = token & 0xFFFFFFFF
-                phase = low - 1 if low else phase
+            token, phase = int(asked[lane]), -1
+            if address in phases:
+                odd = token >> 63 if type_ is np.uint64 else token & 1
+                phase = phases[address].phase
+                phase -= odd != phase & 1  # it is complete already
+                if type_ is np.uint64 and token & 0xFFFFFFFF:
+                    phase = (token & 0xFFFFFFFF) - 1
             groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
         for (address, phase), lanes in groups.items():
             yield PhaseWait(w, lanes, pc, address, phase)

@@ -169,11 +169,17 @@ def note_written(m, number, offset, size):
 @compiled
 def judge_written(m, w, pc, lane, number, offset, size):
     """Report a range of which not all bytes were written."""
+    judge_some(m, w, pc, lane, number, offset, size, np.int64(0xFFFF))
+
+
+@compiled
+def judge_some(m, w, pc, lane, number, offset, size, bytes_):
+    """The same of those of 16 bytes each that have a bit in `bytes_`."""
     initialised = segment_at(m.segments, number).initialised
     if initialised == 0:
         return
     for q in range(size):
-        if load_u8(initialised + offset + q) == 0:
+        if load_u8(initialised + offset + q) == 0 and (bytes_ >> (q & 15)) & 1:
             record_finding(
                 m.report_entry,
                 m.address,
