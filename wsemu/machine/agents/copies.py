@@ -323,7 +323,7 @@ def store_marks(m, w, pc, lane, to, size):
         return
     offset = to & OFFSET_MASK
     if m.claims == 0:
-        mark(segment.marked + offset, size, np.int64(STORED))
+        mark(segment.marked + offset, size, np.int64(STORED), np.int64(0))
     elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED)):
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
