@@ -324,7 +324,11 @@ def store_marks(m, w, pc, lane, to, size):
     offset = to & OFFSET_MASK
     if m.claims == 0:
         mark(segment.marked + offset, size, np.int64(STORED), np.int64(0))
-    elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED)):
+    elif (
+        segment.claims
+        and m.claim_count < m.claim_room
+        and claim(m, segment, offset, size, np.int64(STORED), np.int64(0))
+    ):
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
         made.pc = pc
