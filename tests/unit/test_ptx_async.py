@@ -145,6 +145,8 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "cp.async.mbarrier.arrive.shared.b64 [%r7];": [("cp.async.arrive", BAR, 0)],
     "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
     "cp.async.mbarrier.arrive.noinc.b64 [%rd5];": [("cp.async.arrive", BAR, 1)],
+    "cp.async.mbarrier.arrive.noinc.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
+    "cp.async.mbarrier.arrive.b64 [bar+8];": [("cp.async.arrive", BAR + 8, 0)],
     # bulk copies
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+32], [%rd1+16], %r4, [%r7+8];": [
         ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 0)
