@@ -144,6 +144,7 @@ def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits
         g for g in groups
         if not (edges[g] if g.barrier < 0 else _could_complete(places, g, states[g.barrier], edges[g]))
     ]  # fmt: skip
+    starved = [g for g in groups if g.barrier < 0 and ledger.out_of_balance(g.address)] or starved
     cycle = [] if starved else _first_missing(places, _cycle(edges), states)
     return _Waits(places, ledger, states, groups, edges, starved, cycle)
 
@@ -222,14 +223,14 @@ def _lacking(waits: _Waits, group: Group) -> str:
     text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
     if ledger.state(group.address) is None:
         return text
-    coming = [w for s in waits.edges[group] for w in s.warps]
-    if coming:
+    odd, coming = ledger.out_of_balance(group.address), [w for s in waits.edges[group] for w in s.warps]
+    if coming and not odd:
         return f"{text}; {warps_text(coming)} could still bring it"
     exited = {w.warp for w in places.outcome.warps if not w.alive}
     gone = sorted(ledger.users(group.address) & exited - set(group.warps))
     if gone:
         return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
-    return f"{text}; no live warp can still bring it"
+    return text if odd else f"{text}; no live warp can still bring it"
 
 
 def _accounts(waits: _Waits, group: Group) -> list[str]:

@@ -129,6 +129,13 @@ class Ledger:
             texts.append(f"{self.places.who(self.cta, warp)} {does} at {self.places.near(pc, near)}{gone}")
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
 
+    def out_of_balance(self, address: int) -> bool:
+        """Whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
+        state = self.state(address)
+        if state is None or state.pending or not state.tx:
+            return False
+        return state.tx < 0 or bool(self.phases.get((address, state.phase), _Phase()).brought)
+
     def fresh(self, address: int) -> bool:
         """Whether nobody has begun the first phase of an mbarrier."""
         state = self.state(address)
@@ -170,10 +177,10 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     """A pointer where someone waits for the first phase of an mbarrier that nobody has begun, and is to begin another
     one: (instruction, mbarrier) of those that wait."""
-    fresh = [
-        (pc, address) for pc, address in waits
-        if ledger.fresh(address) and "parity" in words.full_name(ledger.places, pc)
-    ]  # fmt: skip
+    waits = list(waits)
+    if not all(ledger.fresh(address) for _, address in waits):
+        return ""
+    fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
     copies = ("bulk.load", "cp.async", "cp.async.arrive")
     places = ledger.places
     producers = [

@@ -165,7 +165,7 @@ def _landing(found: Conflict) -> str:
 
 def _wait_help(found: Conflict) -> str:
     """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
-    places, (one, two) = found.places, (found.first.access, found.second.access)
+    raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use a second launch"
@@ -185,8 +185,10 @@ def _wait_help(found: Conflict) -> str:
     reads = bulk and found.first.kind == READ
     group = f"cp.async.bulk.wait_group{'.read' * reads}" if bulk else "cp.async.wait_group"
     wait = words.spelled(places, one.pc, group, "0")
-    barrier = "" if one.warp == two.warp else f", then a barrier that {found.second.who} passes before {there}"
-    before = f" before {there}" if one.warp == two.warp else ""
+    lanes = raw.detail.get("other_lane", -1), raw.detail.get("other_last", 31)
+    alone = one.warp == two.warp and raw.lanes == 1 << max(lanes[0], 0) and lanes[0] == lanes[1]
+    barrier = "" if alone else f", then a barrier that {found.second.who} passes before {there}"
+    before = f" before {there}" if alone else ""
     return f"{wait} in the thread that issued (1){before}{barrier}; a group counts once it is committed"
 
 

@@ -217,9 +217,12 @@ class Kernel:
 class Ran:
     """A launch of such a program."""
 
-    def __init__(self, kernel: Kernel, outcome: Outcome, program: Program, b: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self, kernel: Kernel, outcome: Outcome, program: Program, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+    ) -> None:
         self.outcome = outcome
         self._b = b
+        self.arrays = a.tobytes() + b.tobytes()
         line_of = {span.line: n for n, span in enumerate(program.spans)}
         self.pc = {
             tag: next(pc for pc, of in enumerate(program.span_of) if of == line_of[line])
@@ -264,7 +267,7 @@ def launch(
     segments = [(a.view(np.uint8), True), (b.view(np.uint8), True)]
     options = {"budget": 20_000, "trace": TraceRequest(), **options}
     outcome = ENGINES[engine](program, (grid, 1, 1), (threads, 1, 1), rows, segments, **options)
-    return Ran(kernel, outcome, program, b)
+    return Ran(kernel, outcome, program, a, b)
 
 
 def kernel_arrays() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

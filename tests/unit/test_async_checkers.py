@@ -92,7 +92,7 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
      "`full[1]`, phase 2: 1 arrival comes where the phase has all its arrivals",
      "look for a thread that arrives twice"),
     ("phase-alias", "arrive", BAR | {"phase": 2, "rule": 1}, "load",
-     "`full[1]`: the arrive of phase 2 can be counted into phase 1: warp 1 does not wait for warp 0",
+     "`full[1]`: the arrive of phase 2 can be counted into phase 1: warp 1 does not wait for the bulk copy of warp 0",
      "let all that execute (2) wait, before line 22, for phase 1 of `full[1]`"),
     ("phase-alias", "wait", BAR | {"phase": 2, "rule": 2}, "expecting",
      "`full[1]`: the wait of warp 1 can come a phase early, and is then answered for the phase two before",

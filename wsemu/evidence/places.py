@@ -366,6 +366,10 @@ class Places:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
 
+    def phase(self, address: int, number: int, pc: int) -> str:
+        """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
+        return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
+
     def beyond(self, address: int) -> tuple[str, str]:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
         not known."""

@@ -364,7 +364,7 @@ class Witness:
             if event.kind == "exit":
                 steps.append(self.step(event, n, "exit", shown=shown))
             elif event.kind in OF_PHASES:
-                what = f"{self.places.element(event.place, event.pc)} phase {event.generation}"
+                what = self.places.phase(event.place, event.generation, event.pc)
                 steps.append(self.step(event, n, self._does(event), what=what, shown=shown))
             elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""

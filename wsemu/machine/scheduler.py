@@ -378,6 +378,8 @@ def stand(m, warp, w, pc, mask):
     """A part of a warp waits at the operation at pc while the others run.  Status as `at_barrier`."""
     if warp.mask != mask:  # it is guarded: the other lanes go on behind it
         push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+        after = flow_at(m.flow, pc + 1)
+        after.count += 1  # what follows is executed twice
     park(warp, pc, mask)
     warp.mask = 0
     status = np.int64(DONE)
@@ -711,6 +713,7 @@ def collective(address, w, pc, mask):
         return np.int64(stand(m, warp, w, pc, mask))
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
+            warp.last_pc = pc
             return np.int64(stand(m, warp, w, pc, mask))
         call(m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)

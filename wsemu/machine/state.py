@@ -302,6 +302,7 @@ MACHINE = record(
     mbarrier_high=1,
     registers=1,  # of a thread at the launch; 0: unknown
     pool=1,  # registers of a thread that warps have given
+    whole=1,  # bytes of the access of which a piece is judged
     credited=1,  # bytes that a bulk load has brought
     wanted=1,  # bytes of cells that an access needs, where it is not as wide as they; what has to grow
     claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked

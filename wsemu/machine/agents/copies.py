@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
-from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_range
+from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_piece, touch_range
 from wsemu.machine.agents.reductions import combined, element_bytes
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
@@ -43,6 +43,7 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ALL,
     ATOMIC,
+    LANES,
     OFFSET_MASK,
     ONLY_READ,
     OPCODE,
@@ -343,7 +344,8 @@ def touch_some(m, w, lane, pc, to, size, base, bytes_):
     """A bulk store writes some of 16 bytes each."""
     for q in range(size):
         if (bytes_ >> (q & 15)) & 1:
-            touch_range(m, w, lane, pc, to + q, np.int64(1), np.int64(WRITE), base, True)
+            one = np.int64(1)
+            touch_piece(m, w, lane, pc, to + q, one, np.int64(WRITE), base, True, size, one << lane)
 
 
 @compiled
@@ -367,6 +369,25 @@ def reduce(host, source, size, number):
 
 
 @compiled
+def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
+    """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
+    group = np.int64(0)
+    while mask:
+        other = lowest_bit(mask)
+        mask &= mask - 1
+        same_size = load_u32(registers + i.b + 4 * other) == size
+        if same_size and lane_address(registers, i.a, i.imm, other) == to:
+            group |= np.int64(1) << other
+    high = np.int64(LANES - 1)
+    while not (group >> high) & 1:
+        high -= 1
+    base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+    base |= lowest_bit(group) << LOW_SHIFT | high << HIGH_SHIFT
+    judged = group if lane == high else np.int64(0)
+    touch_piece(m, w, lane, pc, to, size, np.int64(WRITE), base, False, size, judged)
+
+
+@compiled
 def zero_all(m, w, pc, registers, i, mask):
     """bulk.zero: a plain store of zeros by each lane.  Status."""
     status = np.int64(DONE)
@@ -380,6 +401,7 @@ def zero_all(m, w, pc, registers, i, mask):
     if status != DONE:
         return status
     m.serial += 1
+    all_lanes = mask
     made, length = np.int64(0), np.int64(0)
     while mask:
         lane = lowest_bit(mask)
@@ -394,8 +416,7 @@ def zero_all(m, w, pc, registers, i, mask):
             length = size
         made |= np.int64(1) << lane
         if m.clocks:
-            now = load_i64(warp_at(m.warps, w).clock + 8 * w)
-            touch_range(m, w, lane, pc, to, size, np.int64(WRITE), cell_of(now, w, lane, pc), False)
+            zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
         clear(host, size)
     if m.mbarrier_count:

@@ -340,6 +340,12 @@ def add_reader(m, cells, mask, new):
 @compiled
 def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
     """Judge and remember what a lane, or its agent, does to a range: `base` is that access as a cell has it."""
+    touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, np.int64(1) << lane)
+
+
+@compiled
+def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
+    """The same of a piece of so many bytes as a whole; where lanes are judged exactly, for these lanes at once."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not tracked(m, number, kind != READ):
@@ -359,13 +365,13 @@ def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
         at = address + (q << grain)
         v = load_i64(writes) & WHEN
         if (v and v != ordered) or uniform(writes, WHEN, v) == 0 or mask != FULL:
-            judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, size)
+            judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, whole)
             if v and (v >> INTERVAL_SHIFT) & INTERVALS > floor:
                 if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
                     ordered = v
         empty = uniform(reads, -1, 0)
         if not empty:
-            judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, size)
+            judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, whole)
         if kind == WRITE:
             put(writes, mask, base)
             if not empty:
@@ -376,5 +382,6 @@ def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
             add_reader(m, reads, mask, base)
         q += LANES
     note_range(segment, first, n)
-    if segment.watched:
-        call(m.lanes_entry, m.address, w, pc, offset, size, np.int64(1) << lane, kind, base, number)
+    if segment.watched and lanes:
+        m.whole = whole
+        call(m.lanes_entry, m.address, w, pc, offset, size, lanes, kind, base, number)

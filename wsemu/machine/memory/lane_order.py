@@ -238,7 +238,7 @@ def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
     for q in range(offset >> grain, (offset + size - 1 >> grain) + 1):
         place = segment.watched + 8 * q
         if load_i64(place):
-            enter(m, w, pc, place, lanes, base, number << SEGMENT_SHIFT | q << grain, kind, size)
+            enter(m, w, pc, place, lanes, base, number << SEGMENT_SHIFT | q << grain, kind, m.whole)
 
 
 def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
