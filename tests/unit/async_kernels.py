@@ -39,6 +39,8 @@ class Kernel:
         self.block = self.graph.block()
         self.tags: dict[str, int] = {}
         self._lines = 1
+        self.threads = 0
+        """that it is made for, if that matters"""
         self.guard: Register = TRUE
         self.base = self.graph.special("shared")
         self.tid = self.graph.special("tid.x")
@@ -194,8 +196,16 @@ class Kernel:
 class Ran:
     """A launch of such a program."""
 
-    def __init__(self, kernel: Kernel, outcome: Outcome, program: Program, b: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        outcome: Outcome,
+        program: Program,
+        a: npt.NDArray[np.uint32],
+        b: npt.NDArray[np.uint32],
+    ) -> None:
         self.outcome = outcome
+        self.memory = a.tobytes(), b.tobytes()
         self._b = b
         line_of = {span.line: n for n, span in enumerate(program.spans)}
         self.pc = {
@@ -241,7 +251,7 @@ def launch(
     segments = [(a.view(np.uint8), True), (b.view(np.uint8), True)]
     options = {"budget": 20_000, "trace": TraceRequest(), **options}
     outcome = ENGINES[engine](program, (grid, 1, 1), (threads, 1, 1), rows, segments, **options)
-    return Ran(kernel, outcome, program, b)
+    return Ran(kernel, outcome, program, a, b)
 
 
 def kernel_arrays() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
