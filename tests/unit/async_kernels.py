@@ -197,16 +197,11 @@ class Ran:
     """A launch of such a program."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        outcome: Outcome,
-        program: Program,
-        a: npt.NDArray[np.uint32],
-        b: npt.NDArray[np.uint32],
+        self, kernel: Kernel, outcome: Outcome, program: Program, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
     ) -> None:
         self.outcome = outcome
-        self.memory = a.tobytes(), b.tobytes()
         self._b = b
+        self.arrays = a.tobytes() + b.tobytes()
         line_of = {span.line: n for n, span in enumerate(program.spans)}
         self.pc = {
             tag: next(pc for pc, of in enumerate(program.span_of) if of == line_of[line])

@@ -194,6 +194,6 @@ def differences(one: Ran, other: Ran) -> list[str]:
     if a.trace.events != b.trace.events:
         pairs = zip(a.trace.events, b.trace.events, strict=False)
         found.append(f"events: {next((pair for pair in pairs if pair[0] != pair[1]), 'how many')}")
-    if one.memory != other.memory:
+    if one.arrays != other.arrays:
         found.append("memory")
     return found

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.properties.async_programs import differences, runs
+from tests.properties.warp_pipelines import differences, runs
 
 
 @pytest.mark.parametrize("family", ["soup", "pipeline"])
