@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 
-
 def on_vm(
     program: Program,
     grid: tuple[int, int, int],
@@ -35,7 +34,8 @@ def on_vm(
     **options: Any,
 ) -> Outcome:
     """The compiled machine, with the options of the reference."""
-    of_watch = {name: options.pop(name) for name in ("races", "recycling", "initialised", "lockstep") if name in options}
+    names = ("races", "recycling", "initialised", "lockstep")
+    of_watch = {name: options.pop(name) for name in names if name in options}
     machine = Launch(program, grid, block, rows, segments, watch=Watch(**of_watch), **options)
     outcome = machine.run()
     if trace:

@@ -1,8 +1,8 @@
 """Asynchronous copies in compiled code: cp.async, cp.async.bulk, cp.reduce.async.bulk, and waits for groups of them.
 
-A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.  Copies
-of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10, T1 - T10
-were measured; PTX ISA, "cp.async", "cp.async.bulk".
+A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.
+Copies of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10,
+T1 - T10 were measured; PTX ISA, "cp.async", "cp.async.bulk".
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
-from wsemu.machine.agents.ranges import host_place, judge_some, judge_written, note_written, prepare, touch_piece, touch_range
+from wsemu.machine.agents.ranges import (
+    host_place,
+    judge_some,
+    judge_written,
+    note_written,
+    prepare,
+    touch_piece,
+    touch_range,
+)
 from wsemu.machine.agents.reductions import combined, element_bytes
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
     BULK,
@@ -35,7 +44,6 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
-from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.model.codes import CODE_NUMBERS
@@ -154,11 +162,12 @@ def copy_small(m, w, pc, registers, i, mask):
         rest &= rest - 1
         to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
         size = size_of(registers, i, lane)
-        if host_place(m, w, pc, lane, to, width, width, True, True, False):
-            if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
-                status = prepare(m, pc, to, width, True)
-                if status == DONE:
-                    status = prepare(m, pc, from_, size, False)
+        if host_place(m, w, pc, lane, to, width, width, True, True, False) == 0:
+            continue
+        if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
+            status = prepare(m, pc, to, width, True)
+            if status == DONE:
+                status = prepare(m, pc, from_, size, False)
     if status != DONE:
         return status
     m.serial += 1
@@ -483,13 +492,13 @@ def copy_operation(address, w, pc, mask):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if op <= COPY16:
         return np.int64(copy_small(m, w, pc, registers, i, mask))
-    if op == STORE or op == REDUCE:
+    if op in (STORE, REDUCE):
         return np.int64(store_all(m, w, pc, registers, i, mask))
     if op == ZERO:
         return np.int64(zero_all(m, w, pc, registers, i, mask))
-    if op == COMMIT or op == BULK_COMMIT:
+    if op in (COMMIT, BULK_COMMIT):
         commit(m, w, mask, np.int64(op == BULK_COMMIT))
-    elif op == WAIT or op == BULK_WAIT:
+    elif op in (WAIT, BULK_WAIT):
         wait_groups(m, w, pc, i, mask)
     elif op == PREFETCH:
         prefetch(m, w, pc, registers, i, mask)

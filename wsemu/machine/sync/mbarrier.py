@@ -1,9 +1,9 @@
 """mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
 
-The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
-Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand (`divergence.park`)
-until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is
-in `phases.py`.
+The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared
+memory.  Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand
+(`divergence.park`) until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What
+clocks make of them is in `phases.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, careful_lane
+from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import join, join_bits
 from wsemu.machine.records import (
     agent_at,
@@ -347,9 +347,7 @@ def end(m, w, pc, registers, i, mask):
             judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
             b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
         if b.waiters or b.tx:
-            record_finding(
-                m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0)
-            )
+            record_finding(m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0))
         store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
         log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
         b.live = 0
@@ -726,9 +724,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
             if asked < b.phase - 1:
                 old |= np.int64(1) << lane
         if old:
-            record_finding(
-                m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0)
-            )
+            record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0))
 
 
 @compiled
@@ -825,9 +821,9 @@ def rely(m, w, lanes, space):
 def fence(m, w, pc, kind, mask):
     """fence.proxy."""
     log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_CTA or kind == PROXY_CLUSTER:
+    if kind in (PROXY_ALL, PROXY_CTA, PROXY_CLUSTER):
         rely(m, w, mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_GLOBAL:
+    if kind in (PROXY_ALL, PROXY_GLOBAL):
         rely(m, w, mask, np.int64(1))
     begin_interval(warp_at(m.warps, w), w)
 
@@ -879,7 +875,7 @@ def asynchronous(address, w, pc, mask):
         return np.int64(begin(m, w, pc, registers, i, mask))
     if op == INVAL:
         return np.int64(end(m, w, pc, registers, i, mask))
-    if op == WAIT or op == WAIT_PARITY:
+    if op in (WAIT, WAIT_PARITY):
         return np.int64(wait(m, w, pc, registers, i, mask))
     return np.int64(register(m, w, pc, registers, i, mask))
 

@@ -67,7 +67,7 @@ def misses(m, w, lane, needed):
             late &= ~(np.int64(1) << lane)
         if late:
             return True
-    for q in range(m.agent_bits):
+    for q in range(m.agent_bits):  # noqa: SIM110 (a generator does not compile)
         if beyond(needed + bits_of(m) + 256 * q, own + time_bits(m) + 256 * q):
             return True
     return False
@@ -308,9 +308,7 @@ def judge_seen(m, b, w, pc, lanes):
             best, who = next_thread(m, late, u, b.waited_pc, last, best, who)
         if best == NONE:
             break
-        record_finding(
-            m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0)
-        )
+        record_finding(m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0))
         last = best
 
 
