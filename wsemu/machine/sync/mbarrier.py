@@ -13,7 +13,7 @@ import numpy as np
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
-from wsemu.machine.memory.shadow_cells import join, join_bits
+from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -147,8 +147,12 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
     good = True
     while mask:
         lane = lowest_bit(mask)
-        mask &= mask - 1
         address = load_i64(registers + a + 8 * lane) + imm
+        offset = address - (SHARED << SEGMENT_SHIFT)
+        if offset & 7 == 0 and offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes:
+            mask &= ~same_key(registers + a, -1, address - imm)
+            continue
+        mask &= mask - 1
         if careful_lane(m, pc, w, address, lane, 8, False) == 0:
             good = False
             continue
@@ -167,14 +171,9 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
 
 @compiled
 def same_word(registers, a, imm, mask):
-    """The lanes of `mask` that name the same word as the lowest one."""
-    word = word_of(registers, a, imm, lowest_bit(mask))
-    group = np.int64(0)
-    while mask:
-        if word_of(registers, a, imm, lowest_bit(mask)) == word:
-            group |= mask & -mask
-        mask &= mask - 1
-    return group
+    """The lanes of `mask` that name the same word as the lowest one; their addresses are good."""
+    first = load_i64(registers + a + 8 * lowest_bit(mask)) & OFFSET_MASK
+    return same_key(registers + a, OFFSET_MASK, first) & mask
 
 
 @compiled
@@ -646,11 +645,31 @@ def told(m, registers, i, mask):
     """The lanes whose answer is true."""
     true = np.int64(0)
     while mask:
+        group = same_word(registers, i.a, i.imm, mask)
+        mask &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        if i.op == WAIT_PARITY:
+            odd = odd_lanes(registers, i.b, group)
+            if b.live:
+                true |= group & ~odd if b.phase & 1 else odd
+            continue
+        while group:
+            lane = lowest_bit(group)
+            group &= group - 1
+            yes, _, _ = answer(m, registers, i, lane)
+            true |= yes << lane
+    return true
+
+
+@compiled
+def odd_lanes(registers, row, mask):
+    """The lanes whose b32 in a row is odd."""
+    odd = np.int64(0)
+    while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        yes, _, _ = answer(m, registers, i, lane)
-        true |= yes << lane
-    return true
+        odd |= (load_u32(registers + row + 4 * lane) & 1) << lane
+    return odd
 
 
 @compiled
@@ -670,6 +689,12 @@ def alike(m, registers, i, mask):
 @compiled
 def judge_asked(m, w, pc, registers, i, mask):
     """R2 of a wait, for the phases that some lanes ask for."""
+    if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
+        odd = odd_lanes(registers, i.b, mask)
+        if odd == 0 or odd == mask:
+            _, phase, number = answer(m, registers, i, lowest_bit(mask))
+            judge_wait(m, mbarrier_at(m.mbarriers, number - 1), w, pc, mask, phase)
+            return
     while mask:
         group = alike(m, registers, i, mask)
         _, phase, number = answer(m, registers, i, lowest_bit(mask))
