@@ -6,7 +6,6 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.async_kernels import DATA, Kernel, launch
-
 from wsemu.model.isa import BLOCKS, DROP, NO_COMPLETE, NOINC, ONLY_READ, PEEK, RELAXED, WAIT_RELAXED
 
 if TYPE_CHECKING:

@@ -150,8 +150,8 @@ MBARRIER = record(
 THIN_ROWS, FULL_ROWS = 13, 6
 """of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
-"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one of the
-same thread, 0: none"""
+"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
+of the same thread, 0: none"""
 COPIES, STORES, ARRIVES, READS_DONE = range(4)
 GROUPS = record(first=1, last=1, read=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited

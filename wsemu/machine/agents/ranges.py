@@ -369,9 +369,9 @@ def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
         v = load_i64(writes) & WHEN
         if (v and v != ordered) or uniform(writes, WHEN, v) == 0 or mask != FULL:
             judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, whole)
-            if v and (v >> INTERVAL_SHIFT) & INTERVALS > floor:
-                if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
-                    ordered = v
+            known = v and (v >> INTERVAL_SHIFT) & INTERVALS > floor
+            if known and comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+                ordered = v
         empty = uniform(reads, -1, 0)
         if not empty:
             judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, whole)

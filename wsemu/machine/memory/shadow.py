@@ -362,6 +362,8 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
         return False
     if kind == READ and v < 0:
+        if m.by_lanes:
+            return False
         result = extended(m, w, v, base, floor)
         if result:
             put(reads, np.int64(FULL), result)
@@ -573,7 +575,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         for q in range(1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
             first = np.int64(q << (5 - log))
-            alike = mask == FULL and kind != ATOMIC and m.by_lanes == 0
+            alike = mask == FULL and kind != ATOMIC
             if alike and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
