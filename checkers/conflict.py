@@ -251,7 +251,7 @@ def step(found: Conflict, witness: Witness, number: int) -> Step:
     """Access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
     what = found.places.accessed(side.access.pc, side.access.address)
-    verb = words.operation(found.places, side.access.pc)
+    verb = found.places.operation(side.access.pc) if side.copies else VERBS[side.kind]
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
 
 
