@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers import words
+from wsemu.checkers import by_lanes, words
 from wsemu.checkers.conflict import ACCESSES, ASYNCHRONOUS, LANES_APART, VERBS, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
@@ -102,7 +102,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
         ],
-        help=(_PHASE_LANES_HELP if places.asynchronous() else _LANES_HELP) if ordered else _help(found, witness),
+        help=_PHASE_LANES_HELP if ordered and places.asynchronous() else _help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
@@ -203,10 +203,6 @@ _PHASE_LANES_HELP = (
     "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
     "all lanes arrive, or wait"
 )
-_LANES_HELP = (
-    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
-    "before it, and after it where a part of a warp waits"
-)
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
@@ -286,6 +282,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return flag
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+    if apart := witness and by_lanes.remedy(found, witness):
+        return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.first.kind == found.second.kind == ATOMIC:
         return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
@@ -403,8 +401,11 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
+        ahead = f"{second.who} is a generation of barrier {following.place} ahead"
+        if _is_recycled(places, following.place):
+            return f"{ahead}: mend its `barrier-recycling` first"
         return (
-            f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
+            f"{ahead}: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
     if {first.role, second.role} == set(CALLS):
@@ -433,6 +434,12 @@ def _phase_help(found: Conflict, witness: Witness | None) -> str:
         f"{first.who}: arrive on {kind} mbarrier {places.after(one.pc, two.pc)}; {second.who}: wait for its phase "
         f"before {there}; or `cuda.syncthreads()` between the two, where every thread passes"
     )
+
+
+def _is_recycled(places: Places, barrier: int) -> bool:
+    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
+    return any(raw.detail["barrier"] == barrier for raw in found)
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:

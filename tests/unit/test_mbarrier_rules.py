@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 
+from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import BLOCKS, DROP, MOST_COUNT, NO_COMPLETE, PEEK, RELAXED
 from wsemu.model.outcome import PhaseState, PhaseWait
 
@@ -21,7 +21,7 @@ def k() -> Kernel:
 
 
 def high(kernel: Kernel, token: int) -> int:
-    return kernel.emit("cvt.b32.s64", kernel.emit("shr.u64", token, kernel.c(32)))
+    return kernel.emit("cvt.b32.s64", kernel.emit("shr.u64", token, kernel.c(32, "b64")))
 
 
 def test_m1_the_word_after_init_is_as_measured(k: Kernel, engine: str) -> None:
@@ -228,9 +228,7 @@ def test_m10_an_arrival_has_at_most_so_many_counts(k: Kernel, engine: str) -> No
 
 
 @pytest.mark.parametrize(("expected", "come"), [(64, 32), (32, 64)])
-def test_m11_other_bytes_than_expected_leave_the_phase_open(
-    k: Kernel, engine: str, expected: int, come: int
-) -> None:
+def test_m11_other_bytes_than_expected_leave_the_phase_open(k: Kernel, engine: str, expected: int, come: int) -> None:
     k.only(0, lambda: (k.init(0, 1), k.arrive(0, bytes_=expected), k.come(0, come), k.wait(0, 0)))
     ran = launch(k, 32, engine)
     assert ran.status == "deadlock"
@@ -241,7 +239,9 @@ def test_m11_other_bytes_than_expected_leave_the_phase_open(
 
 
 def test_m12_a_token_tells_what_was_missing(k: Kernel, engine: str) -> None:
-    k.only(0, lambda: (k.init(0, 7), k.out(k.emit("mbarrier.pending_count", k.arrive(0, 2, NO_COMPLETE))), k.arrive(0, 5)))
+    k.only(
+        0, lambda: (k.init(0, 7), k.out(k.emit("mbarrier.pending_count", k.arrive(0, 2, NO_COMPLETE))), k.arrive(0, 5))
+    )
     k.out(k.emit("mbarrier.pending_count", k.c(0, "b64")), 1)
     ran = launch(k, 32, engine)
     assert ran.is_clean()
@@ -288,11 +288,12 @@ def test_m14_a_parity_counts_by_its_low_bit_and_1_passes_at_once(
 def test_m15_a_wait_that_blocks_stands_until_the_phase_completes(k: Kernel, engine: str) -> None:
     k.only(0, lambda: k.init(0, 32))
     k.sync()
-    k.warps(lambda: k.out(k.as_number(k.wait(0, 0))), lambda: k.arrive(0))
+    k.warps(lambda: k.arrive(0), lambda: k.out(k.as_number(k.wait(0, 0))))  # warp 1 runs first after a barrier
     ran = launch(k, 64, engine)
     assert ran.is_clean()
-    assert ran.result() == [1] * 32
+    assert ran.result(0, 64)[32:] == [1] * 32
     assert ran.outcome.executions[ran.pc["wait"]] == 1
+    assert [e.kind for e in ran.events("arrive_on", "phase", "await")] == ["arrive_on", "phase", "await"]
 
 
 def test_m15_a_wait_that_does_not_block_is_answered_as_things_stand(k: Kernel, engine: str) -> None:

@@ -191,7 +191,7 @@ def test_a_read_only_load_of_what_is_written(load):
 def test_a_strong_load_does_not_write():
     load = "ld.global.nc.u32 %r4, [%rd3+4096];"
     assert run(text(f"{load} ld.relaxed.gpu.global.u32 %r5, [%rd3+4096];")).verdict == "verified"
-    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 0;"))
+    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 1;"))
     assert "read-only-written" in [finding.code for finding in report.findings]
 
 

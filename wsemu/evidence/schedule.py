@@ -223,6 +223,11 @@ class Witness:
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
     @functools.cached_property
+    def by_parts(self) -> bool:
+        """Whether a part of a warp executes a barrier operation."""
+        return any(self.events[n].lanes != ALL_LANES for n in self.barriers)
+
+    @functools.cached_property
     def _orders(self) -> list[int]:
         """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
         return [n for n, event in enumerate(self.events) if event.kind in _ORDERS and self._starts[n]]

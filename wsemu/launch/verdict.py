@@ -39,7 +39,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
-DECIDED = ("deadlock", "race", "intra-warp-race")
+RACES = ("race", "intra-warp-race")
+DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
@@ -122,7 +123,7 @@ def judge(
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
-        proof=_proof(settings, suppressed, findings) if verdict == "verified" else "",
+        proof=_proof(places, settings, suppressed, findings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -147,21 +148,26 @@ def _too_many(untold: int) -> str:
     return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
-def _proof(settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
+def _proof(places: Places, settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it."""
     counts = Counter(finding.code for finding in (*findings, *(entry.finding for entry in suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    return ", but ".join([_shown(settings, suppressed), *([" and ".join(reservations)] if reservations else [])])
+    shown = _shown(places, settings, suppressed)
+    return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 
-def _shown(settings: Settings, suppressed: list[Suppressed]) -> str:
+def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
     if any(entry.finding.severity == "error" for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
+    proven = f"{EVERY_SCHEDULE}, phases and copies included" if places.asynchronous() else EVERY_SCHEDULE
     if not off:
-        return EVERY_SCHEDULE
+        return proven
     if not any(name in off for name in SCHEDULES):
-        return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+        return f"{proven}; not looked for: {', '.join(off)}"
+    on = [name for name in CHECKERS if name in settings.checkers]
+    if len(on) < len(off):
+        return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
@@ -263,19 +269,26 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
+_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+"""codes that say that nothing orders two operations"""
+
+
 def _without_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
-    if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+    if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
         return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
+    from wsemu.proof.phase_edges import lives_ordered_by_atomics
 
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program), observed=steered)
+    trace = trace_of(after)
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
+    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -333,15 +346,30 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
 
 def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
     found = {raw.code for raw in wanted}
     # a count-mismatch before another schedule would end
     early = {"barrier-recycling", "count-mismatch", *CHECKERS["mbarrier"], *CHECKERS["phase"]} - {"dangling-phase"}
     needed = {"race", "recycling"} | ({"mbarrier", "phase"} if places.asynchronous() else set())
     if not needed <= settings.checkers or found & early:
         return ()
-    certain = ("race", "intra-warp-race") if found & {"race", "intra-warp-race", "proxy"} else DECIDED
+    if "proxy" in found:
+        return RACES
+    certain = RACES if _is_steered_by_races(places) else DECIDED
     return tuple(code for code in certain if code != "deadlock" or _always_stuck(places))
+
+
+def _is_steered_by_races(places: Places) -> bool:
+    """Whether what races may decide where warps go and what they access."""
+    from wsemu.proof.taint import may_be_steered_by
+
+    outcome = places.outcome
+    racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    if outcome.status != "deadlock" or not racing:
+        return bool(racing)
+    return bool(outcome.overflow) or may_be_steered_by(
+        places.program, outcome.executions, racing, places.segment_of.get
+    )
 
 
 def _always_stuck(places: Places) -> bool:
@@ -410,6 +438,8 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     if outcome.status == "done":
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+        return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:

@@ -178,7 +178,7 @@ class Decoder:
                 yield from self._warp(pc, name, fields, guards)
             case "barrier":
                 yield self._barrier(pc, name, fields, guards)
-            case "control" | "async":
+            case "control":
                 if guard:
                     yield Step(pc, name, guards, guard=guard)
             case "async":

@@ -68,7 +68,7 @@ case(BULK, "ring", 1, 64)(_ring)
 case(BULK, "ring_with_peeks", 1, 64)(_ring)
 
 
-@case(BULK, "polls", 1, 32, verdict="incomplete", says="try_wait")
+@case(BULK, "polls", 1, 32, verdict="incomplete", says="the answer of the wait")
 def polls() -> list[Any]:
     return [random(303, 64), Out(np.zeros(1, np.float32))]
 
