@@ -158,7 +158,7 @@ class Witness:
 
     def _at(self, access: Access) -> list[int]:
         """The executions of an access in its interval that touch its address with one of its lanes; where a copy is
-        issued that writes there, or reads there as far as is known."""
+        issued that reads or writes there."""
         found = self.executions(access.cta, access.warp, access.pc)
         if not access.interval:
             return [n for n in found if self._copies(n, access.address)] or found
@@ -167,13 +167,14 @@ class Witness:
         return [n for n in found if self.reaches(self.events[n], access.address, access.lanes)]
 
     def _copies(self, position: int, address: int) -> bool:
-        """Whether one of the copies issued there goes to an address."""
+        """Whether one of the copies issued there goes to an address, or comes from it."""
         own = self.events[position]
         for n in range(position, len(self.events)):
             event = self.events[n]
             if (event.cta, event.warp, event.pc) != (own.cta, own.warp, own.pc) or (n > position and self._begins[n]):
                 return False
-            if event.kind == "copy" and 0 <= address - event.place < event.amount:
+            sides = (event.place, event.generation) if event.kind == "copy" else ()
+            if any(at >= 0 and 0 <= address - at < event.amount for at in sides):
                 return True
         return False
 

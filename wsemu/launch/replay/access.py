@@ -77,7 +77,7 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
         lanes &= ~holds if fields[1] & 1 else holds
     name = NAMES[fields[0]]
     if OPERATIONS[name].kind == "async":
-        return _look_at_copy(run, name, lanes)
+        return _look_at_copy(run, name, lanes, fields[4 if name == "bulk.zero" else 5])
     operation, size = OPERATIONS[name], access_shape(name)[1]
     seen = AccessRecord(run.warp.number, operation.kind, group.pc, size)
     for lane in range(LANES):
@@ -100,19 +100,20 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
     return after
 
 
-def _look_at_copy(run: WarpRun, name: str, lanes: int) -> Callable[[], AccessRecord] | None:
-    """Look at asynchronous copies, which are made at their issue here; all lanes' of one size."""
+def _look_at_copy(run: WarpRun, name: str, lanes: int, size: int) -> Callable[[], AccessRecord] | None:
+    """Look at asynchronous copies, or zeros, which are made at their issue here; all lanes' of one size, that of the
+    register `size`."""
     pc = run.warp.ready[-1].pc
     fields = run.launch.code[pc]
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
-    read = max((run.read(fields[5], "b32", lane) for lane in there), default=0)
+    read = max((run.read(size, "b32", lane) for lane in there), default=0)
     small, number = name in CP_ASYNC, run.warp.number
     target = AccessRecord(number, "atomic" if name == "bulk.reduce" else "store", pc, CP_ASYNC.get(name, read))
-    source = target.source = AccessRecord(number, "load", pc, min(read, target.size))
+    if name != "bulk.zero":
+        target.source = AccessRecord(number, "load", pc, min(read, target.size))
     for lane in there:
-        to, from_ = (unsigned(run.read(fields[k], "b64", lane), 64) for k in (3, 4))
-        to += fields[6] if small else 0
-        for side, address in ((target, to), (source, from_)):
+        for side, row in zip(target.sides, (3, 4), strict=False):
+            address = unsigned(run.read(fields[row], "b64", lane) + (fields[6] if small and row == 3 else 0), 64)
             data = _memory(run, address, side.size)
             if data is not None:
                 side.addresses[lane], side.before[lane] = address, data
