@@ -83,7 +83,7 @@ def test_every_witness_shows_the_bug(path: Path) -> None:
             assert [order.marks for order in replay.orders][1] == replay.orders[0].marks[::-1]
         elif finding.code == "deadlock" or all(step.mark == "waits" for step in finding.steps):
             assert replay.end == "deadlock"
-            stopped = {*(warp.warp for warp in (*replay.waiting, *replay.phases)), *replay.held}
+            stopped = {*(w.warp for w in replay.waiting), *(w.warp for w in replay.phases), *replay.held}
             assert {step.warp for step in finding.steps} <= stopped
         elif finding.code == "barrier-recycling":
             second, late = replay.steps[-2:]

@@ -164,7 +164,15 @@ class Witness:
             return [n for n in found if self._copies(n, access.address)] or found
         found = found[bisect_left(found, access.interval, key=self._interval) :]
         found = found[: bisect_right(found, access.interval, key=self._interval)]
-        return [n for n in found if self.reaches(self.events[n], access.address, access.lanes)]
+        return [
+            n
+            for n in found
+            if (
+                self._copies(n, access.address)
+                if self.events[n].kind == "copy"
+                else self.reaches(self.events[n], access.address, access.lanes)
+            )
+        ]
 
     def _copies(self, position: int, address: int) -> bool:
         """Whether one of the copies issued there goes to an address, or comes from it."""

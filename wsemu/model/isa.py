@@ -416,8 +416,6 @@ def step_word(name: str) -> str:
     kind = OPERATIONS[name].kind
     if kind == "barrier":
         return "arrive" if name == "bar.arrive" else "sync"
-    if name == "bulk.zero":  # no agent makes it
-        return "store"
     if kind == "async":
         return name.removesuffix(".parity").partition(".b")[0]
     return "exit" if name == "exit" else kind

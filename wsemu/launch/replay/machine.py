@@ -37,6 +37,7 @@ _KINDS = {
     "bulk.load": "copy",
     "bulk.store": "copy",
     "bulk.reduce": "copy",
+    "bulk.zero": "copy",
 }
 """what a step does -> the kind of its event; an access for all others"""
 
@@ -92,7 +93,7 @@ class Machine:
 
     def executed(self, cta: Cta, warp: Warp, pc: int) -> int:
         """How often a warp has executed an access."""
-        return self._counts["access", cta.number, warp.number, pc]
+        return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""

@@ -414,6 +414,7 @@ def zero_all(m, w, pc, registers, i, mask):
         if made == 0:
             length = size
         made |= np.int64(1) << lane
+        log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
         if m.clocks:
             zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
