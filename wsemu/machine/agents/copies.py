@@ -193,7 +193,10 @@ def copy_lane(m, w, pc, registers, i, lane, width):
     host = host_place(m, w, pc, lane, to, width, width, True, True, True)
     if host == 0 or source == 0:
         return False
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, width)
+    log(
+        m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED if size else np.int64(-1),
+        np.int64(1) << lane, width,
+    )  # fmt: skip
     if size:
         judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
@@ -249,7 +252,7 @@ def load_lane(m, w, pc, registers, i, lane):
         number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     if m.mbarrier_count:
         clobbers(m, w, pc, registers, i.a, 0, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
@@ -291,7 +294,7 @@ def store_lane(m, w, pc, registers, i, lane):
     host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     if host == 0 or source == 0:
         return
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     bytes_ = np.int64(WHOLE)
     if i.op == STORE:
         bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
@@ -430,6 +433,7 @@ def zero_all(m, w, pc, registers, i, mask):
         if made == 0:
             length = size
         made |= np.int64(1) << lane
+        log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
         if m.clocks:
             zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
