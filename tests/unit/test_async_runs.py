@@ -163,7 +163,7 @@ def test_bulk_stores_behind_a_fence(check):
     assert (y == 3 * x).all()
 
 
-REDUCED = {
+REDUCED: dict[str, Any] = {
     "add": lambda y, x: y + x, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "inc": lambda y, x: np.where(y >= x, 0, y + 1),
     "dec": lambda y, x: np.where((y == 0) | (y > x), x, y - 1),

@@ -64,6 +64,14 @@ TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "halo": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True), {}),
     "not specialized": (CudaDMAStrided.unspecialized(128, 52, 9, 64, 80, alignment=16), {}),
 }
+COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "copied": (CudaDMAStrided(*ROLES, 52, 9, 64, 80, alignment=16, engine="cp.async", load="cg"), {}),
+    "copied in words": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True, engine="cp.async"), {}),
+    "in bulk": (CudaDMAStrided(*ROLES, 64, 9, 64, 80, engine="bulk"), {}),
+    "gathered in bulk": (CudaDMAIndirect(*ROLES, 64, 5, engine="bulk"), {"index": [4, 2, 4, 0, 1]}),
+    "scattered in bulk": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk"), {"index": [4, 2, 0]}),
+    "halo in bulk": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, engine="bulk"), {}),
+}
 SEEN = {
     r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync",
     r"bar\.arrive": r"\bbar(rier)?(\.cta)?\.arrive",
@@ -143,6 +151,15 @@ def test_a_transfer_compiles_for_a_gpu(name, two_phase, constants):
         assert "bar.arrive" in made.ptx
     if pattern.alignment == 16:
         assert re.search(r"\bst\.\S*v4", made.ptx)
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_transfer_past_the_registers_compiles_for_a_gpu(name):
+    pattern, options = COPIED[name]
+    run = transfer.fill(transfer.job(transfer.TransferCase(pattern, **options)))
+    made = offline.compile_kernel(run.job.kernel, run.arguments())
+    how = "bulk" if pattern.bulk else "cg" if pattern.past_l1 else "ca"
+    assert re.search(rf"\bcp\.async\.{how}\b", made.ptx)
 
 
 def test_constant_barriers_are_immediates_in_machine_code():

@@ -19,7 +19,7 @@ from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, hide_internal_frames
-from wsemu.model.isa import NAMES, OPERATIONS, access_shape
+from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
 from wsemu.model.own import HARNESS
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
+COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce"))
+"""asynchronous operations that write memory"""
 _GUARD = 64
 """bytes on both sides of what a transfer touches, a multiple of every alignment"""
 Bytes = npt.NDArray[np.uint8]
@@ -287,11 +289,18 @@ class Run:
                 found.append((pc, OPERATIONS[name].kind, access_shape(name)[1]))
         return found
 
+    def copies(self, places: Places) -> list[int]:
+        """The pattern's asynchronous copies that were executed."""
+        program, executions = places.program, places.outcome.executions
+        names = enumerate(NAMES[op] for op in program.code[:, 0].tolist())
+        return [pc for pc, name in names if name in COPIES and executions[pc] and self.job.from_pattern(program, pc)]
+
     def stores(self) -> list[Stored]:
-        """Every lane's stores of the pattern in a run of the job, from the reference interpreter."""
+        """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
+        interpreter."""
         from wsemu.launch.binding import bind
         from wsemu.launch.check import compiled
-        from wsemu.model.outcome import TraceRequest
+        from wsemu.model.outcome import Stored, TraceRequest
         from wsemu.reference import run as reference
 
         job, arguments = self.job, fill(self.job).arguments()
@@ -302,7 +311,11 @@ class Run:
             races=False, recycling=False, initialised=False, trace=TraceRequest(stores=True),
         )  # fmt: skip
         assert outcome.trace is not None
-        return [store for store in outcome.trace.stores if job.from_pattern(program, store.pc)]
+        copied = [
+            Stored(e.pc, e.cta, e.warp, e.lanes.bit_length() - 1, e.place, e.amount)
+            for e in outcome.trace.events if e.kind == "copy"
+        ]  # fmt: skip
+        return [store for store in (*outcome.trace.stores, *copied) if job.from_pattern(program, store.pc)]
 
     def __str__(self) -> str:
         return spelled(self.job.case)

@@ -1,0 +1,122 @@
+"""Transfers whose bytes go past the registers: `engine="cp.async"` and `engine="bulk"`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda
+from wsemu.launch import transfer
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import NAMES
+from wsemu.patterns import (
+    Buffers,
+    CudaDMAHalo,
+    CudaDMAIndirect,
+    CudaDMASequential,
+    CudaDMAStrided,
+    block_size,
+)
+
+ROLES = (1, 64, 64, 64)
+TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sequential": (CudaDMASequential(*ROLES, 1040, alignment=16), {"dst_offset": 16}),
+    "strided": (CudaDMAStrided(*ROLES, 64, 9, 96, 80, alignment=16), {"two_phase": True}),
+    "gather": (CudaDMAIndirect(*ROLES, 64, 5, alignment=16), {"index": [4, 2, 4, 0, 1], "constants": True}),
+    "halo": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, alignment=16), {}),
+    "not specialized": (CudaDMAStrided.unspecialized(128, 64, 9, 96, 80, alignment=16), {}),
+}
+COPIED = {
+    "ends": (CudaDMAStrided(*ROLES, 52, 5, 64, 64, alignment=16, engine="cp.async"), {}),
+    "words": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, engine="cp.async"), {"two_phase": True}),
+    "past the L1 cache": (CudaDMASequential(*ROLES, 1004, alignment=16, engine="cp.async", load="cg"), {}),
+    "scatter": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk"), {"index": [4, 2, 0]}),
+}
+
+
+def operations(case: transfer.TransferCase) -> set[str]:
+    from wsemu.launch.check import compiled
+
+    run = transfer.fill(transfer.job(case))
+    code = compiled(run.job.kernel, run.arguments(), True).program.code
+    return {NAMES[op] for op in code[:, 0].tolist()}
+
+
+@pytest.mark.parametrize("engine", ["cp.async", "bulk"])
+@pytest.mark.parametrize("name", TRANSFERS)
+def test_every_byte_is_copied_once(name, engine):
+    pattern, options = TRANSFERS[name]
+    case = transfer.TransferCase(replace(pattern, engine=engine), **options)
+    assert wsemu.check_transfer(case, engine="reference").verdict == "verified"
+    used = operations(case)
+    assert "bulk.load" in used if engine == "bulk" else "cp.async.b128" in used
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_ends_words_and_scatters(name):
+    pattern, options = COPIED[name]
+    assert wsemu.check_transfer(pattern, engine="reference", **options).verdict == "verified"
+
+
+def test_indices_that_a_scatter_has_twice():
+    pattern = CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk")
+    report = wsemu.check_transfer(pattern, index=[4, 2, 4], engine="reference")
+    assert "transfer-duplicated" in {f.code for f in report.errors}
+
+
+REFUSED = {
+    "engine is 'tma': give one of 'warps', 'cp.async', 'bulk'": (CudaDMASequential, (64,), {"engine": "tma"}),
+    "element_bytes is 52: give a positive multiple of 16": (CudaDMASequential, (52,), {"engine": "bulk"}),
+    "element_bytes is 36: give": (CudaDMAStrided, (36, 2, 64, 64), {"engine": "bulk"}),
+    "src_stride is 72: give": (CudaDMAStrided, (32, 2, 72, 64), {"engine": "bulk"}),
+    "element_bytes is 8: give": (CudaDMAIndirect, (8, 2), {"engine": "bulk"}),
+    "give alignment=": (CudaDMAHalo, (4, 8, 8, 2, 64), {"engine": "bulk"}),
+    "which copies to shared memory only": (CudaDMAIndirect, (64, 2), {"engine": "cp.async", "scatter": True}),
+    "store is 'cs', but engine 'bulk' has no stores": (CudaDMASequential, (64,), {"engine": "bulk", "store": "cs"}),
+    "load is 'cg': with engine 'cp.async' and 8-byte accesses give '' or 'ca'": (
+        CudaDMASequential, (64,), {"engine": "cp.async", "load": "cg", "alignment": 8}
+    ),
+    "load is 'nc': with engine 'bulk'": (CudaDMASequential, (64,), {"engine": "bulk", "load": "nc"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_an_engine_cannot_do(message):
+    cls, sizes, options = REFUSED[message]
+    with pytest.raises(UsageError) as caught:
+        cls(*ROLES, *sizes, **options)
+    assert message in str(caught.value)
+
+
+TILE, TILES = 64, 5
+
+
+@cuda.jit
+def through_buffers(buffers, x, y):
+    tile = cuda.shared.array((2, TILE), np.float32, 16)
+    t = cuda.threadIdx.x
+    if t < 64:
+        buffers.start()
+        for i in range(TILES):
+            buffers.wait_for_dma_finish(i)
+            y[i * TILE + t] = 2 * tile[buffers.buffer(i), t]
+            buffers.start_async_dma(i, TILES)
+    elif buffers.owns_this_thread():
+        for i in range(buffers.first_tile(), TILES, buffers.tile_step()):
+            buffers.execute_dma(i, TILES, x[i * TILE :], tile[buffers.buffer(i)])
+        buffers.finish()
+
+
+@pytest.mark.parametrize("engine", ["cp.async", "bulk"])
+@pytest.mark.parametrize("buffering", [Buffers.double, Buffers.manual_double])
+def test_buffers_take_any_engine(buffering, engine):
+    buffers = buffering(CudaDMASequential(1, 32, 64, 64, 4 * TILE, engine=engine))
+    x = np.arange(TILE * TILES, dtype=np.float32)
+    y = np.zeros_like(x)
+    report = wsemu.check(through_buffers, 1, block_size(buffers), (buffers, x, y), engine="reference")
+    assert report.verdict == "verified"
+    assert (y == 2 * x).all()
