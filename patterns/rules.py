@@ -55,3 +55,11 @@ def flag(pattern: object, name: str) -> None:
     value = getattr(pattern, name)
     if not isinstance(value, bool):
         raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give True or False")
+
+
+def transfers(pattern: object) -> None:
+    """A pattern with DMA warps of its own."""
+    if not hasattr(pattern, "dma_threads") or not hasattr(pattern, "transfer"):
+        raise UsageError(f"pattern is a {type(pattern).__name__}: give a pattern that transfers")
+    if not pattern.specialized:  # type: ignore[attr-defined]
+        raise UsageError("pattern is not specialized: buffers need DMA warps; use `syncthreads` without them")

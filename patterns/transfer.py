@@ -266,9 +266,15 @@ class Transfer(CudaDMA):
         if self.bulk:
             if thread == 0:
                 self.copy_in_bulk(src, dst, *index)
-        elif self.asynchronous:
+        else:
+            self.start_transfer(thread, src, dst, *index)
+            if self.asynchronous:
+                ptx.cp_async_wait_all()
+
+    def start_transfer(self, thread, src, dst, *index):
+        """Transfer, or with engine "cp.async" start it: by all DMA threads."""
+        if self.asynchronous:
             self.issue(thread, src, dst, *index)
-            ptx.cp_async_wait_all()
         else:
             registers = cuda.local.array(self.register_bytes, np.uint8, 16)
             self.through_registers(thread, src, dst, registers, *index)

@@ -32,6 +32,7 @@ from wsemu.patterns import (
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    Pipeline,
 )
 
 try:
@@ -349,3 +350,28 @@ def test_what_an_asynchronous_instruction_cannot_have_is_refused(kernel, message
     array = np.zeros(1, np.float32 if kernel is of_floats else np.int32)
     with pytest.raises(Exception, match=re.escape(message)):
         offline.compile_kernel(kernel, (array,))
+
+
+@pytest.mark.parametrize("engine", ["warps", "cp.async", "bulk"])
+def test_a_pipeline_compiles_for_a_gpu(engine):
+    pattern = CudaDMASequential(1, 32, 64, 64, 256, engine=engine)
+    ring = Pipeline.of(pattern, 3)
+
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, 64), np.float32, 16)
+        ring.start(bars)
+        if cuda.threadIdx.x < 64:
+            ring.consumer_wait(bars, 0)
+            y[cuda.threadIdx.x] = tile[ring.stage(0), cuda.threadIdx.x]
+            ring.consumer_release(bars, 0)
+        elif pattern.owns_this_thread():
+            ring.execute_dma(bars, 0, pattern, x, tile[ring.stage(0)])
+
+    made = offline.compile_kernel(kernel, (np.zeros(64, np.float32), np.zeros(64, np.float32)), lto=False)
+    found = heads(made.ptx)
+    assert {"mbarrier.init.shared::cta.b64", "mbarrier.try_wait.parity.shared::cta.b64"} <= found
+    wanted = {"warps": "mbarrier.arrive.", "cp.async": "cp.async.mbarrier.arrive.", "bulk": "cp.async.bulk."}[engine]
+    assert any(name.startswith(wanted) for name in found)
+    assert made.cubin()

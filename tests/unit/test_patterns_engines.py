@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import cuda
+from wsemu import cuda, ptx
 from wsemu.launch import transfer
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import NAMES
@@ -19,6 +19,7 @@ from wsemu.patterns import (
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    Pipeline,
     block_size,
 )
 
@@ -120,3 +121,114 @@ def test_buffers_take_any_engine(buffering, engine):
     report = wsemu.check(through_buffers, 1, block_size(buffers), (buffers, x, y), engine="reference")
     assert report.verdict == "verified"
     assert (y == 2 * x).all()
+
+
+# -- pipelines -------------------------------------------------------------------------------------------------------
+def by_hand(ring: Pipeline, together: int) -> Any:
+    """A kernel of one producer, and of 64 consumers that share each tile, or two groups of 64 that take turns."""
+
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, TILE), np.float32, 16)
+        t = cuda.threadIdx.x
+        ring.start(bars)
+        if t == 128:
+            for i in range(TILES):
+                ring.producer_acquire(bars, i)
+                for half in range(2):
+                    at = 32 * half
+                    ptx.cp_async_bulk_global_to_shared(
+                        tile, (ring.stage(i), at), x, i * TILE + at, 128, bars, ring.full(i)
+                    )
+                ring.producer_commit(bars, i, 4 * TILE)
+        elif t < 128:
+            for i in range(t // TILE * (2 - together), TILES, 3 - together):
+                ring.consumer_wait(bars, i)
+                if t // TILE == i % 2:
+                    y[i * TILE + t % TILE] = 2 * tile[ring.stage(i), 63 - t % TILE]
+                ring.consumer_release(bars, i)
+
+    return kernel
+
+
+@pytest.mark.parametrize(("stages", "together"), [(1, 2), (3, 2), (2, 1), (4, 1)])
+def test_a_ring_of_any_number_of_stages_and_consumers(stages, together):
+    x = np.arange(TILE * TILES, dtype=np.float32)
+    y = np.zeros_like(x)
+    ring = Pipeline(stages, 1, 64 * together)
+    report = wsemu.check(by_hand(ring, together), 1, 160, (x, y), engine="reference")
+    assert report.verdict == "verified"
+    assert (y.reshape(TILES, TILE) == 2 * x.reshape(TILES, TILE)[:, ::-1]).all()
+
+
+def of_a_pattern(ring: Pipeline, pattern: Any) -> Any:
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, TILE), np.float32, 16)
+        t = cuda.threadIdx.x
+        ring.start(bars)
+        if t < 64:
+            for i in range(TILES):
+                ring.consumer_wait(bars, i)
+                y[i * TILE + t] = 2 * tile[ring.stage(i), t]
+                ring.consumer_release(bars, i)
+        elif pattern.owns_this_thread():
+            for i in range(TILES):
+                ring.execute_dma(bars, i, pattern, x[i * TILE :], tile[ring.stage(i)])
+
+    return kernel
+
+
+@pytest.mark.parametrize("engine", ["warps", "cp.async", "bulk"])
+def test_a_pattern_fills_a_ring_with_any_engine(engine):
+    pattern = CudaDMASequential(1, 32, 64, 64, 4 * TILE, engine=engine)
+    x = np.arange(TILE * TILES, dtype=np.float32)
+    y = np.zeros_like(x)
+    kernel = of_a_pattern(Pipeline.of(pattern, 3), pattern)
+    report = wsemu.check(kernel, 1, block_size(pattern), (x, y), engine="reference")
+    assert report.verdict == "verified"
+    assert (y == 2 * x).all()
+
+
+def test_a_consumer_that_releases_before_it_has_read():
+    ring = Pipeline(2, 1, 64)
+
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, TILE), np.float32, 16)
+        t = cuda.threadIdx.x
+        ring.start(bars)
+        if t == 64:
+            for i in range(TILES):
+                ring.producer_acquire(bars, i)
+                ptx.cp_async_bulk_global_to_shared(tile, (ring.stage(i), 0), x, i * TILE, 256, bars, ring.full(i))
+                ring.producer_commit(bars, i, 256)
+        elif t < 64:
+            for i in range(TILES):
+                ring.consumer_wait(bars, i)
+                ring.consumer_release(bars, i)
+                y[i * TILE + t] = tile[ring.stage(i), t]
+
+    x = np.arange(TILE * TILES, dtype=np.float32)
+    report = wsemu.check(kernel, 1, 96, (x, np.zeros_like(x)), engine="reference")
+    assert {f.code for f in report.errors} == {"race"}
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: Pipeline(0, 1, 64), "stages is 0: give 1 to 1024"),
+        (lambda: Pipeline(2, 1, 2048), "consumers is 2048"),
+        (lambda: Pipeline(2, 1, 64, engine="tma"), "engine is 'tma'"),
+        (lambda: Pipeline.of(3, 2), "pattern is a int"),
+        (lambda: Pipeline.of(CudaDMASequential.unspecialized(64, 64), 2), "pattern is not specialized"),
+        (lambda: Pipeline.of(CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk"), 2), "pattern is a scatter"),
+    ],
+)
+def test_what_a_pipeline_cannot_be(made, message):
+    with pytest.raises(UsageError) as caught:
+        made()
+    assert message in str(caught.value)
