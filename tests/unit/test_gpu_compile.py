@@ -292,7 +292,7 @@ def of_zeros(ints: Any) -> None:
     ints[1] = tile[3]
 
 
-HEAD = r"[\w.:]+"
+HEAD = r"\w[\w.]*(?:::[\w.]+)*"
 """an instruction's name, with its qualifiers"""
 
 
