@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import wsemu
+import wsemu.strategies
 from wsemu import cuda, ptx
 from wsemu.launch import transfer
 from wsemu.model.errors import UsageError
@@ -31,7 +33,7 @@ TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "halo": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, alignment=16), {}),
     "not specialized": (CudaDMAStrided.unspecialized(128, 64, 9, 96, 80, alignment=16), {}),
 }
-COPIED = {
+COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
     "ends": (CudaDMAStrided(*ROLES, 52, 5, 64, 64, alignment=16, engine="cp.async"), {}),
     "words": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, engine="cp.async"), {"two_phase": True}),
     "past the L1 cache": (CudaDMASequential(*ROLES, 1004, alignment=16, engine="cp.async", load="cg"), {}),
@@ -69,7 +71,7 @@ def test_indices_that_a_scatter_has_twice():
     assert "transfer-duplicated" in {f.code for f in report.errors}
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[Any, tuple[int, ...], dict[str, Any]]] = {
     "engine is 'tma': give one of 'warps', 'cp.async', 'bulk'": (CudaDMASequential, (64,), {"engine": "tma"}),
     "element_bytes is 52: give a positive multiple of 16": (CudaDMASequential, (52,), {"engine": "bulk"}),
     "element_bytes is 36: give": (CudaDMAStrided, (36, 2, 64, 64), {"engine": "bulk"}),
@@ -121,6 +123,39 @@ def test_buffers_take_any_engine(buffering, engine):
     report = wsemu.check(through_buffers, 1, block_size(buffers), (buffers, x, y), engine="reference")
     assert report.verdict == "verified"
     assert (y == 2 * x).all()
+
+
+# -- plans and strategies --------------------------------------------------------------------------------------------
+def test_plans_count_copies():
+    rows = CudaDMAStrided(*ROLES, 1024, 4, 2048, 1024, alignment=16)
+    loads, copies = rows.plan(), replace(rows, engine="cp.async").plan()
+    assert (copies.copies, copies.loads, copies.stores) == (loads.loads, {}, {})
+    assert (copies.parts, copies.sectors, copies.wavefronts) == (loads.parts, loads.sectors, loads.wavefronts)
+    assert "16-byte copies" in str(copies)
+    bulk = replace(rows, engine="bulk").plan()
+    assert (bulk.copies, bulk.sectors, bulk.ideal_sectors, bulk.steps) == ({1024: 4}, 128, 128, 1)
+    assert "4 of 1,024 bytes, by one thread" in str(bulk)
+    halo = CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, engine="bulk").plan()
+    assert halo.copies == {64: 8, 16: 16}
+
+
+STRATEGIES = ["sequential", "strided", "indirect", "halo"]
+
+
+@pytest.mark.parametrize("engine", ["cp.async", "bulk"])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_drawn_transfers_have_the_engine(name, engine):
+    drawn: list[Any] = []
+
+    @settings(max_examples=5, deadline=None, derandomize=True, database=None)
+    @given(getattr(wsemu.strategies, f"{name}_transfers")(engine))
+    def collect(case):
+        assert case.pattern.engine == engine
+        drawn.append(case)
+
+    collect()
+    small = min(drawn, key=lambda case: case.pattern.plan().sectors)
+    assert wsemu.check_transfer(small, engine="reference").verdict == "verified"
 
 
 # -- pipelines -------------------------------------------------------------------------------------------------------
