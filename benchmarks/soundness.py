@@ -30,7 +30,8 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import Judged, judged, judged_lanes
 from tests.properties.explorer import FAULTS, notation
-from tests.properties.lane_explorer import APART, CHANCE, LANE_FAULTS
+from tests.properties.lane_control import APART
+from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases

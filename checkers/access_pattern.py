@@ -21,6 +21,13 @@ _MOST = 0.75
 def by_place(places: Places) -> dict[int, AccessCount]:
     """What each access in the source did: copies of it, as where a loop was unrolled, are one.  The copy with the worst
     execution, or the first one, stands for all."""
+    if "by_place" not in places.derived:
+        places.derived["by_place"] = _by_place(places)
+    found: dict[int, AccessCount] = places.derived["by_place"]
+    return found
+
+
+def _by_place(places: Places) -> dict[int, AccessCount]:
     copies: dict[tuple[Any, ...], list[int]] = {}
     program = places.program
     for pc in places.outcome.accesses:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.checkers.deadlock import warps_text
 from wsemu.evidence.places import CALLS, Places, lanes_text
 from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding, Site
@@ -54,6 +55,9 @@ _ONE_OPERATION = (
 )
 
 
+_ONE_COUNT = "give every operation of this barrier the same count: all threads that arrive plus all that sync"
+
+
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a barrier operation that is wrong in itself or against others of its generation."""
     return _EXPLAIN[raw.code](raw, places).model_copy(update={"steps": [culprit(raw, places)]})
@@ -88,8 +92,50 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
         f"{places.who(raw.cta, raw.warp)} gives {d['count']}",
         _first_operation(raw, places, f"warp {raw.other_warp} opened it with {d['expected']}"),
         ["the hardware raises an illegal instruction; the launch was stopped here"],
-        "give every operation of this barrier the same count: all threads that arrive plus all that sync",
+        _one_count(raw, places),
     )  # fmt: skip
+
+
+def _one_count(raw: RawFinding, places: Places) -> str:
+    """Which of the two counts is to be changed: the other one is that of the threads that come to the barrier."""
+    d = raw.detail
+    known, perhaps, once = _coming(raw, places)
+    threads = range(32 * len(known), 32 * (len(known) + len(perhaps)) + 1, 32)
+    right = [count for count in (d["expected"], d["count"]) if count and count in threads]
+    if not right or not once:
+        return _ONE_COUNT
+    if len(right) == 2:
+        more, less = max(right), min(right)
+        warps = f"{warps_text(perhaps)} {'comes' if len(perhaps) == 1 else 'come'}"
+        return f"give all the same count: {more} if {warps} to barrier {d['barrier']}, too, or {less}"
+    wrong = d["count"] if right == [d["expected"]] else d["expected"]
+    lines = _giving(wrong, raw, places)
+    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+    who = f"{right[0] // 32} warps come to barrier {d['barrier']}, {right[0]} threads"
+    return f"{who}: {where} should give {right[0]}, not {wrong}"
+
+
+def _giving(count: int, raw: RawFinding, places: Places) -> list[int]:
+    """The lines of the operations of a finding's barrier that give this count."""
+    given = {raw.pc: raw.detail["count"], raw.other_pc: raw.detail["expected"]}
+    operations = (pc for pc in range(len(places.program.code)) if places.barrier(pc) == raw.detail["barrier"])
+    given = {pc: places.count(pc) or 0 for pc in operations} | given
+    return sorted({places.line(pc) for pc, threads in given.items() if threads == count})
+
+
+def _coming(raw: RawFinding, places: Places) -> tuple[set[int], list[int], bool]:
+    """The warps that come to the barrier in this generation, and those that may; whether each has come once so far."""
+    barrier, outcome = raw.detail["barrier"], places.outcome
+    there = next((b.participants for b in outcome.barriers if b.barrier == barrier), [])
+    known = {*there, raw.warp, raw.other_warp}
+    perhaps = []
+    for state in outcome.warps:
+        if state.alive and state.warp not in known:
+            comes = places.comes_to(state.pc, barrier)
+            known |= {state.warp} if comes else set()
+            perhaps += [state.warp] if comes is None else []
+    once = outcome.cta == raw.cta and raw.warp not in there and 32 * len({*there}) == raw.detail["arrived"]
+    return known, perhaps, once
 
 
 def _mixture(raw: RawFinding, places: Places) -> Finding:

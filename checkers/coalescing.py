@@ -77,7 +77,7 @@ def _label(places: Places, pc: int, pattern: Pattern) -> str:
     step = stride(offsets)
     if step and abs(step) > places.size(pc):
         return f"{text}, {abs(step):,} bytes apart"
-    if step and abs(step) == places.size(pc) and _begins(pattern):
+    if step and abs(step) == places.size(pc) and _begins(pattern) and not _has_gaps(pattern):
         return f"{text}, from byte {_begins(pattern)} of a sector on"
     return text
 
@@ -85,6 +85,12 @@ def _label(places: Places, pc: int, pattern: Pattern) -> str:
 def _begins(pattern: Pattern) -> int:
     """Where in a sector the first byte is."""
     return min(by_lane(pattern).values()) % SECTOR
+
+
+def _has_gaps(pattern: Pattern) -> bool:
+    """Whether inactive lanes lie between active ones."""
+    lanes = pattern.lanes // (pattern.lanes & -pattern.lanes)
+    return bool(lanes & (lanes + 1))
 
 
 def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
@@ -98,10 +104,10 @@ def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
         return "no stride between neighbouring lanes: sort the indices, or stage the data in shared memory"
     if abs(step) > size:
         return _strided(places, pc, pattern, abs(step))
-    if abs(step) == size and _begins(pattern):
+    if abs(step) == size and _begins(pattern) and not _has_gaps(pattern):
         return f"start at a multiple of {SECTOR} bytes, which is {SECTOR // size} elements of {size} bytes"
     if abs(step) == size:
-        return "inactive lanes leave gaps: let neighbouring lanes do the work, and the last ones none"
+        return "inactive lanes leave gaps between the elements: keep those that are needed side by side"
     return None
 
 
@@ -116,7 +122,7 @@ def _strided(places: Places, pc: int, pattern: Pattern, step: int) -> str:
             f"{abs(array.strides[inner or 0])} bytes apart, not along axis {axes[0]}; or stage a tile in shared memory"
         )
     text = f"let neighbouring lanes take neighbouring elements, not every {_ordinal(step // size)} one"
-    if step in (2 * size, 4 * size) and step <= 16:
+    if step in (2 * size, 4 * size) and step <= 16 and not _has_gaps(pattern):
         text += f"; or, where a lane needs all of them, load {step // size} at once: `ptx.ld_v{step // size}`"
     return text
 

@@ -1,9 +1,10 @@
 """`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
 
-Detects: every CTA whose warps all wait at named barriers that cannot complete, or have exited; with who waits where,
-how many threads each generation has and lacks, which warps could still deliver them and what those wait for, and the
-cycle if there is one; and lanes of a warp that wait for each other (B14, `held_back.py`).  A generation that surplus
-arrivals opened (B9) is also reported as `oversubscribed`.
+Detects: every CTA whose warps all wait at named barriers that cannot complete, for phases of mbarriers
+(`phase_waits.py`) or for registers (`setmaxnreg.py`), or have exited; with who waits where, how many threads each
+generation has and lacks, how many arrivals and bytes each phase, which warps could still deliver them and what those
+wait for, and the cycle if there is one; and lanes of a warp that wait for each other (B14, `held_back.py`).  A
+generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
 Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
 arrive is read off the control flow, so a branch that a warp would not take counts as possible.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
@@ -15,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wsemu.checkers import held_back
-from wsemu.evidence.places import CALLS
+from wsemu.checkers import held_back, phase_waits, setmaxnreg, words
+from wsemu.checkers.phase_waits import Ledger
+from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
 from wsemu.model.finding import Finding, Site, Step, with_role
 
@@ -24,22 +26,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.evidence.places import Places
-    from wsemu.model.outcome import BarrierState, WarpState
+    from wsemu.model.outcome import BarrierState, Tracer, WarpState
     from wsemu.model.settings import Settings
 
 CODES = ("deadlock",)
+TRACED = True
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Warps that wait at the same instruction for the same barrier."""
+    """Warps that wait at the same instruction for the same barrier, or for the same phase of an mbarrier."""
 
     warps: tuple[int, ...]
     pc: int
     barrier: int
+    """-1 where it is an mbarrier"""
+    address: int = -1
+    phase: int = -1
+    lanes: int = 0
+    """where a part of one warp waits"""
 
     def __str__(self) -> str:
-        return warps_text(self.warps)
+        return f"{lanes_text(self.lanes)} of {warps_text(self.warps)}" if self.lanes else warps_text(self.warps)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """What it waits on."""
+        return self.barrier, self.address
 
 
 def warps_text(warps: tuple[int, ...] | list[int]) -> str:
@@ -60,53 +73,180 @@ def next_operation(places: Places, pc: int, barrier: int) -> int | None:
     return next((p for p in ahead if places.barrier(p) in (barrier, None)), None)
 
 
-def examine(places: Places, settings: Settings) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """Who waits for what in a CTA that is deadlocked."""
+
+    places: Places
+    ledger: Ledger
+    states: dict[int, BarrierState]
+    groups: list[Group]
+    edges: dict[Group, dict[Group, int]]
+    """other groups that could bring what a group waits for, and where they would"""
+    starved: list[Group]
+    """that the live warps cannot release"""
+    cycle: list[Group]
+
+    def starvation(self, group: Group) -> str:
+        """Who or what is missing."""
+        if group.barrier < 0:
+            return _lacking(self, group)
+        return _starvation(self.places, group, self.states[group.barrier], self.edges[group])
+
+
+def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Finding]:
     """The findings of a launch that ended in a deadlock."""
     outcome = places.outcome
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
-    groups = _groups(waiting)
-    states = {b.barrier: b for b in outcome.barriers}
-    edges = {g: _suppliers(places, g, groups) for g in groups}
-    starved = [g for g in groups if not _could_complete(places, g, states[g.barrier], edges[g])]
-    cycle = [] if starved else _first_missing(places, _cycle(edges), states)
-    held = held_back.held_warps(places)
+    waits = _examined(places, _groups(waiting), trace_of)
+    held, registers = held_back.held_warps(places), setmaxnreg.waiting(places)
     sites, notes = [site for warp in held for site in held_back.sites(places, warp)], []
-    for group in groups:
-        sites.append(_waiting_site(places, group, states[group.barrier]))
-        sites += _supplier_sites(places, group, edges[group])
-    if cycle:
-        steps = [text for g in cycle for text in (str(g), f"barrier {g.barrier}")]
-        notes.append(f"cycle: {' -> '.join([*steps, str(cycle[0])])}")
+    sites += _register_sites(places, registers)
+    for group in waits.groups:
+        sites.append(_waiting_site(waits, group))
+        sites += _supplier_sites(places, group, waits.edges[group])
+    if waits.cycle:
+        steps = [text for g in waits.cycle for text in (str(g), _what(places, g))]
+        notes.append(f"cycle: {' -> '.join([*steps, str(waits.cycle[0])])}")
+    notes += [setmaxnreg.budget(places)] if registers and setmaxnreg.budget(places) else []
     notes += [held_back.RULE] * bool(held) + [held_back.message(places, warp) for warp in held[1:]]
-    notes += [_starvation(places, g, states[g.barrier], edges[g]) for g in starved[0 if held else 1 :]]
+    told = waits.groups if waits.cycle else waits.starved[:1]
+    notes += [text for g in told if g.barrier < 0 for text in _accounts(waits, g)]
+    notes += [waits.starvation(g) for g in waits.starved[0 if held or registers else 1 :]]
     exited = [w.warp for w in outcome.warps if not w.alive]
     gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
-    live = len(waiting) + len(held)
-    notes.append(f"{live} of {live} live warps{places.in_cta(outcome.cta)} wait{gone}")
+    stuck = {w.warp for w in (*waiting, *held)} | {w.warp for w in outcome.phase_waits} | {*registers}
+    notes.append(f"{len(stuck)} of {len(stuck)} live warps{places.in_cta(outcome.cta)} wait{gone}")
     deadlock = Finding(
         code="deadlock",
-        message=held_back.message(places, held[0]) if held else _title(places, cycle, starved, states, edges),
+        message=held_back.message(places, held[0]) if held else _title(waits, registers),
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=(held_back.remedy(places, held[0]) if held else "")
-        or _elsewhere(places, starved, states, groups)
-        or _help(places, cycle, starved),
+        help=(held_back.remedy(places, held[0]) if held else _REGISTERS if registers else "")
+        or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
+        or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]
-        + [_wait(places, warp, states[warp.waits]) for warp in waiting],
+        + [_wait(places, warp, waits.states[warp.waits]) for warp in waiting]
+        + _phase_steps(places),
     )
-    return [deadlock, *_surplus(places, groups, states, edges)]
+    return [deadlock, *_surplus(places, waits)]
 
 
-def _title(
-    places: Places,
-    cycle: list[Group],
-    starved: list[Group],
-    states: dict[int, BarrierState],
-    edges: dict[Group, dict[Group, int]],
-) -> str:
-    if cycle:
-        return _circle(places, cycle)
-    return _starvation(places, starved[0], states[starved[0].barrier], edges[starved[0]])
+def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits:
+    outcome = places.outcome
+    groups = [*barriers, *_phase_groups(places)]
+    alone = None if places.steered() else outcome.cta
+    trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
+    ledger = Ledger(places, trace, outcome.cta)
+    states = {b.barrier: b for b in outcome.barriers}
+    edges = {g: _suppliers(places, ledger, g, groups) for g in groups}
+    starved = [
+        g for g in groups
+        if not (edges[g] if g.barrier < 0 else _could_complete(places, g, states[g.barrier], edges[g]))
+    ]  # fmt: skip
+    starved = [g for g in groups if g.barrier < 0 and ledger.out_of_balance(g.address)] or starved
+    cycle = [] if starved else _first_missing(places, _cycle(edges), states)
+    return _Waits(places, ledger, states, groups, edges, starved, cycle)
+
+
+def _phase_groups(places: Places) -> list[Group]:
+    """Warps, or parts of one, that wait at one instruction for one phase."""
+    alive = {w.warp: w.alive for w in places.outcome.warps}
+    found: dict[tuple[int, int, int, int], list[int]] = {}
+    for wait in places.outcome.phase_waits:
+        part = 0 if wait.lanes == alive.get(wait.warp, wait.lanes) else wait.lanes
+        found.setdefault((wait.pc, wait.address, wait.phase, part), []).append(wait.warp)
+    return [
+        Group((warp,), pc, -1, address, phase, part) if part else Group(tuple(warps), pc, -1, address, phase)
+        for (pc, address, phase, part), warps in found.items()
+        for warp in (warps if part else warps[:1])
+    ]
+
+
+def _what(places: Places, group: Group) -> str:
+    """`barrier 2`, `` `full[1]` phase 2``."""
+    if group.barrier >= 0:
+        return f"barrier {group.barrier}"
+    name = words.named(places, group.address, group.pc)
+    return f"{name} phase {group.phase}" if group.phase >= 0 else name
+
+
+_REGISTERS = (
+    "let other warpgroups give registers first, with `setmaxnreg.dec`, before they wait or end: the counts of all "
+    "warpgroups together must not be more than at launch"
+)
+
+
+def _register_sites(places: Places, waiting: dict[int, int]) -> list[Site]:
+    by_pc: dict[int, list[int]] = {}
+    for warp, pc in waiting.items():
+        by_pc.setdefault(pc, []).append(warp)
+    return [
+        places.site(
+            pc,
+            f"{warps_text(warps)} {_plural('wait', warps)} for {int(places.program.code[pc, 6])} registers a thread",
+            cta=places.outcome.cta, warp=warps[0],
+        )
+        for pc, warps in by_pc.items()
+    ]  # fmt: skip
+
+
+def _phase_steps(places: Places) -> list[Step]:
+    """The last steps of the warps that wait for phases or registers."""
+    cta = places.outcome.cta
+    phases = [Group((w.warp,), w.pc, -1, w.address, w.phase) for w in places.outcome.phase_waits]
+    found = [
+        places.step(g.pc, cta, g.warps[0], "mbarrier.wait", what=_what(places, g).replace("`", ""), mark="waits")
+        for g in phases
+    ]
+    registers = setmaxnreg.waiting(places).items()
+    return found + [places.step(pc, cta, warp, "setmaxnreg.inc", mark="waits") for warp, pc in registers]
+
+
+def _title(waits: _Waits, registers: dict[int, int]) -> str:
+    if registers:
+        warps, count = [*registers], int(waits.places.program.code[next(iter(registers.values())), 6])
+        where = waits.places.in_cta(waits.places.outcome.cta)
+        text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers a thread, which nobody gives"
+        budget = setmaxnreg.budget(waits.places)
+        return f"{text}: {budget}" if budget.startswith("needs") else text
+    if not waits.groups:
+        return f"no warp{waits.places.in_cta(waits.places.outcome.cta)} can go on"
+    return _circle(waits.places, waits.cycle) if waits.cycle else waits.starvation(waits.starved[0])
+
+
+def _lacking(waits: _Waits, group: Group) -> str:
+    """`` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
+    places, ledger = waits.places, waits.ledger
+    name = words.named(places, group.address, group.pc)
+    phase = f", phase {group.phase}" if group.phase >= 0 else ""
+    text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
+    if ledger.state(group.address) is None:
+        return text
+    odd, coming = ledger.out_of_balance(group.address), [w for s in waits.edges[group] for w in s.warps]
+    if coming and not odd:
+        return f"{text}; {warps_text(coming)} could still bring it"
+    exited = {w.warp for w in places.outcome.warps if not w.alive}
+    gone = sorted(ledger.users(group.address) & exited - set(group.warps))
+    if gone:
+        return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
+    return text if odd else f"{text}; no live warp can still bring it"
+
+
+def _accounts(waits: _Waits, group: Group) -> list[str]:
+    """What was done in the phase that a group waits for, in the one before, and what went elsewhere."""
+    ledger, address, phase = waits.ledger, group.address, group.phase
+    exited = [w.warp for w in waits.places.outcome.warps if not w.alive]
+    name = words.named(waits.places, address, group.pc)
+    texts = []
+    if ledger.complete and (done := ledger.account(address, phase, group.pc)):
+        texts.append(f"{name}, phase {phase}: {done}")
+    if history := ledger.history(address, phase, group.pc, exited):
+        texts.append(f"{name}: {history}")
+    state = ledger.state(address)
+    if state is not None and state.tx > 0 and (elsewhere := ledger.elsewhere(address, group.pc)):
+        texts.append(elsewhere)
+    return texts
 
 
 def _wait(places: Places, warp: WarpState, state: BarrierState) -> Step:
@@ -128,13 +268,17 @@ def _groups(waiting: list[WarpState]) -> list[Group]:
     return [Group(tuple(warps), pc, barrier) for (pc, barrier), warps in places.items()]
 
 
-def _suppliers(places: Places, group: Group, groups: list[Group]) -> dict[Group, int]:
-    """Other groups that may still take part in the barrier that `group` waits for, and where they would."""
+def _suppliers(places: Places, ledger: Ledger, group: Group, groups: list[Group]) -> dict[Group, int]:
+    """Other groups that may still take part in the barrier that `group` waits for, and where they would; or bring what
+    its phase lacks."""
     found = {}
     for other in groups:
-        if other.barrier == group.barrier:
+        if other.place == group.place:
             continue  # it waits for the same generation
-        operation = next_operation(places, other.pc, group.barrier)
+        if group.barrier < 0:
+            operation = ledger.next_supply(other.pc, group.address)
+        else:
+            operation = next_operation(places, other.pc, group.barrier)
         if operation is not None:
             found[other] = operation
     return found
@@ -155,8 +299,14 @@ def _who(places: Places, group: Group) -> str:
     return with_role(str(group), places.role([group.pc]))
 
 
-def _waiting_site(places: Places, group: Group, state: BarrierState) -> Site:
-    count, verb = _count(places, state), _plural("wait", group.warps)
+def _waiting_site(waits: _Waits, group: Group) -> Site:
+    places, verb = waits.places, "wait" if group.lanes.bit_count() > 1 else _plural("wait", group.warps)
+    if group.barrier < 0:
+        text = f"{_who(places, group)} {verb} for {_what(places, group)}: "
+        text += waits.ledger.lacks(group.address, group.phase)
+        return places.site(group.pc, text, cta=places.outcome.cta, warp=group.warps[0])
+    state = waits.states[group.barrier]
+    count = _count(places, state)
     text = f"{_who(places, group)} {verb}: barrier {state.barrier} generation {state.generation} has {state.arrived}"
     return places.site(
         group.pc, f"{text} of {count}", cta=places.outcome.cta, warp=group.warps[0], role=places.role([group.pc])
@@ -222,7 +372,10 @@ def _first_missing(places: Places, cycle: list[Group], states: dict[int, Barrier
     """
     if not cycle:
         return cycle
-    order = [(states[g.barrier].generation, places.role([g.pc]) != "DMA", n) for n, g in enumerate(cycle)]
+    order = [
+        (states[g.barrier].generation if g.barrier >= 0 else g.phase, places.role([g.pc]) != "DMA", n)
+        for n, g in enumerate(cycle)
+    ]
     first = min(order)[2]
     return cycle[first:] + cycle[:first]
 
@@ -231,8 +384,8 @@ def _circle(places: Places, cycle: list[Group]) -> str:
     """`warp 4 (DMA) waits on barrier 3 for ..., which wait on barrier 2 for warp 4`."""
     first, *others = cycle
     where = places.in_cta(places.outcome.cta)
-    text = f"{_who(places, first)}{where} {_plural('wait', first.warps)} on barrier {first.barrier} for "
-    links = [_who(places, g) + f", which {_plural('wait', g.warps)} on barrier {g.barrier} for " for g in others]
+    text = f"{_who(places, first)}{where} {_plural('wait', first.warps)} on {_what(places, first)} for "
+    links = [_who(places, g) + f", which {_plural('wait', g.warps)} on {_what(places, g)} for " for g in others]
     return f"{text}{_call(places, first)}{''.join(links)}{first}"
 
 
@@ -261,7 +414,15 @@ def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, Barri
     return ""
 
 
-def _help(places: Places, cycle: list[Group], starved: Sequence[Group]) -> str:
+def _help(waits: _Waits) -> str:
+    places, cycle, starved = waits.places, waits.cycle, waits.starved
+    if not waits.groups:
+        return "look at where the warps stand"
+    if not cycle and starved[0].barrier < 0:
+        first = starved[0]
+        parity = phase_waits.first_parity(waits.ledger, [(g.pc, g.address) for g in starved if g.barrier < 0])
+        help_ = phase_waits.help_for(waits.ledger, first.address, first.phase, first.pc)
+        return f"{help_}; {parity}" if parity else help_
     if not cycle and (role := places.role([starved[0].pc])):
         other = "DMA" if role == "compute" else "compute"
         return (
@@ -274,26 +435,27 @@ def _help(places: Places, cycle: list[Group], starved: Sequence[Group]) -> str:
             " on it, a loop with fewer trips, or a path that returns early"
         )
     starts = [_start(places, group, cycle[(n + 1) % len(cycle)]) for n, group in enumerate(cycle)]
-    sure = _call(places, cycle[0])
-    return f"{starts[0]}: it must start without waiting" if sure else f"one side must start: {', or '.join(starts)}"
+    if _call(places, cycle[0]):
+        return f"{starts[0]}: it must start without waiting"
+    parity = phase_waits.first_parity(waits.ledger, [(g.pc, g.address) for g in cycle if g.barrier < 0])
+    return f"one side must start: {', or '.join([parity] if parity else starts)}"
 
 
 def _start(places: Places, group: Group, supplier: Group) -> str:
     """What would let `group` go on."""
     call = _call(places, group).removesuffix(" of ")
-    what = f"call {call} in {supplier}" if call else f"let {supplier} arrive on barrier {group.barrier}"
+    arrive = f"let {supplier} arrive on {_what(places, group)}"
+    what = f"call {call} in {supplier}" if call else arrive
     return f"{what} before line {places.line(supplier.pc)}"
 
 
-def _surplus(
-    places: Places, groups: list[Group], states: dict[int, BarrierState], edges: dict[Group, dict[Group, int]]
-) -> list[Finding]:
+def _surplus(places: Places, waits: _Waits) -> list[Finding]:
     """B9: warps that had no place in the last generation opened the next one, which nobody can complete."""
     findings = []
-    for group in groups:
-        state = states[group.barrier]
+    for group in (g for g in waits.groups if g.barrier >= 0):
+        state = waits.states[group.barrier]
         late = [w for w in state.participants if w not in state.previous]
-        if state.generation == 0 or edges[group] or late != state.participants or not state.expected:
+        if state.generation == 0 or waits.edges[group] or late != state.participants or not state.expected:
             continue
         users = sorted({*state.participants, *state.previous})
         if len(users) * 32 <= state.expected:

@@ -15,13 +15,21 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Site, Step
     from wsemu.model.outcome import WarpState
 
-RULE = "a warp is counted once, when all its live lanes stand at the same operation of a barrier, or have exited (B14)"
+RULE = (
+    "a warp is counted once, when all its live lanes stand at the same kind of operation of one barrier, or have "
+    "exited (B14)"
+)
 
 
 def held_warps(places: Places) -> list[WarpState]:
-    """Warps whose lanes all stand, some at barriers and others at warp-wide operations."""
+    """Warps whose lanes all stand, some at barriers and others at warp-wide operations, and none at an mbarrier."""
     standing = [w for w in places.outcome.warps if w.alive and _union(w.standing) == w.alive]
-    return [w for w in standing if all(_parted(places, w))]
+    return [w for w in standing if all(_parted(places, w)) and not _asynchronous(places, w)]
+
+
+def _asynchronous(places: Places, warp: WarpState) -> bool:
+    """Whether lanes of a warp wait for a phase of an mbarrier, or for registers: not for each other."""
+    return any(places.verb(pc) == "async" for pc, _ in warp.standing)
 
 
 def message(places: Places, warp: WarpState) -> str:
@@ -60,11 +68,14 @@ def steps(places: Places, warp: WarpState) -> list[Step]:
 
 def remedy(places: Places, warp: WarpState) -> str:
     """What lets the lanes go on."""
-    pc = _parted(places, warp)[0][0][0]
-    verb = _verb_of(places, pc)
+    waiting, others = _parted(places, warp)
+    (pc, _), (other, _) = waiting[0], others[0]
+    verb, who = _verb_of(places, pc), places.who(places.outcome.cta, warp.warp)
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
-    who = places.who(places.outcome.cta, warp.warp)
-    return f"let all lanes of {who} {does}: move the {what} out of the branch"
+    if places.in_branch(pc, other) and not places.in_branch(other, pc):
+        return f"let all lanes of {who} {does}: move the {what} out of the branch"
+    moved = ": move both out of their branches" * places.in_branch(pc, other)
+    return f"let all lanes of {who} {does}, and come to {places.near(other, pc)}, in one order{moved}"
 
 
 def _does(places: Places, pc: int) -> str:

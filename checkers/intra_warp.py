@@ -50,7 +50,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         message=found.title(" between lanes of a warp"),
         sites=found.sites(f"{earlier} of {found.first.who}", f"{lanes_text(raw.lanes)} of {found.second.who}"),
         notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _INDEPENDENT],
-        help=_help(found),
+        help=_help(found, witness),
         count=raw.count,
         steps=_steps(found, witness),
     )
@@ -82,16 +82,39 @@ def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
     return witness.steps(before, lambda _: False, {})
 
 
-def _help(found: Conflict) -> str:
+def _help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
-    if found.hazard == "read-after-write" and found.one_text and not (found.one_place or found.in_loop):
-        there = f"{places.after(one.pc, two.pc)}, where all lanes meet"
-        return f"add `cuda.syncwarp()` {there}; or pass the value on with `cuda.shfl_sync`, without memory"
-    if found.one_place or (found.one_text and not found.in_loop):
+    if left_out := witness and _left_out(found, witness):
+        return left_out
+    in_branch = places.in_branch(one.pc, two.pc)
+    together = found.hazard == "write-after-write" or not (in_branch or places.in_branch(two.pc, one.pc))
+    if found.one_place or (found.one_text and together and not found.in_loop and found.hazard != "read-after-write"):
         return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncwarp()` and store it after that"
-    return f"add `cuda.syncwarp()` {places.after(one.pc, two.pc)}, where all lanes meet{found.again}"
+    if found.apart and found.first.iteration == found.second.iteration:
+        text = f"put {places.near(two.pc, one.pc)} into an `if` of its own behind that of {places.near(one.pc, two.pc)}"
+        return f"{text}, and `cuda.syncwarp()` between the two, where all lanes meet"
+    behind = ", behind its branch" * in_branch
+    text = f"add `cuda.syncwarp()` {places.after(one.pc, two.pc)}{behind}, where all lanes meet"
+    if places.leaves(one.pc, two.pc):
+        return f"{text}: none may return before it"
+    if found.hazard == "read-after-write" and found.one_text and not found.in_loop:
+        return f"{text}; or pass the value on with `cuda.shfl_sync`, without memory"
+    return f"{text}{found.again}"
+
+
+def _left_out(found: Conflict, witness: Witness) -> str:
+    """A warp-wide operation between (1) and (2) whose mask does not name the lane of (1), which has returned before."""
+    places, one, two = found.places, found.first, found.second
+    if None in (one.position, two.position) or not places.leaves(one.access.pc, two.access.pc):
+        return ""
+    lanes = one.access.lanes & witness.events[one.position or 0].lanes
+    for event in witness.events[(one.position or 0) + 1 : two.position]:
+        mine = (event.kind, event.cta, event.warp) == ("warp", one.access.cta, one.access.warp)
+        if mine and event.place & two.access.lanes and not event.place & lanes:
+            return f"let the mask on {places.near(event.pc, two.access.pc)} name {lanes_text(lanes)}, too"
+    return ""
 
 
 def _one_store(raw: RawFinding, places: Places, witness: Witness | None) -> Finding:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers import words
+from wsemu.checkers import by_lanes, words
 from wsemu.checkers.conflict import ACCESSES, ASYNCHRONOUS, LANES_APART, VERBS, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
@@ -102,7 +102,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
         ],
-        help=(_PHASE_LANES_HELP if places.asynchronous() else _LANES_HELP) if ordered else _help(found, witness),
+        help=_PHASE_LANES_HELP if ordered and places.asynchronous() else _help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
@@ -165,7 +165,7 @@ def _landing(found: Conflict) -> str:
 
 def _wait_help(found: Conflict) -> str:
     """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
-    places, (one, two) = found.places, (found.first.access, found.second.access)
+    raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use a second launch"
@@ -185,8 +185,10 @@ def _wait_help(found: Conflict) -> str:
     reads = bulk and found.first.kind == READ
     group = f"cp.async.bulk.wait_group{'.read' * reads}" if bulk else "cp.async.wait_group"
     wait = words.spelled(places, one.pc, group, "0")
-    barrier = "" if one.warp == two.warp else f", then a barrier that {found.second.who} passes before {there}"
-    before = f" before {there}" if one.warp == two.warp else ""
+    lanes = raw.detail.get("other_lane", -1), raw.detail.get("other_last", 31)
+    alone = one.warp == two.warp and raw.lanes == 1 << max(lanes[0], 0) and lanes[0] == lanes[1]
+    barrier = "" if alone else f", then a barrier that {found.second.who} passes before {there}"
+    before = f" before {there}" if alone else ""
     return f"{wait} in the thread that issued (1){before}{barrier}; a group counts once it is committed"
 
 
@@ -200,10 +202,6 @@ _PHASE_LANES = "an arrive gives what its own lane did and knows, and a wait tell
 _PHASE_LANES_HELP = (
     "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
     "all lanes arrive, or wait"
-)
-_LANES_HELP = (
-    "let all lanes of both warps come to the barrier between (1) and (2), or put `cuda.syncwarp()` for all of them "
-    "before it, and after it where a part of a warp waits"
 )
 
 
@@ -284,6 +282,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         return flag
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+    if apart := witness and by_lanes.remedy(found, witness):
+        return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.first.kind == found.second.kind == ATOMIC:
         return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
@@ -401,8 +401,11 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
+        ahead = f"{second.who} is a generation of barrier {following.place} ahead"
+        if _is_recycled(places, following.place):
+            return f"{ahead}: mend its `barrier-recycling` first"
         return (
-            f"{second.who} is a generation of barrier {following.place} ahead: let it sync once more before {there}, "
+            f"{ahead}: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
     if {first.role, second.role} == set(CALLS):
@@ -431,6 +434,12 @@ def _phase_help(found: Conflict, witness: Witness | None) -> str:
         f"{first.who}: arrive on {kind} mbarrier {places.after(one.pc, two.pc)}; {second.who}: wait for its phase "
         f"before {there}; or `cuda.syncthreads()` between the two, where every thread passes"
     )
+
+
+def _is_recycled(places: Places, barrier: int) -> bool:
+    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
+    return any(raw.detail["barrier"] == barrier for raw in found)
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:

@@ -49,4 +49,62 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         note = "all warps of a warpgroup must execute the same one"
         help_ = "branch by whole warpgroups of 128 threads, each with one count"
     earlier = f"{words.other(raw, places)} executes another one" if raw.other_pc >= 0 else ""
-    return words.finding(raw, places, message, f"{words.who(raw, places)} {asks}", [note], help_, earlier)
+    several = raw.lanes.bit_count() > 1 and words.who(raw, places) != who
+    label = asks.replace("asks", "ask").replace("keeps", "keep") if several else asks
+    return words.finding(raw, places, message, f"{words.who(raw, places)} {label}", note, help_, earlier)
+
+
+# -- a deadlock on registers ------------------------------------------------------------------------------------------
+
+
+def waiting(places: Places) -> dict[int, int]:
+    """warp -> the instruction with which it waits for registers, in a launch that ended in a deadlock."""
+    found: dict[int, int] = {}
+    for warp in places.outcome.warps:
+        stands = [pc for pc, _ in warp.standing] or [warp.pc] * (warp.waits < 0)
+        for pc in stands:
+            if warp.alive and _is(places, pc, "inc"):
+                found[warp.warp] = pc
+    return found
+
+
+def budget(places: Places) -> str:
+    """`needs 232*2 + 40 registers a thread and warpgroup, the CTA has 168*2`; what was given and asked for, where that
+    would be enough; nothing where the registers at launch are not known, or a warp asks more than once."""
+    warps, registers = places.outcome.warps, places.program.registers
+    counts = _counts(places)
+    others = len(warps) - sum(counts.values())
+    if not registers or others < 0:
+        return ""
+    wants = [(int(places.program.code[pc, 6]), n, pc) for pc, n in sorted(counts.items())]
+    wants += [(registers, others, -1)] if others else []
+    unit = 4 if all(n % 4 == 0 for _, n, _ in wants) else 1
+    of = "thread and warpgroup" if unit == 4 else "thread and warp"
+    if sum(count * n for count, n, _ in wants) > registers * len(warps):
+        needs = " + ".join(_times(count, n // unit) for count, n, _ in wants)
+        return f"needs {needs} registers a {of}, the CTA has {_times(registers, len(warps) // unit)}"
+    given = sum((registers - count) * n for count, n, pc in wants if _is(places, pc, "dec"))
+    asked = sum((count - registers) * n for count, n, pc in wants if _is(places, pc, "inc"))
+    return (
+        f"asked for are {asked // unit:,} registers a {of} more than at launch, given so far {given // unit:,}: a warp "
+        "that ends gives none (L2)"
+    )
+
+
+def _counts(places: Places) -> dict[int, int]:
+    """instruction -> warps of the CTA that have executed it, or wait in it."""
+    stuck = waiting(places)
+    found = {}
+    for pc in range(len(places.program.code)):
+        if _is(places, pc, "inc") or _is(places, pc, "dec"):
+            executions = places.outcome.executions[pc] if places.grid == (1, 1, 1) else 0
+            found[pc] = max(executions, sum(other == pc for other in stuck.values()))
+    return {pc: n for pc, n in found.items() if n}
+
+
+def _is(places: Places, pc: int, which: str) -> bool:
+    return pc >= 0 and words.operation(places, pc) == f"setmaxnreg.{which}"
+
+
+def _times(count: int, n: int) -> str:
+    return f"{count}*{n}" if n > 1 else str(count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import gc
 import io
 import linecache
 import os
@@ -113,7 +114,7 @@ def _as_python_warns() -> None:
 def _restored(argv: list[str], environment: dict[str, str]) -> Iterator[None]:
     """`sys`, `os.environ`, hooks, lines and random numbers: new inside, as before afterwards."""
     variables, path, before, modules = dict(os.environ), [*sys.path], sys.argv, dict(sys.modules)
-    excepthook, limit = sys.excepthook, sys.getrecursionlimit()
+    excepthook, limit, garbage = sys.excepthook, sys.getrecursionlimit(), gc.get_threshold()
     drawn, seeded = random.getstate(), np.random.get_state()
     hooked, lines = [[*hook] for hook in _HOOKS], dict(linecache.cache)
     os.environ.update(environment)
@@ -132,6 +133,7 @@ def _restored(argv: list[str], environment: dict[str, str]) -> Iterator[None]:
         sys.path[:], sys.argv, sys.excepthook = path, before, excepthook
         _forget_modules(modules)
         sys.setrecursionlimit(limit)
+        gc.set_threshold(*garbage)
         random.setstate(drawn)
         np.random.set_state(seeded)
         for hook, entries in zip(_HOOKS, hooked, strict=True):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what tests share is `tests.NAME`
 
@@ -35,6 +40,23 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is there, and `-n` not given
         option.numprocesses = min(os.cpu_count() or 1, MOST_PROCESSES)
         option.dist = "worksteal"  # tests of a file stay together, and so what they share
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The processes that tests start find all modules compiled, also where Python is told to write no bytecode."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting the tests makes stays: the garbage collector need not go through it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture

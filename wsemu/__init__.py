@@ -6,7 +6,7 @@ A kernel says `from wsemu import cuda, ptx`, is decorated with `@cuda.jit`, and 
     report = wsemu.check(kernel, grid, block, arguments)     the same, and returns what was found
     kernel = wsemu.load_ptx("kernels.ptx")["name"]           a kernel from PTX: of CUDA C++, Triton, Numba
 
-The way of a kernel: `frontend` (source to bytecode), `vm` (bytecode to outcome), `check` (outcome to `Report`),
+The way of a kernel: `frontend` (source to bytecode), `machine` (bytecode to outcome), `launch` (outcome to `Report`),
 `report` (Report to text).  Names load at first use, so that `import wsemu` costs nothing.
 """
 

@@ -6,6 +6,7 @@ Writes house-light.svg and house-dark.svg beside this file; the documentation sh
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -60,10 +61,16 @@ def modules() -> list[Path]:
     return sorted([*found, *(ROOT / "checkers").rglob("*.py")])
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """The folders that a module imports from."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    pending: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.expr):  # no statement lies in one
+            continue
+        pending += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wsemu."):
             found.add((node.module or "").split(".")[1])
     return found

@@ -24,7 +24,7 @@ DEADLOCK, MISMATCH, ALL_ARRIVE = "deadlock", "count-mismatch", "all-arrive"
 GENERATIONS, RACE = "generations", "race"
 FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, GENERATIONS, RACE)
 """what some interleaving can show; `generations`: two of them run one operation in different generations"""
-ENDS: Final = frozenset({DEADLOCK, MISMATCH, "barrier-divergence"})
+ENDS: Final = frozenset({DEADLOCK, MISMATCH})
 """what an interleaving can end in before its end"""
 
 
@@ -179,10 +179,17 @@ class Outlook(NamedTuple):
     """each in some interleaving"""
     completes: bool
     """some interleaving comes to its end"""
+    ends: frozenset[str]
+    """those of the faults in which the others end"""
 
     @property
     def open(self) -> frozenset[str]:
         """What is not decided."""
+        return frozenset()
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Those of the faults that one run need not show."""
         return frozenset()
 
     @property
@@ -191,8 +198,8 @@ class Outlook(NamedTuple):
         return {"failed" if self.faults else "verified"}
 
     def always_ends_in(self, fault: str) -> bool:
-        """Whether all interleavings end in DEADLOCK, or all in MISMATCH."""
-        return not self.completes and self.faults & ENDS == {fault}
+        """Whether all interleavings end in one fault."""
+        return not self.completes and self.ends == {fault}
 
 
 def outlook(program: Program) -> Outlook:
@@ -203,4 +210,4 @@ def outlook(program: Program) -> Outlook:
     """
     explorer = Explorer(program)
     faults = frozenset(explorer.faults())
-    return Outlook(faults, explorer.completes)
+    return Outlook(faults, explorer.completes, faults & ENDS)

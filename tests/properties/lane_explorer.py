@@ -1,52 +1,48 @@
 """Every interleaving of a program whose warps come apart (lanes.py), from the text of docs/semantics.md.
 
-Each class of lanes is a thread of control of its own.  Nothing holds it back but what the rules say:
+How the lanes of a warp come to its barrier operations is said in lane_control.py.  Of several warps:
 
 B14  Lanes at a named barrier wait until all live lanes of their warp are at the same operation of it, wherever in the
-     code, or have exited.  Then the warp is counted once.  Lanes at a syncwarp that names such lanes wait for them, and
-     these for them: a deadlock.
-B12  Lanes of a warp at two different barrier operations, or at an aligned one from two places, are an error; so are
-     those that pass by an aligned one, or by a syncwarp that names them.  Lanes that return before it, or in another
-     branch, are not missed.
+     code, or have exited.  Then the warp is counted once.
+B12  Lanes of a warp at two different barrier operations, or at an aligned one from two places, are an error, which ends
+     the launch; an aligned one that others pass by is an error, too, and counts its warp.
 B5   A generation has one count and one kind of operation; with a count and without one go together only if all warps
      of the CTA wait.  B7, B8: the whole CTA is its live warps, a count is a count.
 
-What a class does between such operations disturbs nobody, so the states are those after each barrier operation and each
-exit of a warp, and all orders of these are visited.
+What a class of lanes does between such operations disturbs no other warp, so the states are those after each barrier
+operation and each exit of a warp, and all orders of these are visited; a warp that an error ended is like one that is
+slow.
 
 Which accesses happen before which is asked of one execution: where no two interleavings differ in the generation of an
 operation, all have the same order.  Lanes know what they did, what those knew who met them in a syncwarp (lanes that
 have exited, too, if the mask names them), and, after a sync or red, what those knew who took part in its generation
 when they did: the lanes that executed the operations, no others of their warps; without a count also the threads that
-have exited (B7).
+have exited (B7).  Lanes that execute one store together write one value here, which is no conflict; lanes that execute
+it apart are two accesses like any others.
 
 This file knows nothing of wsemu: it is what its verdicts are judged by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, NamedTuple
 
 from tests.properties.explorer import ALL_ARRIVE, DEADLOCK, GENERATIONS, MISMATCH, RACE, Outlook
+from tests.properties.lane_control import APART, DIVERGENCE, GONE, RUNS, WAITS, Control, Thread, Threads, Watcher, unite
 from tests.properties.lanes import (
-    ACCESSES,
     ARRIVES,
     ATOMIC,
     CLASSES,
     EVERYONE,
-    EXIT,
-    JUMP,
     LANES,
     PLACES,
     READ,
     REDUCES,
-    SOME,
-    THEN,
-    WARP,
+    WRITE,
     Block,
     If,
     Lanes,
@@ -54,18 +50,16 @@ from tests.properties.lanes import (
     Statement,
     Steer,
     Step,
+    bytes_of,
     meet,
     predicate,
     unrolled,
 )
 
-INTRA, DIVERGENCE = "intra-warp-race", "barrier-divergence"
-APART, CHANCE = "apart", "chance"
-"""what leaves a launch undecided: lanes that meet in one syncwarp from two places; an atomic's result that steers"""
+INTRA = "intra-warp-race"
+CHANCE = "chance"
+"""an atomic's result that steers: like APART it leaves a launch undecided"""
 LANE_FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, DIVERGENCE, GENERATIONS, RACE, INTRA)
-RUNS, WAITS, GONE = range(3)
-Thread = tuple[int, int]
-"""(step, RUNS or what it does instead)"""
 
 
 class Barrier(NamedTuple):
@@ -85,32 +79,14 @@ class Barrier(NamedTuple):
 
 
 class State(NamedTuple):
-    warps: tuple[tuple[Thread, ...], ...]
+    warps: tuple[Threads, ...]
     left: tuple[bool, ...]
     """warps that have exited"""
     barriers: tuple[Barrier, ...]
 
 
-def past(site: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether a place in a warp's program comes after another one, and is not in another branch."""
-    differ = next(((mine, its) for mine, its in zip(site, other, strict=False) if mine != its), (THEN, THEN))
-    return differ[0] >= 0 and differ[0] > differ[1]
-
-
 class FaultError(Exception):
     """The launch cannot go on."""
-
-
-@dataclass
-class Watcher:
-    """What an execution does, for those who ask what happens before what."""
-
-    def access(self, warp: int, own: int, step: Step) -> None: ...
-    def meets(self, warp: int, classes: frozenset[int]) -> None: ...
-    def gives(self, warp: int, classes: frozenset[int], barrier: int) -> None: ...
-    def takes(self, warp: int, own: int, barrier: int) -> None: ...
-    def completes(self, barrier: int, whole: bool) -> None: ...
-    def exits(self, warp: int) -> None: ...
 
 
 SILENT: Final = Watcher()
@@ -120,47 +96,44 @@ class Interleavings:
     """Visits the states of a program without chances."""
 
     def __init__(self, program: Lanes) -> None:
-        self.threads = [[unrolled(block, own) for own in range(len(CLASSES))] for block in program]
-        self.whole = LANES * len(program)
-        self.numbers = sorted({s.number for warp in self.threads for t in warp for s in t if s.is_barrier})
-        self.generation: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
         self.faults: set[str] = set()
+        self.ends: set[str] = set()
+        """those in which interleavings end before their end"""
+        steps = [[unrolled(block, own) for own in range(len(CLASSES))] for block in program]
+        self.warps = [Control(w, classes, self.faults, self.ends) for w, classes in enumerate(steps)]
+        self.whole = LANES * len(program)
+        self.numbers = sorted({s.number for classes in steps for one in classes for s in one if s.is_barrier})
+        self.generation: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
         self.completes = False
 
     def start(self, watcher: Watcher) -> State:
-        first: tuple[Thread, ...] = ((0, RUNS),) * len(CLASSES)
-        warps = tuple(self.settled(w, first, watcher) for w in range(len(self.threads)))
+        warps = tuple(warp.settled(warp.start(), watcher) for warp in self.warps)
         return State(warps, (False,) * len(warps), (Barrier(),) * len(self.numbers))
 
     def explore(self) -> None:
-        try:
-            seen = {self.start(SILENT)}
-        except FaultError as fault:
-            self.faults.add(str(fault))
-            return
+        seen = {self.start(SILENT)}
         todo = list(seen)
         while todo:
             state = todo.pop()
             movable = list(self.movable(state))
-            if any(self.stuck(w, threads) for w, threads in enumerate(state.warps)):
-                self.faults.add(DIVERGENCE)
             if not movable:
                 self._ended(state)
             for warp in movable:
                 try:
                     following = self.step(state, warp, SILENT)
                 except FaultError as fault:
-                    self.faults.add(str(fault))
+                    self.ends.add(str(fault))
                     continue
                 if following not in seen:
                     seen.add(following)
                     todo.append(following)
+        self.faults |= self.ends
 
     def _ended(self, state: State) -> None:
         if all(state.left):
             self.completes = True
-        else:
-            self.faults.add(DEADLOCK)
+        elif not any(warp.broken(threads) for warp, threads in zip(self.warps, state.warps, strict=True)):
+            self.ends.add(DEADLOCK)
 
     def execute(self, watcher: Watcher) -> None:
         """One execution, to its end."""
@@ -169,153 +142,58 @@ class Interleavings:
             while movable := list(self.movable(state)):
                 state = self.step(state, movable[0], watcher)
 
-    # -- a warp by itself ----------------------------------------------------------------------------------------------
-
-    def at(self, warp: int, own: int, thread: Thread) -> Step:
-        return self.threads[warp][own][thread[0]]
-
-    def settled(self, warp: int, threads: tuple[Thread, ...], watcher: Watcher) -> tuple[Thread, ...]:
-        """A warp's classes as far as they come without its barriers."""
-        now = list(threads)
-        while True:
-            for own in EVERYONE:
-                now[own] = self._onward(warp, own, now[own], watcher)
-            met = self._meeting(warp, now)
-            if not met:
-                apart = self.apart(warp, now)
-                if not apart:
-                    return tuple(now)
-                self.faults.add(APART)
-                for own in apart:
-                    now[own] = now[own][0] + 1, RUNS
-                continue
-            step = self.at(warp, min(met), now[min(met)])
-            gone = {own for own in step.members if now[own][1] == GONE}
-            if any(self._passes(warp, own, now[own], step) for own in gone):
-                raise FaultError(DIVERGENCE)
-            watcher.meets(warp, met | gone)
-            for own in met:
-                now[own] = now[own][0] + 1, RUNS
-
-    def _onward(self, warp: int, own: int, thread: Thread, watcher: Watcher) -> Thread:
-        """Accesses and jumps."""
-        at, how = thread
-        steps = self.threads[warp][own]
-        while how == RUNS:
-            if at == len(steps) or steps[at].kind == EXIT:
-                return at, GONE
-            step = steps[at]
-            if step.kind in ACCESSES:
-                watcher.access(warp, own, step)
-                at += 1
-            elif step.kind == JUMP:
-                at = step.target
-            else:
-                break
-        return at, how
-
-    def _meeting(self, warp: int, now: list[Thread]) -> frozenset[int]:
-        """Classes that are all there are, of those alive that it names, at one syncwarp."""
-        for own in EVERYONE:
-            if now[own][1] != RUNS:
-                continue
-            step = self.at(warp, own, now[own])
-            if step.kind in WARP + SOME:
-                named = {c for c in step.members if now[c][1] != GONE}
-                if all(now[c][1] == RUNS and self.at(warp, c, now[c]).site == step.site for c in named):
-                    return frozenset(named)
-        return frozenset()
-
-    def apart(self, warp: int, now: list[Thread]) -> frozenset[int]:
-        """Where all live lanes stand, those at syncwarps that name none at a barrier: they meet from different places,
-        and go on, which is not modelled."""
-        live = [own for own in EVERYONE if now[own][1] != GONE]
-        if len(live) < 2 or any(now[own][1] != RUNS for own in live):
-            return frozenset()
-        return frozenset(live) - self._held(warp, now)
-
-    def _held(self, warp: int, now: Sequence[Thread]) -> frozenset[int]:
-        """Classes at barriers, and those at syncwarps that name such lanes, or others that do."""
-        steps = {own: self.at(warp, own, now[own]) for own in EVERYONE if now[own][1] != GONE}
-        held = {own for own, step in steps.items() if step.is_barrier}
-        while more := {own for own, step in steps.items() if own not in held and not held.isdisjoint(step.members)}:
-            held |= more
-        return frozenset(held)
-
-    # -- barriers ------------------------------------------------------------------------------------------------------
-
     def movable(self, state: State) -> Iterator[int]:
         """Warps that can exit, or count."""
         for w, threads in enumerate(state.warps):
-            if all(how == GONE for _, how in threads):
+            if all(thread.how == GONE for thread in threads):
                 if not state.left[w]:
                     yield w
-            elif self.counting(w, threads):
+            elif self.warps[w].counting(threads):
                 yield w
 
-    def counting(self, warp: int, threads: tuple[Thread, ...]) -> frozenset[int]:
-        """The classes of a warp that are counted next: all that live, or none if some must come first."""
-        live = [c for c in EVERYONE if threads[c][1] != GONE]
-        there = all(threads[c][1] == RUNS and self.at(warp, c, threads[c]).is_barrier for c in live)
-        return frozenset(live if there else ())
-
-    def stuck(self, warp: int, threads: tuple[Thread, ...]) -> bool:
-        """Whether lanes are at a syncwarp that names others, which stand elsewhere."""
-        live = [c for c in EVERYONE if threads[c][1] != GONE]
-        meeting = [self.at(warp, c, threads[c]) for c in live if self.at(warp, c, threads[c]).kind in WARP + SOME]
-        if any(past(self.at(warp, d, threads[d]).site, s.site) for s in meeting for d in s.members.intersection(live)):
-            return True
-        if not meeting or any(threads[c][1] != RUNS for c in live):
-            return False
-        steps = [self.at(warp, c, threads[c]) for c in live]
-        return len(self._held(warp, threads)) < len(live) or any(step.is_barrier and step.aligned for step in steps)
-
-    def step(self, state: State, warp: int, watcher: Watcher) -> State:
+    def step(self, state: State, w: int, watcher: Watcher) -> State:
         """The state after a warp's next barrier operation or its exit."""
-        threads = state.warps[warp]
-        if all(how == GONE for _, how in threads):
-            return self._exit(state, warp, watcher)
-        there = self.counting(warp, threads)
-        state = self._counted(state, warp, there, watcher)
-        arrived = {c for c in there if self.at(warp, c, threads[c]).kind in ARRIVES}
-        if not arrived:
+        warp, threads = self.warps[w], state.warps[w]
+        if all(thread.how == GONE for thread in threads):
+            return self._exit(state, w, watcher)
+        stood = warp.counting(threads)
+        first = stood[min(stood)]
+        state = self._counted(state, w, stood, watcher)
+        if first.kind not in ARRIVES:
             return state
-        now = state.warps[warp]
-        moved = tuple((now[c][0] + 1, RUNS) if c in arrived else now[c] for c in EVERYONE)
-        return self._put(state, 0, state.barriers[0], {warp: self.settled(warp, moved, watcher)})
+        now = list(state.warps[w])
+        for own in stood:
+            now[own] = now[own].onward()
+        unite(now, stood)
+        return self._put(state, 0, state.barriers[0], {w: warp.settled(tuple(now), watcher)})
 
-    def _counted(self, state: State, warp: int, there: frozenset[int], watcher: Watcher) -> State:
+    def _counted(self, state: State, w: int, stood: dict[int, Step], watcher: Watcher) -> State:
         """The state after an operation of some classes; those that arrive have not gone on yet."""
-        threads = state.warps[warp]
-        first = self.at(warp, min(there), threads[min(there)])
-        self._converged(warp, threads, there, first)
+        threads, first = state.warps[w], stood[min(stood)]
+        self._converged(threads, stood)
         k = self.numbers.index(first.number)
         barrier = state.barriers[k]
         arrives = first.kind in ARRIVES
         barrier = self._joined(state, barrier, first, arrives)
-        key = warp, frozenset((c, threads[c][0]) for c in there)
+        key = w, frozenset((own, threads[own].at) for own in stood)
         if self.generation.setdefault(key, barrier.generation) != barrier.generation:
             self.faults.add(GENERATIONS)
         if first.kind in REDUCES:
-            barrier = self._voted(barrier, warp, there, threads)
-        watcher.gives(warp, there if first.threads else EVERYONE, k)
-        waiting = tuple((at, WAITS) if c in there and not arrives else (at, how) for c, (at, how) in enumerate(threads))
-        return self._closed(self._put(state, k, barrier, {warp: waiting}), k, watcher)
+            barrier = self._voted(barrier, w, stood)
+        exited = frozenset(own for own in EVERYONE if threads[own].how == GONE and not first.threads)
+        watcher.gives(w, exited.union(stood), k)
+        waits = RUNS if arrives else WAITS
+        after = tuple(t._replace(how=waits) if own in stood else t for own, t in enumerate(threads))
+        return self._closed(self._put(state, k, barrier, {w: after}), k, watcher)
 
-    def _converged(self, warp: int, threads: tuple[Thread, ...], there: frozenset[int], first: Step) -> None:
+    def _converged(self, threads: Threads, stood: dict[int, Step]) -> None:
         """B12, B14: the lanes at barriers are at the same one, and those at an aligned one are all."""
-        steps = [self.at(warp, c, threads[c]) for c in there]
-        same = all((s.kind, s.number, s.threads) == (first.kind, first.number, first.threads) for s in steps)
-        passing = [c for c in EVERYONE - there if threads[c][1] != GONE or self._passes(warp, c, threads[c], first)]
-        if not same or (first.aligned and (len({s.site for s in steps}) > 1 or passing)):
+        first = stood[min(stood)]
+        operations = {(step.kind, step.number, step.threads) for step in stood.values()}
+        if len(operations) > 1 or (first.aligned and len({step.place for step in stood.values()}) > 1):
             raise FaultError(DIVERGENCE)
-
-    def _passes(self, warp: int, own: int, thread: Thread, barrier: Step) -> bool:
-        """Whether a class that has exited went past a barrier, and did not leave before it or in another branch."""
-        steps = self.threads[warp][own]
-        if thread[0] == len(steps):
-            return True
-        return past(steps[thread[0]].site, barrier.site)
+        if first.aligned and any(thread.how != GONE for own, thread in enumerate(threads) if own not in stood):
+            self.faults.add(DIVERGENCE)
 
     def _joined(self, state: State, barrier: Barrier, step: Step, arrives: bool) -> Barrier:
         """B5: the open generation with one more operation."""
@@ -339,10 +217,10 @@ class Interleavings:
         """A count and none in one generation, where not all warps of the CTA are sure to wait."""
         return barrier.counted and barrier.whole and (barrier.gives or any(left))
 
-    def _voted(self, barrier: Barrier, warp: int, there: frozenset[int], threads: tuple[Thread, ...]) -> Barrier:
-        lanes = [(c, lane) for c in there for lane in CLASSES[c]]
-        votes = sum(predicate(int(self.at(warp, c, threads[c]).detail), warp, lane) for c, lane in lanes)
-        return barrier._replace(votes=barrier.votes + votes, voters=barrier.voters + len(lanes))
+    @staticmethod
+    def _voted(barrier: Barrier, w: int, stood: dict[int, Step]) -> Barrier:
+        votes = [predicate(int(step.detail), w, lane) for own, step in stood.items() for lane in CLASSES[own]]
+        return barrier._replace(votes=barrier.votes + sum(votes), voters=barrier.voters + len(votes))
 
     def _closed(self, state: State, k: int, watcher: Watcher) -> State:
         """The state after a generation's completion, if its count is met."""
@@ -352,30 +230,33 @@ class Interleavings:
         if not barrier.waits:
             self.faults.add(ALL_ARRIVE)
         watcher.completes(k, barrier.whole)
-        moved = {}
-        for w, threads in enumerate(state.warps):
-            released = [
-                c for c in EVERYONE
-                if threads[c][1] == WAITS and self.at(w, c, threads[c]).number == self.numbers[k]
-            ]  # fmt: skip
-            if released:
-                after = dict(enumerate(threads))
-                for c in released:
-                    watcher.takes(w, c, k)
-                    after[c] = self._released(self.at(w, c, threads[c]), threads[c][0], barrier), RUNS
-                moved[w] = tuple(after.values())
+        moved = {w: after for w in range(len(self.warps)) if (after := self._released(state, w, k, watcher))}
         state = self._put(state, k, Barrier(barrier.generation + 1), moved)
-        return self._put(state, k, state.barriers[k], {w: self.settled(w, state.warps[w], watcher) for w in moved})
+        settled = {w: self.warps[w].settled(threads, watcher) for w, threads in moved.items()}
+        return self._put(state, k, state.barriers[k], settled)
 
-    def _released(self, step: Step, at: int, barrier: Barrier) -> int:
-        """Where a class goes on after a generation."""
+    def _released(self, state: State, w: int, k: int, watcher: Watcher) -> Threads:
+        """A warp whose classes go on from a generation, or nothing if none of them waits in it."""
+        now = list(state.warps[w])
+        stood = {own: self.warps[w].at(own, thread) for own, thread in enumerate(now) if thread.how == WAITS}
+        if not any(step.number == self.numbers[k] for step in stood.values()):
+            return ()
+        for own, step in stood.items():
+            watcher.takes(w, own, k)
+            now[own] = now[own].onward(self._following(step, now[own], state.barriers[k]))
+        unite(now, stood)
+        return tuple(now)
+
+    @staticmethod
+    def _following(step: Step, thread: Thread, barrier: Barrier) -> int:
+        """The step of a class after a generation."""
         result = {
             "": -1,
             "popc": barrier.votes,
             "and": int(barrier.votes == barrier.voters),
             "or": int(barrier.votes > 0),
         }[barrier.reduction]
-        return at + 1 if step.equal in (-1, result) else step.target
+        return thread.at + 1 if step.equal in (-1, result) else step.target
 
     def _exit(self, state: State, warp: int, watcher: Watcher) -> State:
         """B7: a warp has exited."""
@@ -392,7 +273,7 @@ class Interleavings:
         return state
 
     @staticmethod
-    def _put(state: State, k: int, barrier: Barrier, warps: dict[int, tuple[Thread, ...]]) -> State:
+    def _put(state: State, k: int, barrier: Barrier, warps: dict[int, Threads]) -> State:
         barriers = (*state.barriers[:k], barrier, *state.barriers[k + 1 :])
         return State(tuple(warps.get(w, old) for w, old in enumerate(state.warps)), state.left, barriers)
 
@@ -409,6 +290,11 @@ class Access(NamedTuple):
     actor: Actor
     interval: int
     step: Step
+
+    @property
+    def bytes(self) -> frozenset[int]:
+        """Those of its row that its lanes touch."""
+        return frozenset(byte for lane in CLASSES[self.actor[1]] for byte in bytes_of(self.step.detail, lane))
 
 
 def learn(clock: Clock, other: Clock) -> None:
@@ -428,7 +314,36 @@ class Order(Watcher):
     """what the generation that completed last was given"""
     exited: Clock = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
-    faults: set[str] = field(default_factory=set)
+    conflicts: set[tuple[int, int]] = field(default_factory=set)
+    """pairs of accesses, either way round"""
+
+    @property
+    def faults(self) -> set[str]:
+        warps = [access.actor[0] for access in self.accesses]
+        return {INTRA if warps[a] == warps[b] else RACE for a, b in self.conflicts}
+
+    @property
+    def hidden(self) -> bool:
+        """Whether of all that race between warps one may have been replaced when the other comes: by a store of its
+        warp with which it races, but the other does not."""
+        warps = [access.actor[0] for access in self.accesses]
+        races = [(a, b) for a, b in self.conflicts if warps[a] < warps[b]]
+        return all(
+            any(self._replaces(c, a, b, byte) or self._replaces(c, b, a, byte) for c in range(len(warps)))
+            for a, b in races
+            for byte in self.accesses[a].bytes & self.accesses[b].bytes
+        )
+
+    def _replaces(self, store: int, one: int, other: int, byte: int) -> bool:
+        made, lost = self.accesses[store], self.accesses[one]
+        return (
+            made.step.kind == WRITE
+            and made.actor[0] == lost.actor[0]
+            and made.step.number == lost.step.number
+            and byte in made.bytes
+            and (store, one) in self.conflicts
+            and (store, other) not in self.conflicts
+        )
 
     def _told(self, warp: int, classes: frozenset[int]) -> Clock:
         """All that lanes have done and know; their next interval begins."""
@@ -460,20 +375,21 @@ class Order(Watcher):
     def exits(self, warp: int) -> None:
         learn(self.exited, self._told(warp, EVERYONE))
 
-    def access(self, warp: int, own: int, step: Step) -> None:
-        actor = warp, own
-        known = self.known.setdefault(actor, {})
-        for other in self.accesses:
-            if known.get(other.actor, 0) < other.interval and _conflict(actor, step, other):
-                self.faults.add(INTRA if other.actor[0] == warp else RACE)
-        self.accesses.append(Access(actor, self.interval.setdefault(actor, 1), step))
+    def access(self, warp: int, steps: dict[int, Step]) -> None:
+        before = list(enumerate(self.accesses))
+        for own, step in steps.items():
+            actor, now = (warp, own), len(self.accesses)
+            known = self.known.setdefault(actor, {})
+            for n, other in before:
+                if known.get(other.actor, 0) < other.interval and _conflict(actor, step, other):
+                    self.conflicts |= {(now, n), (n, now)}
+            self.accesses.append(Access(actor, self.interval.setdefault(actor, 1), step))
 
 
 def _conflict(actor: Actor, step: Step, other: Access) -> bool:
-    """Whether two accesses, not ordered, of different lanes, touch one byte and one of them changes it.  Lanes of one
-    store write the same here."""
+    """Whether two accesses of different lanes, that nothing orders, touch one byte and one of them changes it."""
     (warp, own), (other_warp, others) = actor, other.actor
-    if step.number != other.step.number or (warp == other_warp and step.site == other.step.site):
+    if step.number != other.step.number:
         return False
     kinds = step.kind, other.step.kind
     if kinds == (READ, READ):
@@ -516,9 +432,8 @@ def _decided(block: Block, answers: list[bool]) -> Block:
             case Loop(times, more, body):
                 made.append(Loop(times, more, _decided(body, answers)))
             case Steer(act, equal, then, other) if act.kind == ATOMIC:
-                answer = answers.pop()
-                then, other = _decided(then, answers), _decided(other, answers)
-                made += [act, *(then if answer else other)]
+                decided = answers.pop()
+                made.append(Steer(act, int(decided), _decided(then, answers), _decided(other, answers)))
             case Steer(act, equal, then, other):
                 made.append(Steer(act, equal, _decided(then, answers), _decided(other, answers)))
             case _:
@@ -533,6 +448,8 @@ class LaneOutlook(NamedTuple):
     """however its chances are decided"""
     open: frozenset[str]
     """APART, CHANCE: what is not decided"""
+    hidden: frozenset[str]
+    """those of the faults that one run need not show"""
 
     @property
     def faults(self) -> frozenset[str]:
@@ -556,10 +473,14 @@ def lane_outlook(program: Lanes) -> LaneOutlook:
     """All that can happen."""
     each = []
     left: set[str] = set()
+    hidden = True
     for one in resolved(program):
         ways, order = Interleavings(one), Order()
         ways.explore()
         ways.execute(order)
         left |= ways.faults & {APART}
-        each.append(Outlook(frozenset(ways.faults - {APART} | order.faults), ways.completes))
-    return LaneOutlook(tuple(each), frozenset(left | ({CHANCE} if len(each) > 1 else set())))
+        hidden &= order.hidden
+        faults = frozenset(ways.faults - {APART} | order.faults)
+        each.append(Outlook(faults, ways.completes, frozenset(ways.ends)))
+    left |= {CHANCE} if len(each) > 1 else set()
+    return LaneOutlook(tuple(each), frozenset(left), frozenset({RACE} if hidden else ()))

@@ -414,15 +414,20 @@ class _Scope(NamedTuple):
     """classes of lanes that execute it"""
     counter: str = "0"
     """of the innermost loop"""
-    mask: str = ""
-    """of its lanes, where one iteration has fewer"""
+    longer: tuple[tuple[str, frozenset[int]], ...] = ()
+    """of each loop around it whose last iteration has fewer lanes: whether it is that one, and those"""
 
     def inside(self, group: frozenset[int]) -> _Scope:
-        return self._replace(indent=self.indent + 1, there=self.there & group, mask="")
+        return self._replace(indent=self.indent + 1, there=self.there & group)
 
 
-def _mask(classes: frozenset[int]) -> str:
-    return hex(sum(1 << lane for c in classes for lane in CLASSES[c]))
+def _mask(scope: _Scope) -> str:
+    """The lanes that execute a statement."""
+    if not scope.longer:
+        return hex(sum(1 << lane for c in scope.there for lane in CLASSES[c]))
+    (last, group), *rest = scope.longer
+    always = scope._replace(longer=tuple(rest))
+    return f"({_mask(always._replace(there=scope.there & group))} if {last} else {_mask(always)})"
 
 
 class _Writer:
@@ -467,13 +472,12 @@ class _Writer:
 
     def loop(self, times: int, more: str, body: Block, scope: _Scope) -> None:
         counter = f"k{scope.indent}"
-        inside = scope.inside(EVERYONE)._replace(counter=counter, mask=scope.mask)
+        inside = scope.inside(EVERYONE)._replace(counter=counter)
         number = str(times)
         if more:
             members, condition = GROUPS[more]
             number = f"{times + 1} if {condition} else {times}"
-            longest, all_of_them = _mask(scope.there & members), _mask(scope.there)
-            inside = inside._replace(mask=f"{longest} if {counter} == {times} else {all_of_them}")
+            inside = inside._replace(longer=(*scope.longer, (f"{counter} == {times}", members)))
         self.put(scope.indent, f"for {counter} in range({number}):")
         self.block(body, inside)
 
@@ -494,7 +498,7 @@ class _Writer:
             case "V":
                 return "total += cuda.ballot_sync(0xFFFFFFFF, lane == 1)"
             case "y":
-                return f"cuda.syncwarp({scope.mask or _mask(scope.there)})"
+                return f"cuda.syncwarp({_mask(scope)})"
             case "R" | "W" | "C":
                 return self.access(act, number)
             case "S" | "s" | "A" | "a":

@@ -211,10 +211,16 @@ class Step(NamedTuple):
     target: int = 0
     members: frozenset[int] = frozenset()
     """classes that a syncwarp names"""
+    place: tuple[int, ...] = ()
+    """the site without iterations: where it stands in the code"""
 
     @property
     def is_barrier(self) -> bool:
         return self.kind in BARRIERS
+
+    @property
+    def is_meeting(self) -> bool:
+        return self.kind in WARP + SOME
 
     @property
     def aligned(self) -> bool:
@@ -223,52 +229,93 @@ class Step(NamedTuple):
 
 THEN, ELSE = -1, -2
 """the branches of a statement in a site"""
-JUMP: Final = "J"
-"""a step that only goes to its target"""
+JUMP, PART, MEET = "J", "D", "M"
+"""a step that only goes to its target; a branch at which classes part, each to the side `number`; where they meet
+again: it has the branch's site, and is the branch's `target`, if there is such a place"""
 
 
 @lru_cache(4096)
 def unrolled(block: Block, own: int) -> tuple[Step, ...]:
     """What class `own` of a warp with that program does, up to its end."""
     steps: list[Step] = []
-    _unroll(block, own, (), 0, EVERYONE, steps)
+    _unroll(block, own, _Where((), (), 0, EVERYONE), steps)
     return tuple(steps)
 
 
-def _unroll(block: Block, own: int, site: tuple[int, ...], k: int, there: frozenset[int], steps: list[Step]) -> None:
-    """Append what a class does in a block that the classes `there` run."""
+class _Where(NamedTuple):
+    site: tuple[int, ...]
+    place: tuple[int, ...]
+    k: int
+    """the loop's counter"""
+    there: frozenset[int]
+    """classes that come there"""
+
+    def at(self, number: int) -> _Where:
+        return self._replace(site=(*self.site, number), place=(*self.place, number))
+
+
+def _unroll(block: Block, own: int, where: _Where, steps: list[Step]) -> None:
+    """Append what a class does in a block."""
     for n, statement in enumerate(block):
-        here = (*site, n)
+        here = where.at(n)
         match statement:
             case Act():
-                steps.append(_step(statement, here, k, there))
+                steps.append(_step(statement, here))
             case If(group, then, other):
-                members = GROUPS[group][0]
-                chosen = own in members
-                _unroll(
-                    then if chosen else other, own, (*here, THEN if chosen else ELSE), k,
-                    there & members if chosen else there - members, steps,
-                )  # fmt: skip
+                _in_sides(GROUPS[group][0], then, other, own, (here, here.at(THEN), here.at(ELSE)), steps)
             case Loop(times, more, body):
-                longer = GROUPS[more][0] if more else frozenset[int]()
                 for i in range(times):
-                    _unroll(body, own, (*here, i), i, there, steps)
-                if own in longer:
-                    _unroll(body, own, (*here, times), times, there & longer, steps)
+                    _unroll(body, own, here._replace(site=(*here.site, i), k=i), steps)
+                if more:
+                    longer, last = GROUPS[more][0], here._replace(site=(*here.site, times), k=times)
+                    _in_sides(longer, body, (), own, (here, last, here), steps)
+            case Steer(act, _, then, other) if act.kind == ATOMIC:
+                steps.append(_step(act, here))
+                _unroll(then if statement.equal else other, own, here.at(THEN if statement.equal else ELSE), steps)
             case Steer(act, equal, then, other):
                 at = len(steps)
-                steps.append(_step(act, here, k, there))
-                _unroll(then, own, (*here, THEN), k, there, steps)
+                steps.append(_step(act, here))
+                _unroll(then, own, here.at(THEN), steps)
                 jump = len(steps)
-                steps.append(Step(JUMP, 0, 0, "", here))
+                steps.append(Step(JUMP, 0, 0, "", here.site))
                 steps[at] = steps[at]._replace(equal=equal, target=len(steps))
-                _unroll(other, own, (*here, ELSE), k, there, steps)
+                _unroll(other, own, here.at(ELSE), steps)
                 steps[jump] = steps[jump]._replace(target=len(steps))
 
 
-def _step(act: Act, site: tuple[int, ...], k: int, there: frozenset[int]) -> Step:
+def _in_sides(
+    group: frozenset[int], then: Block, other: Block, own: int, where: tuple[_Where, _Where, _Where], steps: list[Step]
+) -> None:
+    """Append what a class does in its side of a branch, and where the sides part and meet."""
+    here, *sides = where
+    chosen = own in group
+    there = here.there & group, here.there - group
+    part = len(steps)
+    if all(there):
+        steps.append(Step(PART, int(chosen), 0, "", here.site))
+    _unroll(then if chosen else other, own, sides[not chosen]._replace(there=there[not chosen]), steps)
+    if all(there) and not (returns(then) or returns(other)):
+        steps[part] = steps[part]._replace(target=len(steps))
+        steps.append(Step(MEET, 0, 0, "", here.site))
+
+
+def returns(block: Block) -> bool:
+    """Whether lanes may return in a block, so that not all who enter it come to its end."""
+    for statement in block:
+        match statement:
+            case Act(kind) if kind == EXIT:
+                return True
+            case If(_, then, other) | Steer(_, _, then, other) if returns(then) or returns(other):
+                return True
+            case Loop(_, _, body) if returns(body):
+                return True
+    return False
+
+
+def _step(act: Act, where: _Where) -> Step:
+    site, place, k, there = where
     members = there if act.kind == SOME else EVERYONE
-    return Step(act.kind, act.number + k * act.stride, act.threads, act.detail, site, members=members)
+    return Step(act.kind, act.number + k * act.stride, act.threads, act.detail, site, members=members, place=place)
 
 
 def has_branches(program: Lanes) -> bool:

@@ -24,7 +24,7 @@ This file knows nothing of clocks or rules and imports nothing of wsemu: it is w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 DEADLOCK, OVER, PHASES, BYTES = "deadlock", "over-arrival", "phases", "bytes"
@@ -35,6 +35,7 @@ RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH = (
     "async-outlives-cta",
     "count-mismatch",
 )
+VARIABLES: Final = 3
 SIZE: Final = 16
 """bytes of a variable, and of a copy"""
 ARRIVALS: Final = frozenset("adx")
@@ -158,7 +159,8 @@ class Explorer:
     def _ended(self, state: State) -> None:
         if not state.mbarriers:
             return  # it ended in a fault
-        if any(at < len(steps) for at, steps in zip(state.at, self.program.threads, strict=True)):
+        waiting = any(named.waiting for named in state.named)
+        if waiting or any(at < len(steps) for at, steps in zip(state.at, self.program.threads, strict=True)):
             self.faults.add(DEADLOCK)
             return
         self.completes = True
@@ -298,9 +300,10 @@ class Order:
         self.threads = program.threads
         self.phase = phase
         self.nodes = [(t, k) for t, steps in enumerate(program.threads) for k in range(len(steps) + 1)]
-        self.after: dict[Node, set[Node]] = {}
+        self.after = self._closed(self._edges())
         """node -> those that come after it"""
-        self._close()
+        self.later = self._closed([*self._edges(), *self._in_time()])
+        """the same in time, whether or not memory is in order too"""
 
     def kind(self, node: Node) -> str:
         t, k = node
@@ -321,9 +324,20 @@ class Order:
                 if (gives or meets) and self.phase[node] == self.phase[other]:
                     yield node, (other[0], other[1] + 1)
 
-    def _close(self) -> None:
+    def _in_time(self) -> Iterator[tuple[Node, Node]]:
+        """Bytes are expected, and copies issued, before a wait that sees the phase which they are of."""
+        for t, k in self.nodes:
+            kind = self.kind((t, k))
+            if kind in ("e", "T", "i", "n"):
+                place, phase = self.threads[t][k].place, self.phase[(t, k) if kind == "e" else (t, ~k)]
+                for w in self.nodes:
+                    if self.kind(w) in WAITS and (self.threads[w[0]][w[1]].place, self.phase[w]) == (place, phase):
+                        yield (t, k), (w[0], w[1] + 1)
+
+    def _closed(self, edges: Iterable[tuple[Node, Node]]) -> dict[Node, set[Node]]:
+        result = {}
         direct: dict[Node, set[Node]] = {node: set() for node in self.nodes}
-        for before, after in self._edges():
+        for before, after in edges:
             direct[before].add(after)
         for node in self.nodes:
             found: set[Node] = set()
@@ -333,7 +347,8 @@ class Order:
                     if following not in found:
                         found.add(following)
                         todo.append(following)
-            self.after[node] = found
+            result[node] = found
+        return result
 
     def before(self, one: Node, other: Node) -> bool:
         """Whether what a thread does at one point comes before what another does at another point."""
@@ -383,7 +398,7 @@ class Order:
                     found.add(RACE)
                     continue
                 earlier, later = ordered[0]
-                if later.bulk and not earlier.agent and not self._fenced(earlier, later):
+                if later.bulk and not earlier.bulk and not self._fenced(earlier, later):
                     if earlier.writes:
                         found.add(PROXY)
                     else:
@@ -401,8 +416,11 @@ class Order:
             yield Access(node, step.place, kind == "W", agent=False, bulk=False)
         elif kind == "T":
             yield Access(node, step.number, True, agent=True, bulk=True)
-        elif kind in "gO":
-            yield Access(node, step.place, kind == "g", agent=True, bulk=kind == "O")
+        elif kind == "g":
+            yield Access(node, step.place, True, agent=True, bulk=False)
+        elif kind == "O":
+            yield Access(node, step.place, False, agent=True, bulk=True)
+            yield Access(node, ~(VARIABLES * t + step.place), True, agent=True, bulk=True)
 
     def _ordered(self, one: Access, other: Access) -> bool:
         if not one.agent:
@@ -411,7 +429,7 @@ class Order:
 
     def _fenced(self, one: Access, other: Access) -> bool:
         fences = [node for node in self.nodes if self.kind(node) == "P"]
-        return any(self.before(one.node, fence) and self.before(fence, other.node) for fence in fences)
+        return any(self._ordered(one, one._replace(node=fence)) and self.before(fence, other.node) for fence in fences)
 
     def _lost(self) -> set[str]:
         """Copies that nobody waits for."""
@@ -434,7 +452,7 @@ class Order:
                 self.kind(w) in WAITS
                 and self.threads[w[0]][w[1]].place == place
                 and self.phase[w] == phase - 1
-                and self.before((w[0], w[1] + 1), node)
+                and ((w[0], w[1] + 1) == node or node in self.later[w[0], w[1] + 1])
                 for w in self.nodes
             )
             if phase and not seen:
@@ -447,6 +465,7 @@ class Access(NamedTuple):
 
     node: Node
     variable: int
+    """below 0: where a thread's bulk stores of one go"""
     writes: bool
     agent: bool
     """a copy"""

@@ -22,6 +22,7 @@ from tests.properties.phase_explorer import (
     RACE,
     SIZE,
     UNOBSERVED,
+    VARIABLES,
     Outlook,
     Program,
     Step,
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.properties.programs import Random
+    from wsemu.model.settings import Engine
 
 THREADS: Final = 3
 MBARRIERS: Final = 4
-VARIABLES: Final = 3
 LONGEST: Final = 16
 """operations of a program, about"""
 KINDS: Final = " adxewpTginCOGQRWPSA"
@@ -120,7 +121,7 @@ def interpreter(table, counts, source, sink):
         sink[0, warp] = total
 
 
-def check_program(program: Program, engine: str = "vm") -> wsemu.Report:
+def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
     """wsemu's report of a program."""
     table = np.zeros((len(program.threads), max(1, *map(len, program.threads)), 3), int32)
     for t, steps in enumerate(program.threads):
@@ -129,7 +130,7 @@ def check_program(program: Program, engine: str = "vm") -> wsemu.Report:
     counts = np.zeros(MBARRIERS, int32)
     counts[: len(program.counts)] = program.counts
     source, sink = np.ones(4, float32), np.zeros((1 + THREADS, 4 * VARIABLES), float32)
-    return interpreter.check((table, counts, source, sink), block=32 * len(program.threads), engine=engine)
+    return wsemu.check(interpreter, 1, 32 * len(program.threads), (table, counts, source, sink), engine=engine)
 
 
 # -- families ---------------------------------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ class JudgedPhases(NamedTuple):
         return "\n".join([self.text, *(f"    {line}" for line in self.complaints)])
 
 
-def judged_phases(program: Program, engines: tuple[str, ...]) -> JudgedPhases:
+def judged_phases(program: Program, engines: tuple[Engine, ...]) -> JudgedPhases:
     """Compare wsemu with enumeration."""
     can = outlook(program)
     complaints: list[str] = []

@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.properties.phase_explorer import outlook, parse
 from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases
+from wsemu.model.settings import Engine
 
 EXAMPLES = {
     "1 1 | t0: w(1,1) x(0,16) T(0,0) w(1,0) x(0,16) T(0,0) | t1: w(0,0) R(0) a(1) w(0,1) R(0) a(1)": "",
@@ -46,7 +47,7 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("line", EXAMPLES)
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_the_verdict_of_examples(line: str, engine: str) -> None:
+def test_the_verdict_of_examples(line: str, engine: Engine) -> None:
     found = judged_phases(parse(line), (engine,))
     assert not found.complaints, str(found)
     assert bool(found.outlook.faults) == bool(EXAMPLES[line])
@@ -59,7 +60,7 @@ def test_what_enumeration_shows_of_examples(line: str) -> None:
 
 @pytest.mark.parametrize("family", PHASE_FAMILIES)
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_the_verdict_is_what_enumeration_shows(family: str, engine: str) -> None:
+def test_the_verdict_is_what_enumeration_shows(family: str, engine: Engine) -> None:
     source = random.Random(f"{family} 1")
     found = [judged_phases(PHASE_FAMILIES[family](source), (engine,)) for _ in range(60 if engine == "vm" else 20)]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)

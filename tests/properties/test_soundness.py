@@ -1,8 +1,9 @@
 """The verdict against enumeration: `verified` exactly when no interleaving of a random program shows a fault.
 
 explorer.py enumerates, programs.py makes the programs and their kernels, algorithm.py is the checkers' algorithm alone,
-agreement.py compares.  lanes.py, lane_explorer.py and lane_programs.py are the same for warps that come apart, exits,
-reductions, loops and atomics.  `benchmarks/soundness.py` does the same for as many programs as one has patience for.
+agreement.py compares.  lanes.py, lane_control.py, lane_explorer.py and lane_programs.py are the same for warps that
+come apart, exits, reductions, loops and atomics.  `benchmarks/soundness.py` does the same for as many programs as one
+has patience for.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.properties.agreement import LANE_WAYS, WAYS, judged, judged_lanes
-from tests.properties.explorer import Program, notation, outlook, parse
+from tests.properties.agreement import LANE_WAYS, WAYS, impossible, judged, judged_lanes
+from tests.properties.explorer import Outlook, Program, notation, outlook, parse
 from tests.properties.lane_explorer import lane_outlook
 from tests.properties.lane_programs import LANE_FAMILIES
 from tests.properties.lanes import lanes_notation, parse_lanes
@@ -104,6 +105,21 @@ LANE_EXAMPLES = {
     "with a count and without": ("w0: S(0) | w1: S(0,96) | w2: X", "failed"),
     "a result steers": ("w0: steer P(0,0,1) 14 { W(0) } else { X } S(0) | w1: P(0,0,1) S(0) R(0)", "verified"),
     "a result steers to a deadlock": ("w0: steer P(0,0,1) 14 { X } S(0,64) | w1: P(0,0,1) S(0,64)", "failed"),
+    "lanes that exit without coming": ("w0: if one { Y X } R(0) | w1:", "verified"),
+    "lanes that exit before the others come": ("w0: if one { s(1,32) Y } | w1:", "verified"),
+    "lanes that left the loop and exited": ("w0: loop 1 rest { a(1+k,64) Y } | w1:", "verified"),
+    "an aligned barrier after the others' exit": ("w0: if one { S(1,32) X } R(0) | w1:", "verified"),
+    "lanes that pass by": ("w0: if one { Y } | w1:", "failed"),
+    "lanes that pass by an aligned barrier": ("w0: if one { S(1,32) } | w1:", "failed"),
+    "lanes that pass by while others are at a barrier": (
+        "w0: if low { if one { s(1,32) } else { Y } } | w1:",
+        "failed",
+    ),
+    "lanes that come to the same from further on": ("w0: if one { s(1,32) Y } s(1,32) | w1:", "verified"),
+    "lanes that wait for each other": ("w0: if one { s(1,32) Y } s(1,32) s(1,32) | w1:", "failed"),
+    "a store that lanes execute together": ("w0: if low { W(0) } W(2,pair) | w1:", "verified"),
+    "a store that lanes execute apart": ("w0: if low { s(1,32) } W(2,pair) | w1:", "failed"),
+    "the last iteration of some lanes": ("w0: loop 1 high { if rest { y } } | w1:", "verified"),
     "two buffers": ("w0: loop 2 { W(0+k) S(1+k,64) } | w1: loop 2 { S(1+k,64) R(0+k) }", "verified"),
     "one buffer": ("w0: loop 2 { W(0) S(1,64) } | w1: loop 2 { S(1,64) R(0) }", "failed"),
     "lanes with one more": ("w0: loop 2 low { s(1,64) } | w1: loop 3 { S(1,64) }", "verified"),
@@ -119,6 +135,50 @@ def test_the_verdict_of_examples_with_lanes(name: str) -> None:
     found = judged_lanes(parse_lanes(line), LANE_WAYS)
     assert not found.complaints, str(found)
     assert found.outlook.verdicts == {verdict}
+
+
+def test_exploration_goes_on_after_a_divergence() -> None:
+    can = lane_outlook(parse_lanes("w0: s(1,64) | w1: if one { } else { V } | w2: S(1,96)"))
+    assert can.faults == {"barrier-divergence", "count-mismatch"}
+    assert can.always_ends_in("count-mismatch")
+
+
+def test_interleavings_that_end_in_a_divergence_end_in_no_deadlock() -> None:
+    can = lane_outlook(parse_lanes("w0: if one { S(1,32) } else { Y } | w1:"))
+    assert can.faults == {"barrier-divergence"}
+    assert not can.always_ends_in("deadlock")
+    can = lane_outlook(parse_lanes("w0: if one { S(1,32) } else { Y } | w1: A(2,64) | w2: A(2,96)"))
+    assert can.faults == {"barrier-divergence", "count-mismatch"}
+    assert not can.always_ends_in("count-mismatch")
+
+
+HIDES = "w0: if one { W(0,first) X } W(0,first) a(1,64) | w1: s(1,64) R(0,first)"
+
+
+def test_a_store_hides_what_it_replaces_only_from_those_that_it_is_ordered_with() -> None:
+    """The lane that exits races with the read, which may find the other lanes' store instead."""
+    assert lane_outlook(parse_lanes(HIDES)).hidden == {"race"}
+    assert not lane_outlook(parse_lanes(HIDES.replace("X", "W(1) X") + " R(1)")).hidden
+    assert not lane_outlook(parse_lanes("w0: if one { W(0,first) X } W(0,first) | w1: R(0,first)")).hidden
+    assert not judged_lanes(parse_lanes(HIDES), LANE_WAYS).complaints
+
+
+@pytest.mark.parametrize(
+    ("errors", "faults", "complaints"),
+    [
+        ({"race"}, {"race"}, 0),
+        ({"intra-warp-race"}, {"intra-warp-race", "race"}, 1),
+        ({"intra-warp-race", "race"}, {"intra-warp-race"}, 1),
+        ({"race"}, {"barrier-divergence", "race"}, 1),
+        ({"barrier-divergence"}, {"race"}, 1),
+        ({"barrier-divergence"}, {"barrier-divergence", "race"}, 0),
+        ({"barrier-divergence", "deadlock"}, {"barrier-divergence"}, 1),
+        ({"count-mismatch"}, {"barrier-divergence"}, 1),
+        ({"barrier-recycling"}, {"race"}, 1),
+    ],
+)
+def test_what_a_run_finds_and_what_it_misses_is_judged(errors: set[str], faults: set[str], complaints: int) -> None:
+    assert len(impossible(errors, Outlook(frozenset(faults), False, frozenset()))) == complaints
 
 
 @pytest.mark.parametrize("family", LANE_FAMILIES)

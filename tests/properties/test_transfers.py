@@ -7,6 +7,7 @@ build from run-time values do what NumPy does.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import subprocess
 import sys
@@ -94,9 +95,14 @@ def drawn(strategy: Any, count: int = 200) -> list[Any]:
     return found
 
 
+@functools.cache
+def transfers(name: str) -> list[TransferCase]:
+    return drawn(TRANSFERS[name], 600)
+
+
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_few_transfers_cover_the_options(name: str) -> None:
-    cases = drawn(TRANSFERS[name], 600)
+    cases = transfers(name)
     made = [case.pattern for case in cases]
     options: dict[str, set[Any]] = {
         "alignment": {4, 8, 16},
@@ -119,7 +125,7 @@ def test_few_transfers_cover_the_options(name: str) -> None:
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_a_transfer_is_the_text_that_makes_it(name: str) -> None:
     space = {"TransferCase": TransferCase, **{text: getattr(patterns, text) for text in patterns.__all__}}
-    for case in drawn(TRANSFERS[name], 50):
+    for case in transfers(name)[:50]:
         assert eval(repr(case), space) == case
 
 

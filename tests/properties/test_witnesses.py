@@ -69,6 +69,6 @@ def test_every_witness_of_diverging_warps_replays(seeds: tuple[int, ...]) -> Non
 
 
 def test_every_witness_of_lanes_replays() -> None:
-    codes = sum((replayed(of_lanes, seed) for seed in range(60)), Counter[str]())
+    codes = sum((replayed(of_lanes, seed) for seed in range(30)), Counter[str]())
     assert codes["race"] >= 10
-    assert codes["intra-warp-race"] >= 30
+    assert codes["intra-warp-race"] >= 15

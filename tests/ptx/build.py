@@ -1,8 +1,8 @@
 """Makes the PTX of this folder: `python tests/ptx/build.py [--check] [NAME ...]`.
 
-nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx for the older target, NAME.sm_90.plain.ptx without
-lines and NAME.sm_90.debug.ptx without optimisation from the CUDA C++ in NAME.cu; Triton, where it is installed, makes
-triton_NAME.sm_90.ptx from triton_kernels.py.
+nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx, NAME.sm_80.ptx and NAME.sm_90a.ptx for other targets,
+NAME.sm_90.plain.ptx without lines and NAME.sm_90.debug.ptx without optimisation from the CUDA C++ in NAME.cu; Triton,
+where it is installed, makes triton_NAME.sm_90.ptx from triton_kernels.py.
 With --check nothing is written, and the exit code is 1 where the files differ from what the compilers make now.
 """
 
@@ -30,6 +30,8 @@ class Variant(NamedTuple):
 LINES = Variant("sm_90", ("-arch=sm_90", "-lineinfo"))
 OLDER = Variant("sm_75", ("-arch=sm_75", "-lineinfo"))
 PLAIN = Variant("sm_90.plain", ("-arch=sm_90",))
+AMPERE = Variant("sm_80", ("-arch=sm_80", "-lineinfo"))
+HOPPER = Variant("sm_90a", ("-arch=sm_90a", "-lineinfo"))
 DEBUG = Variant("sm_90.debug", ("-arch=sm_90", "-G"))
 
 EXACT = ("-fmad=false",)
@@ -42,6 +44,8 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "control": (LINES, OLDER, DEBUG),
     "functions": (LINES, PLAIN),
     "integers": (LINES, OLDER, DEBUG),
+    "mbarriers": (LINES, AMPERE),
+    "bulk": (HOPPER,),
     "sorting": (LINES, DEBUG),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""

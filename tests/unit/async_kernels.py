@@ -8,6 +8,7 @@ import numpy as np
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction, Register
+from wsemu.machine.run import Launch, Watch
 from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, EXPECT, FIRST_ARRAY, OPERATIONS, PROXIES, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import TraceRequest
 from wsemu.model.program import Parameter, SharedArray, Span
@@ -21,7 +22,29 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, Outcome, RawFinding
     from wsemu.model.program import Program
 
-ENGINES: dict[str, Callable[..., Outcome]] = {"reference": reference.run}
+
+def on_vm(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    rows: Any,
+    segments: Any,
+    *,
+    trace: TraceRequest | None = None,
+    **options: Any,
+) -> Outcome:
+    """The compiled machine, with the options of the reference."""
+    of_watch = {
+        name: options.pop(name) for name in ("races", "recycling", "initialised", "lockstep") if name in options
+    }
+    machine = Launch(program, grid, block, rows, segments, watch=Watch(**of_watch), **options)
+    outcome = machine.run()
+    if trace:
+        outcome.trace = machine.trace(trace.accesses)
+    return outcome
+
+
+ENGINES: dict[str, Callable[..., Outcome]] = {"reference": reference.run, "vm": on_vm}
 BAR = SHARED << SEGMENT_SHIFT
 """address of the first shared byte; mbarriers lie there in these programs"""
 DATA = 1024
@@ -57,8 +80,9 @@ class Kernel:
         self._append(operation, (result,), operands, tag, more)
         return result
 
-    def do(self, operation: str, *operands: Register, tag: str = "", **more: Any) -> None:
+    def do(self, operation: str, *operands: Register, tag: str = "", **more: Any) -> Kernel:
         self._append(operation, (), operands, tag, more)
+        return self
 
     def _append(
         self, operation: str, results: tuple[Register, ...], operands: tuple[Register, ...], tag: str, more: Any
@@ -72,7 +96,7 @@ class Kernel:
             Instruction(operation, results, operands, guard=self.guard, span=self._lines - 1, **more)
         )
 
-    def when(self, predicate: Register, arm: Callable[[], object], other: Callable[[], object] | None = None) -> None:
+    def when(self, predicate: Register, arm: Callable[[], object], other: Callable[[], object] | None = None) -> Kernel:
         """if predicate: arm() else: other()"""
         before, first = self.block, self.graph.block()
         second = self.graph.block() if other else None
@@ -89,9 +113,11 @@ class Kernel:
             if block.end != "exit":
                 block.successors = (after.index,)
         self.block = after
+        return self
 
-    def leave(self) -> None:
+    def leave(self) -> Kernel:
         self.block.end = "exit"
+        return self
 
     def is_warp(self, number: int) -> Register:
         return self.emit("setp.eq.b32", self.warp, self.c(number))
@@ -102,14 +128,16 @@ class Kernel:
     def lanes_below(self, n: int) -> Register:
         return self.emit("setp.lt.u32", self.lane, self.c(n))
 
-    def only(self, thread: int, *parts: Callable[[], object]) -> None:
+    def only(self, thread: int, *parts: Callable[[], object]) -> Kernel:
         """One thread of the CTA does some things."""
         self.when(self.is_thread(thread), lambda: [part() for part in parts])
+        return self
 
-    def warps(self, *parts: Callable[[], object]) -> None:
+    def warps(self, *parts: Callable[[], object]) -> Kernel:
         """Warp 0 does the first, warp 1 the second, and so on."""
         for number, part in enumerate(parts):
             self.when(self.is_warp(number), part)
+        return self
 
     # -- operations ---------------------------------------------------------------------------------------------------
     def at(self, offset: int) -> Register:
@@ -120,25 +148,30 @@ class Kernel:
         """The address of a thread's own element."""
         return self.emit("mad.b64", self.emit("cvt.b64.u32", self.tid), self.c(size, "b64"), base)
 
-    def sync(self) -> None:
+    def sync(self) -> Kernel:
         self.do("bar.sync", self.c(0), auxiliary=1)
+        return self
 
-    def init(self, bar: int, count: int, tag: str = "init") -> None:
+    def init(self, bar: int, count: int, tag: str = "init") -> Kernel:
         self.do("mbarrier.init", self.base, self.c(count), immediate=8 * bar, tag=tag)
+        return self
 
-    def inval(self, bar: int, tag: str = "inval") -> None:
+    def inval(self, bar: int, tag: str = "inval") -> Kernel:
         self.do("mbarrier.inval", self.base, immediate=8 * bar, tag=tag)
+        return self
 
     def arrive(self, bar: int, count: int = 1, flags: int = 0, bytes_: int = 0, tag: str = "arrive") -> Register:
         flags |= EXPECT if bytes_ else 0
         operands = self.base, self.c(count), self.c(bytes_)
         return self.emit("mbarrier.arrive", *operands, immediate=8 * bar, auxiliary=flags, tag=tag)
 
-    def expect(self, bar: int, count: int, tag: str = "expect") -> None:
+    def expect(self, bar: int, count: int, tag: str = "expect") -> Kernel:
         self.do("mbarrier.expect_tx", self.base, self.c(count), immediate=8 * bar, tag=tag)
+        return self
 
-    def come(self, bar: int, count: int, tag: str = "complete_tx") -> None:
+    def come(self, bar: int, count: int, tag: str = "complete_tx") -> Kernel:
         self.do("mbarrier.complete_tx", self.base, self.c(count), immediate=8 * bar, tag=tag)
+        return self
 
     def wait(self, bar: int, parity: int, flags: int = BLOCKS, tag: str = "wait") -> Register:
         operands = self.base, self.c(parity)
@@ -147,29 +180,35 @@ class Kernel:
     def wait_token(self, bar: int, token: Register, flags: int = BLOCKS, tag: str = "wait") -> Register:
         return self.emit("mbarrier.wait", self.base, token, immediate=8 * bar, auxiliary=flags, tag=tag)
 
-    def fence(self, kind: str = "async") -> None:
+    def fence(self, kind: str = "async") -> Kernel:
         self.do("fence.proxy", immediate=PROXIES.index(kind))
+        return self
 
-    def load(self, target: int, source: Register, size: int, bar: int, tag: str = "load") -> None:
+    def load(self, target: int, source: Register, size: int, bar: int, tag: str = "load") -> Kernel:
         self.do("bulk.load", self.at(target), source, self.c(size), self.at(8 * bar), tag=tag)
+        return self
 
-    def store(self, target: Register, source: int, size: int, mask: int = 0xFFFF, tag: str = "store") -> None:
+    def store(self, target: Register, source: int, size: int, mask: int = 0xFFFF, tag: str = "store") -> Kernel:
         self.do("bulk.store", target, self.at(source), self.c(size), self.c(mask), tag=tag)
+        return self
 
-    def reduce(self, what: str, type_: str, target: Register, source: int, size: int, tag: str = "reduce") -> None:
+    def reduce(self, what: str, type_: str, target: Register, source: int, size: int, tag: str = "reduce") -> Kernel:
         which = BULK_REDUCTIONS.index((what, type_))
         self.do("bulk.reduce", target, self.at(source), self.c(size), auxiliary=which, tag=tag)
+        return self
 
-    def put(self, offset: int, value: Register, tag: str = "put") -> None:
+    def put(self, offset: int, value: Register, tag: str = "put") -> Kernel:
         """A store to a thread's own word of shared memory."""
         self.do("st.b32", self.by_thread(self.at(offset)), value, tag=tag)
+        return self
 
     def get(self, offset: int, tag: str = "get") -> Register:
         return self.emit("ld.b32", self.by_thread(self.at(offset)), tag=tag)
 
-    def out(self, value: Register, slot: int = 0) -> None:
+    def out(self, value: Register, slot: int = 0) -> Kernel:
         """A thread's word of array `b`; 1024 threads a slot."""
         self.do("st.b32", self.by_thread(self.b), value, immediate=4096 * slot)
+        return self
 
     def as_number(self, predicate: Register) -> Register:
         return self.emit("selp.b32", self.c(1), self.c(0), predicate)
@@ -178,9 +217,12 @@ class Kernel:
 class Ran:
     """A launch of such a program."""
 
-    def __init__(self, kernel: Kernel, outcome: Outcome, program: Program, b: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self, kernel: Kernel, outcome: Outcome, program: Program, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+    ) -> None:
         self.outcome = outcome
         self._b = b
+        self.arrays = a.tobytes() + b.tobytes()
         line_of = {span.line: n for n, span in enumerate(program.spans)}
         self.pc = {
             tag: next(pc for pc, of in enumerate(program.span_of) if of == line_of[line])
@@ -225,7 +267,7 @@ def launch(
     segments = [(a.view(np.uint8), True), (b.view(np.uint8), True)]
     options = {"budget": 20_000, "trace": TraceRequest(), **options}
     outcome = ENGINES[engine](program, (grid, 1, 1), (threads, 1, 1), rows, segments, **options)
-    return Ran(kernel, outcome, program, b)
+    return Ran(kernel, outcome, program, a, b)
 
 
 def kernel_arrays() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

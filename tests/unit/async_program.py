@@ -35,12 +35,11 @@ def places(
     for pc, (name, _, *aux) in enumerate(operations):
         code[pc, 0], code[pc, 7] = OPCODE[name], aux[0] if aux else 0
     spans = [Span(str(file), line, 0, line, len(f"line_{line}()")) for _, line, *_ in operations]
-    span = Span(str(file), 1, 0, 1, 8)
     words, floats = np.dtype(np.uint64), np.dtype(np.float32)
     shared = [
-        SharedArray("full", 0, (2,), words, span, 8),
-        SharedArray("empty", 16, (2,), words, span, 8),
-        SharedArray("tile", 32, (1024,), floats, span, 16),
+        SharedArray("full", 0, (2,), words, 0, 8),
+        SharedArray("empty", 16, (2,), words, 0, 8),
+        SharedArray("tile", 32, (1024,), floats, 0, 16),
     ]
     count = len(operations)
     program = Program(

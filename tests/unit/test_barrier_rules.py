@@ -730,7 +730,9 @@ def test_b14_what_other_lanes_of_its_warp_stored_is_not_given_by_an_operation(ru
     report = run(half_stores_half_arrives, 64, numbers(32), layout)
     assert codes(report) == ["race"]
     assert "lanes 0-3 of warp 0" in report.findings[0].sites[0].text
-    assert "syncwarp" in report.findings[0].help
+    assert "of warp 1 " in report.findings[0].help
+    assert "let all its lanes come there, after line" in report.findings[0].help
+    assert ("syncwarp" in report.findings[0].help) == (layout == 3)
 
 
 @cuda.jit
@@ -900,7 +902,9 @@ def test_b14_lanes_at_a_barrier_and_at_a_warp_wide_operation_wait_for_each_other
     assert "lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line" in found.message
     assert [site.text for site in found.sites if "lanes 16-31 of warp 1 wait for lanes 0-15" in site.text]
     what = "sync" if layout == 3 else "arrive"
-    assert found.help.startswith(f"let all lanes of warp 1 {what}: move the {what} out of the branch")
+    assert found.help.startswith(f"let all lanes of warp 1 {what}")
+    moved = "both out of their branches" if layout > 1 else f"the {what} out of the branch"
+    assert found.help.endswith(f": move {moved}")
     assert any("a warp is counted once" in note for note in found.notes)
 
 

@@ -156,3 +156,25 @@ def test_memory_of_nobody_here_is_refused(engine: Any, ask: Any) -> None:
 def test_what_is_no_array_does_not_become_one(engine: Any, value: Any) -> None:
     with pytest.raises(wsemu.UsageError, match="has no CUDA array interface"):
         cuda.as_cuda_array(value)
+
+
+@pytest.mark.parametrize("part", [lambda a: a[4:], lambda a: a[::2], lambda a: a.reshape(2, 4)[1], lambda a: a])
+def test_a_part_of_an_array_that_nothing_has_written_is_not_written_either(engine, part):
+    array = cuda.device_array(8)
+    captured = part(array)
+
+    @cuda.jit
+    def reads(y):
+        y[cuda.threadIdx.x] = captured[cuda.threadIdx.x]
+
+    report = wsemu.check(reads, 1, 4, (np.zeros(4),), engine=engine)
+    assert [finding.code for finding in report.errors] == ["uninitialized-read"]
+    array = cuda.device_array(8)
+    captured = part(array)
+    captured[0] = 1
+    assert wsemu.check(reads, 1, 4, (np.zeros(4),), engine=engine).verdict == "verified"
+    assert not array.blank
+
+
+def test_a_copy_of_an_array_is_written(engine):
+    assert not cuda.device_array(8).copy().blank

@@ -104,6 +104,26 @@ def test_gaps_of_inactive_lanes(run):
     assert all(finding.help.startswith("inactive lanes leave gaps") for finding in found)
 
 
+def test_gaps_before_an_odd_start(run):
+    @cuda.jit
+    def odd(y):
+        lane = cuda.threadIdx.x
+        if lane % 2:
+            y[lane] = 1
+
+    @cuda.jit
+    def every_other_odd(y):
+        lane = cuda.threadIdx.x
+        if lane % 2:
+            y[2 * lane] = 1
+
+    (found,) = uncoalesced(run(odd, 32, np.ones(32, np.float32)))
+    assert found.sites[0].text == "lanes 1, 3, 5, 7, ... touch 4 sectors"
+    assert found.help == "inactive lanes leave gaps between the elements: keep those that are needed side by side"
+    (found,) = uncoalesced(run(every_other_odd, 32, np.ones(64, np.float32)))
+    assert found.help == "let neighbouring lanes take neighbouring elements, not every 2nd one"
+
+
 @pytest.mark.parametrize("start", [0, 1, 7])
 def test_whole_rows_broadcasts_and_reversed_rows_say_nothing(run, start):
     @cuda.jit

@@ -64,12 +64,12 @@ def test_a_pass_is_verified_and_right(version, radix, done):
     assert distance(result, one_pass(radix, done, x)) <= C * EPS * math.log2(radix)
 
 
-@pytest.mark.parametrize(("version", "radix"), [("reference", 256), ("specialized", 128)])
-def test_a_pass_on_the_reference_engine(version, radix):
+def test_a_pass_on_the_reference_engine():
+    """The version with more barriers, the radix with more arithmetic, one tile: a pass takes this engine seconds."""
     x = random_points(4096)
-    report, result = launch(version, radix, 1, x, grid=1, engine="reference")
+    report, result = launch("specialized", 256, 1, x, grid=1, engine="reference")
     assert report.verdict == "verified", report
-    assert distance(result, one_pass(radix, 1, x)) <= C * EPS * math.log2(radix)
+    assert distance(result, one_pass(256, 1, x)) <= C * EPS * math.log2(256)
 
 
 @pytest.mark.parametrize("grid", [3, 5, 9])

@@ -43,13 +43,6 @@ def test_every_kernel_is_verified_and_equal_to_numpy(name, n, intensity):
 
 
 @kernels
-def test_both_engines_agree(name):
-    report = check(name, 2048, 1, engine="reference")
-    assert report.counters == check(name, 2048, 1).counters
-    assert report.verdict == "verified"
-
-
-@kernels
 @pytest.mark.parametrize("grid", [1, 3, 7])
 def test_ctas_may_have_different_numbers_of_tiles_or_none(name, grid):
     assert check(name, 4096, grid=grid).verdict == "verified"

@@ -537,7 +537,7 @@ def test_a_deadlock_names_its_cta(launch):
     launch.grid = (4, 2, 1)
     places = launch.compile(NO_EMPTY_WAIT, np.zeros(128, np.float32), np.zeros(32, np.float32), outcome=outcome)
     states[0][0].pc = launch.pc(14)
-    found = deadlock.examine(places, Settings())[0]
+    found = deadlock.examine(places, Settings(), lambda accesses, cta=None: Trace())[0]
     assert (
         found.message
         == "barrier 2 generation 0 lacks 32 of 64 threads of CTA (1, 1, 0): all warps of the CTA take part already"

@@ -86,9 +86,9 @@ def test_json_has_all_reports_and_nothing_else(check):
     done = check("--format", "json", more="tries[1, 1](x)\n")
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"] == 1
-    assert document["verdicts"] == {"verified": 1, "failed": 1, "incomplete": 0}
+    assert document["verdicts"] == {"verified": 1, "failed": 1, "incomplete": 1}
     reports = [Report.model_validate(report) for report in document["reports"]]
-    assert [report.kernel for report in reports] == ["late", "good"]
+    assert [report.kernel for report in reports] == ["late", "good", "tries"]
     assert {site.file for report in reports for finding in report.findings for site in finding.sites} == {"program.py"}
     assert [message["level"] for message in document["messages"]] == ["warning", "warning", "note"]
     assert "the program speaks\nsum 32 []\n" in done.stderr

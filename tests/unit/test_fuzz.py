@@ -19,6 +19,7 @@ from tests.commands import Done, wsemu
 from wsemu.campaign.falsified import decorator, leaves, parameters
 from wsemu.campaign.fuzz import Campaign
 from wsemu.campaign.results import Batch, Failure, Outcome, Results
+from wsemu.campaign.worker import load as load_test
 from wsemu.launch.replay.witness_file import load
 from wsemu.model.errors import UsageError
 from wsemu.strategies import KernelCase, Launch, kernels_with, launches
@@ -191,8 +192,6 @@ def test_a_kernel_fails_with_its_diagnostics(tmp_path: Path) -> None:
         ("test_x.py", "`test_x.py` is no test: give FILE::function"),
         ("none.py::test_x", "`none.py` does not exist: give FILE::function"),
         ("test_x.py::test_none", "its tests with @given are test_good, test_bad, test_fixture"),
-        ("test_x.py::test_plain", "`test_plain` draws nothing: decorate it with Hypothesis' @given"),
-        ("test_x.py::test_fixture", "takes `tmp_path`, which @given does not draw"),
         ("broken.py::test_x", "`broken.py` cannot be imported: ZeroDivisionError: division by zero"),
         ("dies.py::test_x", "`dies.py` cannot be imported: the process that does ended (exit code 3)"),
     ],
@@ -205,6 +204,22 @@ def test_a_wrong_test_has_a_message_and_exit_code_2(folder: Path, test: str, mes
     assert not (folder / ".wsemu").exists()
     assert message in " ".join(done.stdout.split())
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("test_plain", "`test_plain` draws nothing: decorate it with Hypothesis' @given"),
+        ("test_fixture", "takes `tmp_path`, which @given does not draw"),
+    ],
+)
+def test_a_process_for_examples_refuses_what_it_cannot_run(
+    folder: Path, name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "test_x", sys)  # so that it goes away again
+    with pytest.raises(UsageError, match=message):
+        load_test(folder / "test_x.py", name)
 
 
 def test_a_test_that_kills_its_process_is_a_failure(folder: Path) -> None:

@@ -342,3 +342,68 @@ def test_a_namespace_is_called_as_it_is_written() -> None:
 
     with pytest.raises(wsemu.KernelError, match=r"`cuda\.threadIdx`"):
         findings(whole)
+
+
+# -- counts -----------------------------------------------------------------------------------------------------------
+def last_is_wrong():
+    if cuda.threadIdx.x < 64:
+        ptx.bar_sync(1, 96)
+    else:
+        ptx.bar_arrive(1, 64)
+
+
+def first_is_wrong():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 96)
+
+
+def second_is_wrong():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 96)
+    elif cuda.threadIdx.x < 64:
+        ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 96)
+
+
+def third_warp_may_come():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 96)
+    elif cuda.threadIdx.x < 64:
+        ptx.bar_sync(1, 64)
+
+
+def both_are_wrong():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 64)
+    else:
+        ptx.bar_sync(1, 32)
+
+
+def one_comes_twice():
+    if cuda.threadIdx.x < 32:
+        ptx.bar_arrive(1, 96)
+        ptx.bar_arrive(1, 96)
+    elif cuda.threadIdx.x < 64:
+        ptx.bar_sync(1, 64)
+
+
+SAME = "give every operation of this barrier the same count: all threads that arrive plus all that sync"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "help_"),
+    [
+        (last_is_wrong, 4, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
+        (first_is_wrong, 2, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
+        (second_is_wrong, 4, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
+        (third_warp_may_come, 0, "give all the same count: 96 if warp 2 comes to barrier 1, too, or 64"),
+        (both_are_wrong, 0, SAME),
+        (one_comes_twice, 0, SAME),
+    ],
+)
+def test_the_wrong_one_of_two_counts_is_named(kernel: Any, wrong: int, help_: str) -> None:
+    found = {finding.code: finding for finding in wsemu.check(cuda.jit(kernel), 1, 96).errors}
+    assert found["count-mismatch"].help == help_.format(line(kernel, wrong))

@@ -37,26 +37,39 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-@functools.cache
-def imports(name: str, *, typing: bool = True, in_functions: bool = True) -> frozenset[str]:
+Import = tuple[str, bool, bool]
+"""what is imported, whether for types alone, whether inside a function"""
+
+
+def imports(name: str, *, typing: bool = True, in_functions: bool = True) -> set[str]:
     """What a module imports: modules of ours, and the names of others."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    found: set[str] = set()
-    pending: list[ast.AST] = [tree]
+    return {
+        imported for imported, for_types, inner in all_imports(name)
+        if (typing or not for_types) and (in_functions or not inner)
+    }  # fmt: skip
+
+
+@functools.cache
+def all_imports(name: str) -> frozenset[Import]:
+    found: set[Import] = set()
+    pending: list[tuple[ast.AST, bool, bool]] = [(ast.parse(MODULES[name].read_text(encoding="utf-8")), False, False)]
     while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
-            pending += node.orelse
+        node, for_types, inner = pending.pop()
+        if isinstance(node, ast.expr):  # no statement lies in one
             continue
-        if not in_functions and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            pending += [(child, True, inner) for child in node.body]
+            pending += [(child, for_types, inner) for child in node.orelse]
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found |= {(alias.name, for_types, inner) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name}:{node.lineno}: a relative import"
             assert node.module
-            found |= {_module(f"{node.module}.{alias.name}", node.module) for alias in node.names}
-        pending += ast.iter_child_nodes(node)
+            names = (_module(f"{node.module}.{alias.name}", node.module) for alias in node.names)
+            found |= {(imported, for_types, inner) for imported in names}
+        inner = inner or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        pending += [(child, for_types, inner) for child in ast.iter_child_nodes(node)]
     return frozenset(found)
 
 

@@ -10,6 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.launch.crosscheck import emulate
+from wsemu.model import settings
 from wsemu.model.launch_shape import configure
 
 ENGINES = ("vm", "reference")
@@ -113,3 +114,22 @@ def test_a_finding_is_whole_before_it_was_looked_at():
 
     assert set(dict(found())) == set(wsemu.Finding.model_fields)
     assert found().model_dump(exclude_unset=True)["message"]
+
+
+@cuda.jit
+def one_more(y, n):
+    y[cuda.threadIdx.x + n] = 1
+
+
+@pytest.mark.parametrize("checkers", [{"bounds"}, {"bounds", "race"}], ids=" ".join)
+def test_a_launch_knows_nothing_of_the_one_before(checkers):
+    """The tables of findings are kept for the next launch."""
+
+    def said(n):
+        report = wsemu.check(one_more, 1, 32, (np.zeros(32, np.int32), n))
+        return report.model_dump(exclude={"seconds"})
+
+    with settings.using(settings.Settings(checkers=frozenset(checkers))):
+        (wrong, right), *others = [(said(1), said(0)) for _ in range(3)]
+    assert ([finding["code"] for finding in wrong["findings"]], right["findings"]) == (["out-of-bounds"], [])
+    assert others == [(wrong, right)] * 2

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import wsemu
 from wsemu.frontend.ptx import compile_entry, parse
-from wsemu.model.isa import BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PROXIES, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PEEK, PROXIES, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 
 FOLDER = Path(__file__).parents[1] / "ptx"
@@ -233,6 +235,32 @@ def test_an_instruction_under_a_guard_keeps_it() -> None:
     assert arrived[1] == 2 * compared[2] + 1
 
 
+WAIT = "mbarrier.try_wait.parity.shared::cta.b64"
+LOOPS = {
+    "cutlass": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4, 0x989680; @P1 bra DONE; bra LAB_WAIT; DONE: }}""",
+    "uni": f"""{{ .reg .pred P1; LAB_WAIT: {WAIT} P1, [%r7], %r4; @P1 bra.uni DONE; bra.uni LAB_WAIT; DONE: }}""",
+    "triton": f"""{{ @!%p1 bra.uni skipWait; .reg .pred complete; waitLoop: {WAIT} complete, [%r7], %r4;
+        @!complete bra.uni waitLoop; skipWait: }}""",
+    "triton for sm_80": """{ .reg .pred complete; waitLoop: mbarrier.test_wait.parity.shared.b64 complete, [%r7], %r4;
+        @!complete nanosleep.u32 20; @!complete bra.uni waitLoop; }""",
+    "a generic address": """{ .reg .pred p; .reg .b64 bar64; cvt.u64.u32 bar64, %r7; cvta.shared.u64 bar64, bar64;
+        waitLoop: mbarrier.try_wait.parity.acquire.cluster.b64 p, [bar64], %r4; @!p bra.uni waitLoop; }""",
+    "a sleep before the next try": """{ .reg .pred P1; again: mbarrier.test_wait.shared.b64 P1, [%r7], %rd6;
+        @P1 bra.uni DONE; nanosleep.u32 5; bra.uni again; DONE: }""",
+    "a number": f"""again: {{ .reg .pred p; {WAIT} p, [%r7], %r4; selp.u32 %r9, 1, 0, p; }}
+        setp.eq.s32 %p2, %r9, 0; @%p2 bra again;""",
+    "a try under a predicate": """{ .reg .pred P1; .reg .pred P2; mov.u32 %r9, 1; again: setp.eq.u32 P2, %r9, 1;
+        @P2 mbarrier.test_wait.parity.shared::cta.b64 P1, [%r7], %r4; @!P1 bra again; }""",
+}
+
+
+@pytest.mark.parametrize("spelling", LOOPS)
+def test_a_wait_that_is_tried_until_it_holds_blocks(spelling: str) -> None:
+    code = compiled(LOOPS[spelling] + "st.shared.u32 [%r3], 1;").code.tolist()
+    (wait,) = (row for row in code if NAMES[row[0]].startswith("mbarrier.wait"))
+    assert wait[7] & (BLOCKS | PEEK) == BLOCKS
+
+
 LOOP = """
 {
 .reg .pred P1;
@@ -255,6 +283,24 @@ def test_labels_and_predicates_belong_to_their_scope() -> None:
         assert row[1] == 2 * code[wait][2] + 1
         assert row[6] in (wait - 1, wait - 2)  # the loop's head, past nothing but the address
     assert branches[0][1][6] < waits[0] < branches[1][1][6] <= waits[1]
+
+
+def test_addresses_in_a_cluster_of_one_cta() -> None:
+    body = """
+    mapa.shared::cluster.u32 %r9, %r7, 0; mapa.u64 %rd8, %rd5, 0;
+    mbarrier.arrive.shared::cluster.b64 _, [%r9+8];
+    mbarrier.arrive.release.cluster.b64 _, [%rd8];
+    getctarank.shared::cluster.u32 %r10, %r9;
+    mbarrier.arrive.shared.b64 _, [%r7], %r10;
+    """
+    assert [row[1:3] for row in lowered(body)] == [(BAR + 8, 1), (BAR, 1), (BAR, 0)]
+    assert "`mapa.u64`" in compiled("mapa.u64 %rd8, %rd5, 0;", ".maxclusterrank 2").traps[0]
+
+
+def test_only_another_rank_of_a_cluster_ends_the_run() -> None:
+    program = compiled("mov.u32 %r8, %cluster_ctarank; mapa.u64 %rd8, %rd5, %r8; mbarrier.init.b64 [%rd8], 1;")
+    assert {"bra", "trap", "mbarrier.init"} <= {NAMES[row[0]] for row in program.code.tolist()}
+    assert len(program.traps) == 1
 
 
 REFUSED = """
@@ -312,7 +358,10 @@ cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%rd1, {%r
 multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r7];
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r3], %r4, [%r7];
-mapa.shared::cluster.u32 %r5, %r7, 0;
+mapa.shared::cluster.u32 %r5, %r7, 1;
+mapa.shared::cluster.u32 %r5, %r7, %r4;
+mapa.shared.u32 %r5, %r7, 0;
+getctarank.u32 %r5, %r7;
 st.bulk.shared::cluster [%r3], 64, 0;
 st.bulk [%rd5], 64, 1;
 fence.mbarrier_init.release.cta;
@@ -365,3 +414,106 @@ def test_what_is_not_known_is_refused_by_name(instruction: str) -> None:
 )  # fmt: skip
 def test_registers_at_the_launch(directives: str, registers: int) -> None:
     assert compiled("", directives).registers == registers
+
+
+# -- runs ------------------------------------------------------------------------------------------------------------
+def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tuple[wsemu.Report, Any]:
+    """The report of a launch and its first argument; the same from both engines."""
+    reports, left = [], []
+    for engine in ("vm", "reference"):
+        given = arguments()
+        reports.append(wsemu.check(kernel, 1, block, given, engine=engine))
+        left.append(given[0])
+    one, other = (report.model_dump(exclude={"seconds"}) for report in reports)
+    assert one == other
+    assert left[0].tobytes() == left[1].tobytes()
+    return reports[0], left[0]
+
+
+COPIED = """
+setp.ne.u32 %p2, %tid.x, 0; @%p2 bra $end;
+mbarrier.init.shared.b64 [%r7], 1;
+mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 64;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 64, [%r7];
+again: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0; @!%p3 bra again;
+BACK
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+$end:
+"""
+"""64 bytes of `out` to shared memory by one thread, and 64 others of it made of them"""
+
+
+def copied_back(instruction: str, elements: np.ndarray[Any, Any]) -> list[Any]:
+    """What is left in the second half of two times 64 bytes."""
+    kernel = wsemu.load_ptx(TEXT.format(body=COPIED.replace("BACK", instruction), directives="", target="sm_100a"))["k"]
+    report, out = run(kernel, 32, lambda: (elements.copy(), 48, 0))
+    assert (report.verdict, report.findings, report.notes[1:]) == ("verified", [], [])
+    half = len(elements) // 2
+    assert np.array_equal(out[:half], elements[:half])
+    return list(out[half:].tolist())
+
+
+def test_a_bulk_store_of_some_bytes_leaves_the_others() -> None:
+    back = copied_back(
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1+64], [%r3], 64, 0x8421;", np.arange(128, dtype="u1")
+    )
+    assert back == [k if k % 16 in (0, 5, 10, 15) else k + 64 for k in range(64)]
+
+
+def test_a_fence_makes_zeros_visible_to_the_bulk_store() -> None:
+    back = copied_back(
+        "st.bulk.weak.shared::cta [%r3+16], 32, 0; fence.proxy.async.shared::cta;"
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1+64], [%r3], 64;",
+        np.arange(1, 33, dtype="i4"),
+    )
+    assert back == [1, 2, 3, 4, *[0] * 8, 13, 14, 15, 16]
+
+
+@pytest.mark.parametrize(
+    ("what", "dtype", "expected"),
+    [
+        ("add.u32", "u4", lambda a, b: b + a), ("add.u64", "u8", lambda a, b: b + a), ("min.s64", "i8", np.minimum),
+        ("add.noftz.f16", "f2", lambda a, b: b + a), ("max.f16", "f2", np.maximum), ("add.f64", "f8", np.add),
+        ("dec.u32", "u4", lambda a, b: np.where((b == 0) | (b > a), a, b - 1)), ("xor.b64", "u8", np.bitwise_xor),
+    ],
+)  # fmt: skip
+def test_a_bulk_reduction_combines_elements(what: str, dtype: str, expected: Callable[..., Any]) -> None:
+    elements = np.random.default_rng(1).integers(0, 100, 128 // np.dtype(dtype).itemsize).astype(dtype)
+    first, second = np.split(elements, 2)
+    back = copied_back(f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{what} [%rd1+64], [%r3], 64;", elements)
+    assert back == expected(first, second).astype(dtype).tolist()
+
+
+def test_what_bulk_reductions_add_up_is_the_same_in_every_order() -> None:
+    kernel = wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"]
+    report, _ = run(kernel, 64, lambda: (np.arange(64, dtype=np.int32), np.zeros(32, np.int32)))
+    assert (report.verdict, report.notes) == ("verified", [])
+
+
+LAST_ENDS_IT = """
+.shared .u32 left; mov.u32 %r8, %tid.x;
+setp.ne.u32 %p2, %r8, 0; @%p2 bra $made;
+mbarrier.init.shared.b64 [%r7], 64; st.shared.u32 [left], 2;
+$made: bar.sync 0;
+mbarrier.arrive.shared.b64 %rd8, [%r7];
+again: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd8; @!%p3 bra again;
+bar.warp.sync -1;
+and.b32 %r9, %r8, 31; setp.ne.u32 %p2, %r9, 0; @%p2 bra $end;
+FENCE
+atom.shared.add.u32 %r10, [left], -1;
+FENCE
+setp.ne.u32 %p2, %r10, 1; @%p2 bra $end;
+mbarrier.inval.shared.b64 [%r7];
+$end:
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "verdict", "codes"), [("fence.sc.cta;", "incomplete", []), ("", "failed", ["mbarrier-lifetime"])]
+)
+def test_the_last_thread_ends_an_mbarrier_as_atomics_have_it(fence: str, verdict: str, codes: list[str]) -> None:
+    text = TEXT.format(body=LAST_ENDS_IT.replace("FENCE", fence), directives="", target="sm_90")
+    report, _ = run(wsemu.load_ptx(text)["k"], 64, lambda: (np.zeros(4), 48, 0))
+    assert (report.verdict, [finding.code for finding in report.findings]) == (verdict, codes)
+    assert any("atomic" in note for note in report.notes)

@@ -54,7 +54,7 @@ atom.global.exch.b128 %q1, [%rd1], %q2;
 atom.global.v4.add.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
 atom.shared::cluster.add.u32 %r4, [%r3], 1;
 cvta.shared::cluster.u64 %rd6, %rd5;
-mapa.shared::cluster.u32 %r4, %r3, 0;
+mapa.shared::cluster.u32 %r4, %r3, 1;
 isspacep.const %p2, %rd5;
 barrier.cluster.arrive.release.aligned;
 barrier.cta.sync.frobnicated 0;
@@ -191,7 +191,7 @@ def test_a_read_only_load_of_what_is_written(load):
 def test_a_strong_load_does_not_write():
     load = "ld.global.nc.u32 %r4, [%rd3+4096];"
     assert run(text(f"{load} ld.relaxed.gpu.global.u32 %r5, [%rd3+4096];")).verdict == "verified"
-    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 0;"))
+    report = run(text(f"{load} red.global.or.b32 [%rd3+4096], 1;"))
     assert "read-only-written" in [finding.code for finding in report.findings]
 
 

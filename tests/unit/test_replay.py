@@ -175,7 +175,7 @@ def test_schedules_of_random_programs_can_be_executed(family: Callable[[Any], An
     starting.append(keep)
     codes = set()
     try:
-        for seed in range(60):
+        for seed in range(30):
             for finding in check_interpreted(family(random.Random(seed))).errors:
                 replay = follow(bound[0], finding.code, finding.steps)
                 codes.add(finding.code)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.host import takeover
+from wsemu.launch.check import not_run
 from wsemu.launch.hooks import around, observers, passed_over, refused
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings as _settings
@@ -116,6 +117,7 @@ class _Run:
         self.verdicts.append("incomplete")
         self.kernels.add(kernel.__name__)
         self.reasons[error.subject] = None
+        self.printer.not_run(not_run(kernel, configuration, error))
         if self._is_new(kernel.__name__, str(error)):
             self.printer.error(error)
             self.printer.text(f"{kernel.__name__} was not run: its arrays are as they were", "warning")
@@ -187,7 +189,8 @@ def run(
     """
     printer = printer or Printer()
     if not file.is_file():
-        kind = "is a folder, not a program" if file.is_dir() else "does not exist"
+        there = "is no ordinary file" if file.exists() else "does not exist"
+        kind = "is a folder, not a program" if file.is_dir() else there
         printer.text(f"error: `{file}` {kind}: give a Python file that launches kernels, or PTX", "error")
         return USAGE
     if file.suffix.lower() in COMPILED:

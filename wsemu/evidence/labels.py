@@ -14,3 +14,7 @@ def letter(finding: int) -> str:
         number, rest = divmod(number - 1, 26)
         text = chr(ord("A") + rest) + text
     return text
+
+
+GIVES, WAITS = ("arrive", "arrive_on"), ("sync", "await")
+"""kinds of steps of a time line that let others go on; after which a warp goes on when others have come so far"""

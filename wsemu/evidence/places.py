@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
-from wsemu.model.control_flow import loop_numbers
+from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.isa import (
     AS_LOAD,
@@ -25,6 +25,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
     access_shape,
+    step_word,
 )
 from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
@@ -69,6 +70,8 @@ class Places:
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
+    derived: dict[str, Any] = field(default_factory=dict)
+    """what several checkers work out of the launch as a whole, worked out once"""
 
     def in_one_loop(self, one: int, two: int) -> bool:
         """Whether control can go from an instruction to another one and back."""
@@ -150,7 +153,7 @@ class Places:
 
     def asynchronous(self) -> bool:
         """Whether the program has any operation of kind `async`: then each lane and each copy has clocks of its own."""
-        return any(OPERATIONS[NAMES[op]].kind == "async" for op in np.unique(self.program.code[:, 0]).tolist())
+        return self.program.asynchronous
 
     def syncs(self, file: str) -> list[int]:
         """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
@@ -227,6 +230,16 @@ class Places:
         end = (statement and statement.end_lineno) or self.line(pc)
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
+    def in_branch(self, pc: int, other: int) -> bool:
+        """Whether an instruction is in a branch that does not hold another one, as far as the source tells."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).in_branch(span, beside)
+
+    def leaves(self, pc: int, other: int) -> bool:
+        """Whether lanes return behind an instruction, in a branch that does not hold another one."""
+        span, beside = self.span(pc), self.span(other)
+        return span.file == beside.file and self.source(pc).leaves(span, beside)
+
     def loops(self, pc: int) -> list[Loop] | None:
         """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
         found: list[Loop] = []
@@ -242,8 +255,31 @@ class Places:
         """The named barrier of an operation, if that is a constant; -1 for an instruction that is none."""
         if OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind != "barrier":
             return -1
-        row = int(self.program.code[pc, 3])
+        return self._constant(int(self.program.code[pc, 3]))
+
+    def count(self, pc: int) -> int | None:
+        """The threads that a barrier operation gives as its count, if that is a constant."""
+        return self._constant(int(self.program.code[pc, FIELDS.index("b")]))
+
+    def _constant(self, row: int) -> int | None:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
+
+    def comes_to(self, pc: int, barrier: int) -> bool | None:
+        """Whether a warp that has executed an instruction, -1 for none yet, comes to an operation on a barrier; None:
+        on some ways."""
+        code = self.program.code.tolist()
+        queue, seen, found, avoided = [0] if pc < 0 else [*successors(pc, code[pc])], set(), False, False
+        while queue:
+            current = queue.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if self.barrier(current) in (barrier, None):
+                found = True
+                continue
+            avoided |= NAMES[code[current][0]] in ("exit", "trap")
+            queue += successors(current, code[current])
+        return None if found and avoided else found
 
     def writers(self, pc: int) -> list[int]:
         """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
@@ -277,6 +313,11 @@ class Places:
     def verb(self, pc: int) -> str:
         """`load`, `store` or `atomic`."""
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
+
+    def operation(self, pc: int) -> str:
+        """The name of an instruction; of an asynchronous one without its type: `mbarrier.wait`."""
+        name = NAMES[int(self.program.code[pc, 0])]
+        return step_word(name) if OPERATIONS[name].kind == "async" else name
 
     def service(self, pc: int) -> int:
         """How an access to shared memory is served, see `isa.SERVED`."""
@@ -324,6 +365,10 @@ class Places:
             if name and element:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
+
+    def phase(self, address: int, number: int, pc: int) -> str:
+        """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
+        return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
     def beyond(self, address: int) -> tuple[str, str]:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is

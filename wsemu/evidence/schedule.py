@@ -90,6 +90,10 @@ class Witness:
                 found[event.kind, event.cta, event.warp, event.pc].append(n)
         return dict(found)
 
+    def begins(self, position: int) -> bool:
+        """Whether an event is the first one of its kind in an execution of an instruction."""
+        return self._begins[position]
+
     @functools.cached_property
     def _begins(self) -> list[bool]:
         """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
@@ -207,6 +211,11 @@ class Witness:
     def barriers(self) -> list[int]:
         """Where the barrier operations are."""
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
+
+    @functools.cached_property
+    def by_parts(self) -> bool:
+        """Whether a part of a warp executes a barrier operation."""
+        return any(self.events[n].lanes != ALL_LANES for n in self.barriers)
 
     @functools.cached_property
     def _orders(self) -> list[int]:
@@ -355,7 +364,7 @@ class Witness:
             if event.kind == "exit":
                 steps.append(self.step(event, n, "exit", shown=shown))
             elif event.kind in OF_PHASES:
-                what = f"{self.places.element(event.place, event.pc)} phase {event.generation}"
+                what = self.places.phase(event.place, event.generation, event.pc)
                 steps.append(self.step(event, n, self._does(event), what=what, shown=shown))
             elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""

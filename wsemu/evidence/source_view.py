@@ -170,6 +170,24 @@ class SourceView:
         branches = dict(self._branches(other))
         return any(branches.get(node, branch) != branch for node, branch in self._branches(span))
 
+    def in_branch(self, span: Span, other: Span) -> bool:
+        """Whether a place is in a branch that does not hold another place."""
+        return not {*self._branches(span)} <= {*self._branches(other)}
+
+    def leaves(self, span: Span, other: Span) -> bool:
+        """Whether a `return` stands behind a place, in a branch around it that does not hold another place."""
+        beside = {*self._branches(other)}
+        below: ast.AST | None = None
+        inside = {node for node, branch in self._branches(span) if (node, branch) not in beside}
+        for node in self.ancestors(span):
+            if node in inside and isinstance(node, ast.If):
+                block = node.body if below in node.body else node.orelse
+                after = block[next(n for n, statement in enumerate(block) if statement is below) + 1 :]
+                if any(isinstance(n, ast.Return) for statement in after for n in ast.walk(statement)):
+                    return True
+            below = node
+        return False
+
     def _branches(self, span: Span) -> Iterator[tuple[ast.AST, bool]]:
         below: ast.AST | None = None
         for node in self.ancestors(span):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 class Function(NamedTuple):
     """One function: types by Numba's names, `operation` of the bytecode.
 
-    An `operation` that starts with `=` is one of `frontend.library_device` by that name.
+    An `operation` that starts with `=` is one of `frontend.python.library.device` by that name.
     """
 
     operands: tuple[str, ...]

@@ -192,5 +192,6 @@ def number_type(obj: Any) -> NumberType | None:
 _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
 
 
+@functools.lru_cache(maxsize=256)
 def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
     return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None

@@ -166,7 +166,7 @@ def address_rows(program: Program, rows: Rows) -> dict[int, int]:
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
     """The segments that the program's stores name, as far as names tell: None where one of them is no argument.
 
-    A guess (a device function's parameter may have the name of another argument of the kernel): `execution.Launch`
+    A guess (a device function's parameter may have the name of another argument of the kernel): `machine.run.Launch`
     starts anew when it proves wrong.
     """
     named = {array.name: array.segment for array in bound}

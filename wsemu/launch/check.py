@@ -134,13 +134,13 @@ def check(
     try:
         return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
     except UnsupportedError as error:
-        report = _not_run(kernel, configuration, _located(error))
+        report = not_run(kernel, configuration, _located(error))
     for observer in observers:
         observer(report)
     return report
 
 
-def _not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
+def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
     """The report of a launch that needs what is not modelled."""
     from wsemu.launch.result import Report
 
@@ -213,8 +213,25 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
         if not any(answers):
             raise
         return
-    if report.verdict == "failed" and not observers:
+    if observers:
+        return
+    if report.verdict == "failed":
         raise CheckFailed(report)
+    if report.verdict == "incomplete" and chosen.wants(report.kernel):
+        _tell_incomplete(report)
+
+
+_told: set[tuple[str, ...]] = set()
+"""what `_tell_incomplete` has said in this process"""
+
+
+def _tell_incomplete(report: Report) -> None:
+    """One line on standard error for a launch of which nothing is proved, where nobody else tells of it; said once."""
+    what = report.kernel, *report.reasons
+    if what not in _told and sys.stderr is not None:
+        _told.add(what)
+        why = ", ".join(report.reasons)
+        print(f"wsemu: `{report.kernel}` is incomplete ({why}): `wsemu check` says why", file=sys.stderr)
 
 
 def examine(
@@ -362,7 +379,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
-        "races": bool(chosen.checkers & {"race", "intra-warp"}),
+        "races": bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set()))),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,

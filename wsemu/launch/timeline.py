@@ -3,10 +3,11 @@
 `wsemu.launch.tracing` makes it from a traced run; `wsemu.report` draws it in a terminal, as a page and for Perfetto.
 
 step         the unit of the axis: one memory access, fence or warp-wide operation of a warp, or one of its barrier
-             operations.  Steps are no cycles.
+             operations, or one on an mbarrier.  Steps are no cycles.
 when         every warp steps as soon as it may: after its own operation before; after the release, where it waited; and
              where it counts into a barrier, after the generation before is complete.  Atomics on one address keep their
-             order.  So what happens before an operation stands left of it, and nothing orders two in one column.
+             order.  A wait for a phase ends behind what the phase needs.  So what happens before an operation stands
+             left of it, and nothing orders two in one column.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wsemu.evidence.cost_view import BankPicture, LineCost
-from wsemu.evidence.labels import letter
+from wsemu.evidence.labels import GIVES, WAITS, letter
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.model.outcome import Status
 
-Kind = Literal["access", "atomic", "fence", "warp", "arrive", "sync", "stop"]
-"""`stop`: where the hardware would stop the launch, or the emulator did"""
+Kind = Literal[
+    "access", "atomic", "fence", "warp", "arrive", "sync", "stop", "arrive_on", "await", "mbarrier", "copy", "landed"
+]  # fmt: skip
+"""`stop`: where the hardware would stop the launch, or the emulator did.  Of mbarriers: `arrive_on`, `await` (a wait
+for a phase) and what else is done to one; `copy`: asynchronous ones are issued; `landed`: a wait for groups of them"""
+
+
+_LETTERS = 26
 
 
 class Place(NamedTuple):
@@ -42,11 +49,13 @@ class Step(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which the warp goes on; None for a sync that is not released"""
+    """the step in which the warp goes on; None for a sync, or wait for a phase, that is not released"""
     kind: Kind
     pc: int
     barrier: int = -1
+    """a named barrier, or the address of an mbarrier"""
     generation: int = -1
+    """or phase"""
 
 
 class Stretch(NamedTuple):
@@ -60,9 +69,10 @@ class Stretch(NamedTuple):
 
 @dataclass(slots=True)
 class Generation:
-    """A generation of a named barrier: from its first operation until it is complete."""
+    """A generation of a named barrier, or a phase of an mbarrier: from its first operation until it is complete."""
 
     barrier: int
+    """or the address of an mbarrier"""
     number: int
     first: int
     last: int
@@ -71,11 +81,27 @@ class Generation:
     """the step in which those who waited go on; None if it does not complete"""
     steps: list[int] = field(default_factory=list)
     """its operations, as indices of `Timeline.steps`"""
+    arrivals: int = 0
+    """of a phase"""
+    bytes: int = 0
+    """of a phase, that came"""
 
     @property
     def arrived(self) -> int:
-        """Threads that its operations count (B3)."""
-        return LANES * len(self.steps)
+        """Threads that its operations count (B3), or the arrivals of a phase."""
+        return self.arrivals or LANES * len(self.steps)
+
+
+class Copy(NamedTuple):
+    """Asynchronous copies that one execution of an instruction issued."""
+
+    warp: int
+    at: int
+    until: int | None
+    """the step in which someone knows that they are over: a phase is complete that has their bytes, or the warp has
+    waited for all its groups; None where nobody does"""
+    pc: int
+    bytes: int
 
 
 class Warp(NamedTuple):
@@ -126,6 +152,26 @@ class Timeline:
     """False where the end is left out: see `tracing.MOST_EVENTS`"""
     lines: tuple[LineCost, ...] = ()
     banks: tuple[BankPicture, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    mbarriers: dict[int, str] = field(default_factory=dict)
+    """address -> `full[1]`, of those that were used, ascending"""
+
+    def name(self, barrier: int) -> str:
+        """`barrier 2`, `full[1]`."""
+        return self.mbarriers.get(barrier, f"barrier {barrier}")
+
+    def letter(self, barrier: int) -> str:
+        """What stands for a barrier in little room: `2`, or `a` for the first mbarrier."""
+        if barrier not in self.mbarriers:
+            return str(barrier)
+        number = [*self.mbarriers].index(barrier)
+        return chr(ord("a") + number) if number < _LETTERS else "#"
+
+    def counted(self, barrier: int, number: int) -> str:
+        """`generation 3`, `phase 3`."""
+        if number < 0:
+            return "new"
+        return f"{'phase' if barrier in self.mbarriers else 'generation'} {number}"
 
     @property
     def length(self) -> int:
@@ -146,7 +192,7 @@ class Timeline:
         open_: defaultdict[int, list[Step]] = defaultdict(list)
         for step in (*self.steps, *(Step(warp.number, 0, 0, "sync", -1) for warp in self.warps)):
             mine = open_[step.warp]
-            if step.kind not in ("arrive", "sync", "stop"):
+            if step.kind not in (*GIVES, *WAITS, "stop"):
                 mine.append(step)
             elif mine:
                 found[step.warp].append(Stretch(step.warp, mine[0].at, mine[-1].at + 1, tuple(mine)))
@@ -154,18 +200,22 @@ class Timeline:
         return found
 
     def edges(self) -> list[tuple[Step, Step]]:
-        """Each arrive with each sync that it lets go on."""
+        """Each arrive with each sync, or wait for its phase, that it lets go on."""
         pairs = []
         for generation in self.generations:
             steps = [self.steps[n] for n in generation.steps]
-            syncs = [step for step in steps if step.kind == "sync" and step.until is not None]
-            pairs += [(step, sync) for step in steps if step.kind == "arrive" for sync in syncs]
+            syncs = [step for step in steps if step.kind in WAITS and step.until is not None]
+            pairs += [(step, sync) for step in steps if step.kind in GIVES for sync in syncs]
         return pairs
 
     def where(self, step: Step) -> str:
         """What an operation is, in words: `arrive barrier 1 generation 0`, `store tile[lane]`."""
         text = f"stops at {self.places[step.pc].text}" if step.kind == "stop" else self.places[step.pc].text
-        return f"{step.kind} barrier {step.barrier} generation {step.generation}" if step.barrier >= 0 else text
+        if step.barrier < 0:
+            return text
+        does = {"arrive_on": "arrive", "await": "wait"}.get(step.kind, step.kind)
+        does = text if step.kind == "mbarrier" else does
+        return f"{does} {self.name(step.barrier)} {self.counted(step.barrier, step.generation)}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

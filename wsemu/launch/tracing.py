@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.cost_view import bank_pictures, line_costs
-from wsemu.evidence.schedule import Witness
-from wsemu.launch.timeline import Generation, Kind, Mark, Place, Step, Timeline, Warp
+from wsemu.evidence.schedule import OF_PHASES, Witness
+from wsemu.launch.timeline import Copy, Generation, Kind, Mark, Place, Step, Timeline, Warp
+from wsemu.model.codes import CHECKERS
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import MOST_SHOWN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +30,19 @@ MOST_EVENTS = 200_000
 """of a time line; later ones are left out"""
 _STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """how a run ends at an operation of one warp"""
+_OF_TWO = {code for name in ("mbarrier", "phase", "proxy") for code in CHECKERS[name]}
+_KINDS: dict[str, Kind] = {
+    "mbarrier.arrive": "arrive_on",
+    "cp.async.arrive": "arrive_on",
+    "mbarrier.wait": "await",
+    "cp.async": "copy",
+    "bulk.load": "copy",
+    "bulk.store": "copy",
+    "bulk.reduce": "copy",
+    "cp.async.wait": "landed",
+    "bulk.wait": "landed",
+}
+"""operation -> kind of its step; all others are `mbarrier`"""
 
 
 def trace(
@@ -76,6 +90,8 @@ def build(report: Report, places: Places, tracer: Tracer, cta: int | None = None
         places=clock.places_of_steps(),
         status=places.outcome.status if places.outcome.cta in (-1, chosen) else "done",
         complete=complete,
+        copies=tuple(sorted(clock.copies(), key=lambda copy: (copy.at, copy.warp))),
+        mbarriers=clock.mbarriers(),
         lines=tuple(line_costs(places)),
         banks=tuple(bank_pictures(places)),
     )
@@ -116,18 +132,133 @@ class _Clock:
         self._free: defaultdict[tuple[str, int], int] = defaultdict(int)
         """barrier or address of an atomic -> the step from which on it may be used"""
         self._exited: set[int] = set()
+        self._copies: dict[int, Copy] = {}
+        """by their steps"""
+        self._pending: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        """(warp, family) -> steps of copies that a wait for groups ends"""
+        self._credits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        """step of copies -> the phases that have their bytes"""
+        self._execution: tuple[tuple[int, int], set[str], int] = (-1, -1), set(), -1
+        """(warp, instruction), kinds of events so far, step: of the last asynchronous operation"""
         for position, event in enumerate(self.witness.events):
             self._apply(position, event)
         self._stop()
+        self._wait_for_ever()
 
     def _apply(self, position: int, event: Event) -> None:
         if event.kind == "complete":
             self._complete(event)
         elif event.kind == "exit":
             self._exited.add(event.warp)
+        elif event.kind == "phase":
+            self._end_of_phase(event)
+        elif event.kind in (*OF_PHASES, "copy", "landed"):
+            self._asynchronous(position, event)
         else:
+            self._execution = (-1, -1), set(), -1
             self.step_of[position] = len(self.steps)
             self._step(event)
+
+    # -- mbarriers and copies -----------------------------------------------------------------------------------------
+
+    def _asynchronous(self, position: int, event: Event) -> None:
+        """An operation on an mbarrier, a copy or a wait for some; one execution of an instruction is one step."""
+        operation = self.places.operation(event.pc)
+        instruction, kinds, number = self._execution
+        if instruction != (event.warp, event.pc) or (event.kind in kinds and self.witness.begins(position)):
+            number = len(self.steps)
+            self._execution = (event.warp, event.pc), {event.kind}, number
+            self._begin(event, _KINDS.get(operation, "mbarrier"))
+        kinds.add(event.kind)
+        self.step_of[position] = number
+        if event.kind == "copy":
+            self._issue(event, number, operation)
+        elif event.kind == "landed" and not event.generation:
+            family = operation.partition(".")[0]
+            self._end(self._pending.pop((event.warp, family), []), self.steps[number].at + 1)
+        elif event.kind in OF_PHASES:
+            self._count(event, number)
+
+    def _begin(self, event: Event, kind: Kind) -> None:
+        at = self._ready[event.warp]
+        of_phase = event.kind in OF_PHASES
+        if of_phase and kind != "await":
+            at = max(at, self._free["mbarrier", event.place])
+        until = at + 1
+        if kind == "await":
+            generation = self.generations.get((event.place, event.generation))
+            until = max(until, generation.until or 0) if generation else until
+        self._ready[event.warp] = until
+        place = (event.place, event.generation) if of_phase and kind != "copy" else ()
+        self.steps.append(Step(event.warp, at, until, kind, event.pc, *place))
+
+    def _count(self, event: Event, number: int) -> None:
+        """Into the phase of an operation."""
+        step, key = self.steps[number], (event.place, event.generation)
+        if event.kind in ("init", "inval") or (event.kind == "await" and key not in self.generations):
+            return  # parity 1 of a new mbarrier: there is no such phase
+        phase = self.generations.setdefault(key, Generation(*key, step.at, step.at))
+        if event.kind != "await":
+            phase.first, phase.last = min(phase.first, step.at), max(phase.last, step.at)
+        if number not in phase.steps:
+            phase.steps.append(number)
+        if event.kind == "arrive_on":
+            phase.arrivals += event.amount
+        elif event.kind == "credit":
+            phase.bytes += event.amount
+            self._credits[number].append(key)
+
+    def _issue(self, event: Event, number: int, operation: str) -> None:
+        if number in self._copies:
+            copy = self._copies[number]
+            self._copies[number] = copy._replace(bytes=copy.bytes + event.amount)
+            return
+        step = self.steps[number]
+        self._copies[number] = Copy(event.warp, step.at, None, event.pc, event.amount)
+        if operation != "bulk.load":
+            self._pending[event.warp, operation.partition(".")[0]].append(number)
+
+    def _end(self, copies: Iterable[int], until: int) -> None:
+        for n in copies:
+            self._copies[n] = self._copies[n]._replace(until=max(until, self._copies[n].at + 1))
+
+    def _end_of_phase(self, event: Event) -> None:
+        phase = self.generations.get((event.place, event.generation))
+        if phase is not None:  # else its operations are left out
+            phase.until = self._free["mbarrier", event.place] = phase.last + 1
+
+    def copies(self) -> list[Copy]:
+        """All copies; those that credit mbarriers end with the phases that have their bytes."""
+        for number, keys in self._credits.items():
+            ends = [self.generations[key].until for key in keys]
+            if number in self._copies and None not in ends:
+                self._end([number], max(end for end in ends if end is not None))
+        return [*self._copies.values()]
+
+    def _wait_for_ever(self) -> None:
+        """The waits of a deadlock for phases and registers, which no event tells."""
+        from wsemu.checkers import setmaxnreg
+
+        outcome = self.places.outcome
+        if (outcome.cta, outcome.status) != (self.cta, "deadlock") or not self.witness.complete:
+            return
+        for wait in outcome.phase_waits:
+            self._stands(wait.warp, wait.pc, wait.address, wait.phase)
+        for warp, pc in setmaxnreg.waiting(self.places).items():
+            self._stands(warp, pc)
+
+    def _stands(self, warp: int, pc: int, address: int = -1, phase: int = -1) -> None:
+        self.step_of[len(self.witness.events) + 1 + len(self.steps)] = len(self.steps)
+        if (address, phase) in self.generations:
+            self.generations[address, phase].steps.append(len(self.steps))
+        self.steps.append(Step(warp, self._ready[warp], None, "await", pc, address, phase))
+        self._ready[warp] += 1
+
+    def mbarriers(self) -> dict[int, str]:
+        """The mbarriers that were used, by address."""
+        used = {step.barrier: step.pc for step in self.steps if step.kind in ("arrive_on", "await", "mbarrier")}
+        used |= {key[0]: self.steps[g.steps[0]].pc for key, g in self.generations.items() if key[0] >> SEGMENT_SHIFT}
+        return {address: self.places.element(address, used[address]) for address in sorted(used) if address >= 0}
 
     def _stop(self) -> None:
         """The operation at which the run was stopped, which no event tells."""
@@ -139,7 +270,8 @@ class _Clock:
             self.steps.append(Step(outcome.fault_warp, at, at + 1, "stop", outcome.fault_pc))
 
     def _step(self, event: Event) -> None:
-        kind: Kind = "fence" if event.kind.startswith("fence") else event.kind  # type: ignore[assignment]
+        fence = event.kind.startswith("fence") or event.kind == "proxy"
+        kind: Kind = "fence" if fence else event.kind  # type: ignore[assignment]
         at = self._ready[event.warp]
         if kind in ("arrive", "sync", "atomic"):
             key = ("atomic" if kind == "atomic" else "barrier", event.place)
@@ -203,7 +335,14 @@ class _Clock:
             if named and not self.places.source(step.pc).access(self.places.span(step.pc)):
                 text = text if text.startswith(f"{named}[") else named  # its first lane may lie outside
             return f"{self.places.verb(step.pc)} {text}"
-        return NAMES[int(self.places.program.code[step.pc, 0])]
+        if step.kind == "copy":
+            return f"{self.places.operation(step.pc)} {self.places.element(self._destination(position), step.pc)}"
+        return self.places.operation(step.pc)
+
+    def _destination(self, position: int) -> int:
+        """Where the copies go whose first event is at a position."""
+        events = self.witness.events
+        return next(e.place for e in events[position:] if e.kind == "copy" and e.pc == events[position].pc)
 
     # -- findings -----------------------------------------------------------------------------------------------------
 
@@ -237,11 +376,22 @@ class _Clock:
             ]
         if raw.cta != self.cta:
             return []
+        if raw.code in _OF_TWO and raw.other_pc >= 0:
+            return [(1, self._latest(raw)), (2, self._position(raw))]
         if raw.code == "barrier-recycling":
             ends = self.witness.endings
             pair = ((1, raw.other_warp, raw.detail["other_interval"]), (2, raw.warp, raw.detail["interval"]))
             return [(part, ends.get((self.cta, warp, interval))) for part, warp, interval in pair]
         return [(0, self._position(raw))]
+
+    def _latest(self, raw: RawFinding) -> int | None:
+        """Where (1) of a finding about two operations is: its last execution before (2), at the place in question."""
+        second = self._position(raw)
+        events = self.witness.events[: len(self.witness.events) if second is None else second]
+        mine = (n for n, e in enumerate(events) if (e.warp, e.pc) == (raw.other_warp, raw.other_pc))
+        own = [n for n in mine if n in self.step_of]
+        there = [n for n in own if events[n].place == raw.detail.get("address")] or own
+        return there[-1] if there else None
 
     def _is_of(self, raw: RawFinding, finding: Finding) -> bool:
         """Whether a raw finding was explained by this finding."""
@@ -268,7 +418,7 @@ class _Clock:
             pcs = {pc for pc in {self.witness.events[n].pc for n in own} if self._beside(pc, raw.pc)}
             alike = {pc for pc in pcs if self.places.verb(pc) == self.places.verb(raw.pc)}
             found = [n for n in own if self.witness.events[n].pc in (alike or pcs)]
-        for name, value in (("barrier", "place"), ("generation", "generation")):
+        for name, value in (("barrier", "place"), ("generation", "generation"), ("phase", "generation")):
             if name in raw.detail:
                 found = [n for n in found if getattr(self.witness.events[n], value) == raw.detail[name]] or found
         if "address" in raw.detail:

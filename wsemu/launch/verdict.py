@@ -39,7 +39,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
-DECIDED = ("deadlock", "race", "intra-warp-race")
+RACES = ("race", "intra-warp-race")
+DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
@@ -162,6 +163,9 @@ def _shown(settings: Settings, suppressed: list[Suppressed]) -> str:
         return EVERY_SCHEDULE
     if not any(name in off for name in SCHEDULES):
         return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+    on = [name for name in CHECKERS if name in settings.checkers]
+    if len(on) < len(off):
+        return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
@@ -263,19 +267,26 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
+_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+"""codes that say that nothing orders two operations"""
+
+
 def _without_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
-    if not any(raw.code in ("race", "barrier-recycling") for raw in wanted):
+    if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
         return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
+    from wsemu.proof.phase_edges import lives_ordered_by_atomics
 
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    ordered = ordered_by_atomics(trace_of(after), wanted, uncounted_barriers(places.program), observed=steered)
+    trace = trace_of(after)
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
+    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -333,15 +344,30 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
 
 def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
     """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; without a race all do the same, up to a deadlock."""
+    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
     found = {raw.code for raw in wanted}
     # a count-mismatch before another schedule would end
     early = {"barrier-recycling", "count-mismatch", *CHECKERS["mbarrier"], *CHECKERS["phase"]} - {"dangling-phase"}
     needed = {"race", "recycling"} | ({"mbarrier", "phase"} if places.asynchronous() else set())
     if not needed <= settings.checkers or found & early:
         return ()
-    certain = ("race", "intra-warp-race") if found & {"race", "intra-warp-race", "proxy"} else DECIDED
+    if "proxy" in found:
+        return RACES
+    certain = RACES if _is_steered_by_races(places) else DECIDED
     return tuple(code for code in certain if code != "deadlock" or _always_stuck(places))
+
+
+def _is_steered_by_races(places: Places) -> bool:
+    """Whether what races may decide where warps go and what they access."""
+    from wsemu.proof.taint import may_be_steered_by
+
+    outcome = places.outcome
+    racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
+    if outcome.status != "deadlock" or not racing:
+        return bool(racing)
+    return bool(outcome.overflow) or may_be_steered_by(
+        places.program, outcome.executions, racing, places.segment_of.get
+    )
 
 
 def _always_stuck(places: Places) -> bool:
@@ -410,6 +436,8 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     if outcome.status == "done":
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+        return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:

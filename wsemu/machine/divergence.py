@@ -170,12 +170,18 @@ def unpark(m, warp, lanes):
 def go_past(warp):
     """Lanes that wait at a join for standing ones go on without them, now.  The lanes they waited for; 0 if there are
     no such lanes."""
+    return go_past_some(warp, np.int64(-1))
+
+
+@compiled
+def go_past_some(warp, some):
+    """The same, of those that wait at a join for some of these."""
     elsewhere = warp.parked
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
         free = entry.mask & warp.alive & ~elsewhere
-        if free:
+        if free and entry.mask & some:
             entry.mask &= ~free
             warp.pc = entry.resume
             warp.mask = free
@@ -184,3 +190,18 @@ def go_past(warp):
         elsewhere |= entry.mask
         e -= 1
     return np.int64(0)
+
+
+@compiled
+def behind(warp, some):
+    """The lanes that wait at a join for some of these, which stand."""
+    lanes = np.int64(0)
+    elsewhere = warp.parked
+    e = warp.depth - 1
+    while e >= 0:
+        entry = entry_at(warp.stack, e)
+        if entry.mask & some:
+            lanes |= entry.mask & warp.alive & ~elsewhere
+        elsewhere |= entry.mask
+        e -= 1
+    return lanes

@@ -114,7 +114,10 @@ class Module:
         key = (called, kinds)
         if key not in self._made:
             name = f"{called.function.__name__}.{len(self._made)}"
+            self._made[key] = None
             self._made[key] = self._lowered(called.function, kinds, name)
+        if self._made[key] is None:
+            raise TypeError(f"{called.function.__name__}: compiled code has no function that calls itself")
         return self._made[key]
 
     def _emitted(self, function: Emitted, name: str) -> None:
@@ -242,6 +245,8 @@ class _Body:
         self.b.position_at_end(end)
 
     def on_While(self, node: ast.While) -> None:
+        if node.orelse:
+            self.refuse(node)
         head, body, end = self.new("while"), self.new("do"), self.new("done")
         self.b.branch(head)
         self.b.position_at_end(head)
@@ -249,19 +254,21 @@ class _Body:
         self.loop(node.body, body, head, end)
 
     def on_For(self, node: ast.For) -> None:
-        if not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range"):
+        if node.orelse or not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range"):
             self.refuse(node)
         numbers = [self.value(argument) for argument in node.iter.args]
         first, last = (I64(0), numbers[0]) if len(numbers) == 1 else numbers[:2]
-        step = int(ast.literal_eval(node.iter.args[2])) if len(numbers) == 3 else 1
+        step = numbers[2] if len(numbers) == 3 else I64(1)
+        if not (isinstance(step, ir.Constant) and step.constant):
+            self.refuse(node)
         counter = self.entry.alloca(I64)
         self.b.store(first, counter)
         head, body, on, end = self.new("for"), self.new("do"), self.new("next"), self.new("done")
         self.b.branch(head)
         self.b.position_at_end(head)
-        self.b.cbranch(self.b.icmp_signed("<" if step > 0 else ">", self.b.load(counter), last), body, end)
+        self.b.cbranch(self.b.icmp_signed("<" if step.constant > 0 else ">", self.b.load(counter), last), body, end)
         self.b.position_at_end(on)
-        self.b.store(self.b.add(self.b.load(counter), I64(step)), counter)
+        self.b.store(self.b.add(self.b.load(counter), step), counter)
         self.b.branch(head)
         self.b.position_at_end(body)
         self.store(node.target, self.b.load(counter))
@@ -348,6 +355,8 @@ class _Body:
             place, kind = self.variables[node.id]
             value = self.b.load(place)
             return Record(value, kind) if kind else value
+        if node.id not in self.names and not hasattr(builtins, node.id):
+            self.refuse(node)
         return self.names[node.id] if node.id in self.names else getattr(builtins, node.id)
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
@@ -379,12 +388,12 @@ class _Body:
             return getattr(b, _BINARY[type(op)])(x, y)
         if not isinstance(op, (ast.FloorDiv, ast.Mod)):
             raise TypeError(f"{self.function.__name__}: compiled code has no {type(op).__name__}")
-        nothing = b.icmp_signed("==", y, I64(0))
-        by = b.select(nothing, I64(1), y)
+        nothing, turned = b.icmp_signed("==", y, I64(0)), b.icmp_signed("==", y, I64(-1))
+        by = b.select(b.or_(nothing, turned), I64(1), y)  # the processor stops at the least number divided by -1
         quotient, rest = b.sdiv(x, by), b.srem(x, by)
         down = b.and_(b.icmp_signed("!=", rest, I64(0)), b.icmp_signed("<", b.xor(rest, by), I64(0)))
         if isinstance(op, ast.FloorDiv):
-            result = b.sub(quotient, b.zext(down, I64))
+            result = b.select(turned, b.neg(x), b.sub(quotient, b.zext(down, I64)))
         else:
             result = b.add(rest, b.select(down, by, I64(0)))
         return b.select(nothing, I64(0), result)
@@ -395,7 +404,7 @@ class _Body:
         x = self.value(node.operand)
         if isinstance(node.op, ast.USub):
             return I64(-x.constant) if isinstance(x, ir.Constant) else self.b.neg(x)
-        return self.b.not_(x)
+        return self.b.not_(x) if isinstance(node.op, ast.Invert) else self.refuse(node)
 
     def of_Compare(self, node: ast.Compare) -> Value:
         return self.b.zext(self.comparison(node), I64)
@@ -444,7 +453,7 @@ class _Body:
             return result if n == 1 else tuple(self.b.extract_value(result, k) for k in range(n))
         if called is np.int64:
             return arguments[0]
-        if called in (min, max):
+        if called in (min, max) and len(arguments) == 2:
             x, y = arguments
             return self.b.select(self.b.icmp_signed("<" if called is min else ">", y, x), y, x)
         return self.refuse(node)

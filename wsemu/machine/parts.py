@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
-from wsemu.model.isa import N_ALU, N_ATOMIC, N_MEMORY, N_WARP, NAMES
+from wsemu.model.isa import N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -47,6 +47,9 @@ ENTRIES = {
     "lanes_entry": Made("memory.lane_order", "judge_lanes"),
     "known_entry": Made("memory.shadow", "not_known_one_by_one"),
     "trace_entry": Made("sync.clocks", "log_event"),
+    "async_entry": Made("sync.mbarrier", "asynchronous", rare=True),
+    "copy_entry": Made("agents.copies", "copy_operation"),
+    "guarded_entry": Made("sync.clobber", "access_guarded"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
@@ -56,6 +59,7 @@ SLOWEST = (
 )  # fmt: skip
 """parts in the order in which they are compiled, so that two processes end together; any others come after these"""
 ALWAYS = ("run", "warp_entry", "collective_entry", "access_entry", "report_entry", "trace_entry")
+ASYNCHRONOUS = ("async_entry", "copy_entry", "guarded_entry")
 RACES = ("shadow_entry", "conflict_entry", "known_entry")
 
 
@@ -72,6 +76,8 @@ def _part_of(opcode: int) -> tuple[str, ...]:
         return () if family == CORE else (family,)
     if N_MEMORY <= opcode < N_ATOMIC:
         return "atomic_entry", "atomic_cost_entry"
+    if opcode >= N_CONTROL:
+        return ASYNCHRONOUS
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 

@@ -1,4 +1,4 @@
-"""Records of `layout` in compiled code, and calls of compiled functions by address."""
+"""Records of `state` in compiled code, and calls of compiled functions by address."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from llvmlite import ir
 from wsemu.machine.lowering import I64, PLACE, Builder, Record, Value, emitted
 from wsemu.machine.state import (
     ACCESS,
+    AGENT,
     BARRIER,
     CLAIM,
     ENTRY,
     EVENT,
     FLOW,
+    GROUPS,
     INSTRUCTION,
     LANE_ACCESS,
     MACHINE,
+    MBARRIER,
     MEMO,
     PATTERN,
     RAW,
@@ -44,6 +47,7 @@ flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at = _viewer(CLAIM)
+mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 
 @emitted

@@ -16,16 +16,18 @@ from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
     FIRST_ARRAY,
     LANES,
     LOCAL,
+    N_CONTROL,
     N_MEMORY,
     NAMES,
     OPCODE,
@@ -46,6 +48,8 @@ from wsemu.model.outcome import (
     FindingKey,
     Outcome,
     Pattern,
+    PhaseState,
+    PhaseWait,
     RawFinding,
     Status,
     Trace,
@@ -98,6 +102,9 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
+_REDUCE = OPCODE["bulk.reduce"]
+_BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
+_needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -112,6 +119,7 @@ class Image:
     has_atomics: bool
     has_read_only_loads: bool
     opcodes: frozenset[int]
+    asynchronous: bool
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -136,6 +144,7 @@ def _image_of(key: ProgramKey) -> Image:
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[code[:, 0]]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
+    code[code[:, 0] == _REDUCE, 7] <<= UNUSED_SHIFT  # no bytes a lane: no other atomic is as wide
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -145,8 +154,10 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], ATOMIC_NUMBERS).any())
-    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), frozenset(code[:, 0].tolist()))
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
+    opcodes = frozenset(code[:, 0].tolist())
+    asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
+    return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), opcodes, asynchronous)
 
 
 class ProgramKey:
@@ -164,9 +175,11 @@ class ProgramKey:
         return isinstance(other, ProgramKey) and other.program is self.program
 
 
-def special_values(program: Program, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
+@functools.lru_cache(maxsize=256)
+def special_values(key: ProgramKey, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not
     among them."""
+    program = key.program
     threads = block[0] * block[1] * block[2]
     thread = np.arange(-(-threads // LANES) * LANES)
     static = -(-program.shared_bytes // 16) * 16
@@ -210,6 +223,48 @@ class Watch:
     """in that run, parts of warps met barriers"""
 
 
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """How much of what asynchronous operations need there is room for."""
+
+    agents: int = 1 << 14
+    """in a CTA"""
+    bits: int = 1
+    """of 2,048 of them in flight"""
+    mbarriers: int = 64
+    """in a CTA"""
+
+    def more(self, wanted: int) -> Rooms:
+        """More of what was not enough; UsageError where that is too much."""
+        if wanted == layout.GROW_AGENTS:
+            grown = replace(self, agents=4 * self.agents)
+        elif wanted == layout.GROW_BITS:
+            grown = replace(self, bits=4 * self.bits)
+        else:
+            grown = replace(self, mbarriers=4 * self.mbarriers)
+        if grown.mbarriers > 1 << 16:
+            raise UsageError("a CTA makes too many mbarriers to be told apart")
+        if grown.agents > 1 << 24 or grown.bits > 1 << 8:
+            raise UsageError(
+                "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"
+            )
+        return grown
+
+
+def _pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A table of n zeroed records, in memory of an earlier launch if there is any: fresh memory takes longer than a
+    small launch."""
+    cells = n * dtype.itemsize // 8
+    return POOL.take(cells)[:cells].view(dtype)
+
+
+def _give_back(table: npt.NDArray[Any], used: int) -> None:
+    """Leave a `_pooled` table to later launches; its first `used` records were touched at most."""
+    cells = table.base
+    assert isinstance(cells, np.ndarray)
+    POOL.give(cells, 0, used * table.itemsize // 8)
+
+
 class Machine:
     """One VM with its memory, for a range of CTAs."""
 
@@ -224,8 +279,10 @@ class Machine:
         watch: Watch | None = None,
         arch: str = "sm_90",
         most: int | None = None,
+        rooms: Rooms | None = None,
     ) -> None:
         """`most` CTAs are run at most; None: all."""
+        self.rooms = rooms or Rooms()
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -242,8 +299,8 @@ class Machine:
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
         self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
-        self.raw = np.zeros(MOST_FINDINGS, layout.RAW)
-        self.slots = np.zeros(SLOTS, layout.SLOT)
+        self.raw = _pooled(MOST_FINDINGS, layout.RAW)
+        self.slots = _pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
@@ -256,6 +313,8 @@ class Machine:
         self._fill_state(grid, threads, shared_room, local_room)
         self._fill_costs(arch)
         self._lay_out_clocks(most or grid[0] * grid[1] * grid[2])
+        if image.asynchronous:
+            self._lay_out_mbarriers()
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
@@ -293,7 +352,8 @@ class Machine:
         rows = count + 1 + 5 * layout.BARRIERS
         self.clocks = np.zeros((rows, LANES), np.int64)
         place = address_of(self.clocks) + np.arange(rows) * self.clocks[0].nbytes
-        self.warps["clock"] = place[:count]
+        self.warp_clocks = np.zeros((count, _ACTORS), np.int64)
+        self.warps["clock"] = address_of(self.warp_clocks) + np.arange(count) * self.warp_clocks[0].nbytes
         state["exited"] = place[count]
         for k, name in enumerate(("clock", "took", "took_pc", "took_before", "took_before_pc")):
             self.barriers[name] = place[count + 1 + k * layout.BARRIERS :][: layout.BARRIERS]
@@ -303,10 +363,52 @@ class Machine:
         state["bases"] = address_of(self.bases)
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
-        self.known = np.zeros((LANES * count + 5 * layout.BARRIERS + 1, LANES * count), np.int64)
+        vectors, bits, sets = count, 0, 1
+        if self.image.asynchronous:
+            vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
+        width = LANES * (vectors + sets * bits)
+        self.known = POOL.take((LANES * count + 5 * layout.BARRIERS + 1) * width)
         state["known"], state["apart"] = address_of(self.known), watch.apart
+        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
+        state["agent_bits"] = bits
+        state["proxies"] = self.image.asynchronous
+        self.leaders = np.zeros((count, 3, LANES), np.int64)
+        self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
+        self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
             self.planes = Planes(self.segments, self.state, watch.suspects)
+
+    def _lay_out_mbarriers(self) -> None:
+        """Tables of mbarriers, asynchronous operations and their groups."""
+        state, count, rooms = self.state[0], self.warp_count, self.rooms
+        self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
+        self.mbarrier_index = np.zeros(int(state["shared_bytes"]) // 8 + 1, np.int64)
+        self.agents = np.zeros(rooms.agents, layout.AGENT)
+        self.groups = np.zeros(2 * count * LANES, layout.GROUPS)
+        for name, table in (
+            ("mbarriers", self.mbarriers), ("mbarrier_index", self.mbarrier_index),
+            ("agents", self.agents), ("groups", self.groups),
+        ):  # fmt: skip
+            state[name] = address_of(table)
+        state["agent_room"], state["mbarrier_room"] = rooms.agents, rooms.mbarriers
+        state["registers"] = self.program.registers
+        state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
+        state["asynchronous"] = 1
+        if state["clocks"]:
+            self._lay_out_phases(256 * count, int(state["row_bytes"]))
+
+    def _lay_out_phases(self, thin: int, full: int) -> None:
+        """The rows of each mbarrier, of so many bytes, in a block of its own."""
+        block = layout.THIN_ROWS * thin + layout.FULL_ROWS * full
+        self.phases = np.zeros(len(self.mbarriers) * block // 8, np.int64)
+        place = address_of(self.phases) + np.arange(len(self.mbarriers)) * block
+        for name in ("given", "joined", "used", *_THIN_ROWS):
+            size = thin if name in _THIN_ROWS else full
+            rows = 2 if name == "given" else 3 if name in ("joined", "joined_pc") else 1
+            for row in range(rows):
+                field = self.mbarriers[name]
+                (field[:, row] if field.ndim > 1 else field)[:] = place
+                place = place + size
 
     def _lay_out_registers(self, rows: Rows, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> None:
         program, size = self.program, self.program.register_bytes
@@ -316,7 +418,7 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(program, grid, block, dynamic)
+        values = special_values(ProgramKey(program), grid, block, dynamic)
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -374,11 +476,13 @@ class Machine:
             state[name] = value
         if self.marks:
             state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
+        if self.image.asynchronous:
+            state["access_entry"], state["guarded_entry"] = parts["guarded_entry"], state["access_entry"]
 
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
         watch = self.watch
-        return needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
+        return _needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
@@ -413,12 +517,23 @@ class Machine:
         if status == layout.SWEEP:
             planes.sweep()
         else:
-            planes.refine(int(state["fault_warp"]), int(self.image.code[state["fault_pc"], 7]) & 255)
-            state["fault_pc"], state["fault_warp"] = -1, 0
+            size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
+            planes.refine(int(state["fault_warp"]), size)
+            state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+
+    def close(self) -> None:
+        """Leave the large tables to later launches."""
+        state = self.state[0]
+        _give_back(self.raw, int(state["raw_count"]))
+        _give_back(self.slots, SLOTS if state["slot_count"] else 0)
+        if self.watch.races or self.watch.recycling:
+            POOL.give(self.known, 0, len(self.known) if state["apart"] or self.image.asynchronous else 0)
+        if self.planes:
+            self.planes.close()
 
     def _worn(self) -> bool:
         """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
-        return self.planes is not None and int(self.clocks[: self.warp_count].max()) > INTERVALS - SLICE
+        return self.planes is not None and int(self.warp_clocks.max()) > INTERVALS - SLICE
 
     def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
@@ -441,6 +556,7 @@ class Machine:
         _index_detail(code, detail)
         if "other_interval" in detail and code != "barrier-recycling":
             self._place_intervals(cta, detail)
+            _hide_agents(detail, int(raw["detail"][9]))
             if code == "race" and not raw["detail"][8]:
                 del detail["other_lane"], detail["other_last"]
         return RawFinding(
@@ -466,6 +582,49 @@ class Machine:
             for key in without
         )
 
+    def _phases(self) -> list[PhaseState]:
+        """The live mbarriers, by address."""
+        live = [b for b in self.mbarriers[: int(self.state[0]["mbarrier_count"])] if b["live"]]
+        return [
+            PhaseState(
+                SHARED << SEGMENT_SHIFT | int(b["word"]) << 3,
+                *(int(b[name]) for name in ("phase", "pending", "expected", "tx", "init_pc")),
+            )
+            for b in sorted(live, key=lambda b: int(b["word"]))
+        ]
+
+    def _phase_waits(self) -> list[PhaseWait]:
+        """The lanes that stand at mbarriers."""
+        phases = {phase.address: phase for phase in self._phases()}
+        waits: list[PhaseWait] = []
+        for w, warp in enumerate(self.warps):
+            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
+                pc, mask = int(entry["resume"]) - 1, int(entry["mask"])
+                row = self.program.code[pc].tolist()
+                if row[0] in _WAITS:
+                    waits += self._phase_waits_at(w, pc, mask, row, phases)
+        return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
+
+    def _phase_waits_at(
+        self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
+    ) -> Iterator[PhaseWait]:
+        """What the lanes of a group wait for."""
+        op, _, _, a, b, _, imm, _ = row
+        type_ = np.uint64 if NAMES[op] == "mbarrier.wait" else np.uint32
+        addresses = self.registers[w, a : a + 8 * LANES].view(np.int64)
+        asked = self.registers[w, b : b + LANES * np.dtype(type_).itemsize].view(type_)
+        groups: dict[tuple[int, int], int] = {}
+        for lane in _bits(mask):
+            address = (int(addresses[lane]) + imm) & ~ADDRESS_WRAPPED
+            phase = phases[address].phase if address in phases else -1
+            token = int(asked[lane])
+            if type_ is np.uint64:
+                low = token & 0xFFFFFFFF
+                phase = low - 1 if low else phase
+            groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
+        for (address, phase), lanes in groups.items():
+            yield PhaseWait(w, lanes, pc, address, phase)
+
     def outcome(self, status: int) -> Outcome:
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
@@ -477,7 +636,17 @@ class Machine:
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
             result.warps = [_warp_state(w, warp, self.stacks[w, 1]) for w, warp in enumerate(self.warps)]
             result.barriers = [_barrier_state(n, b) for n, b in enumerate(self.barriers) if b["arrived"]]
+            if self.image.asynchronous:
+                result.phases = self._phases()
+                result.phase_waits = self._phase_waits()
         return result
+
+
+def _hide_agents(detail: dict[str, int], agents: int) -> None:
+    """Asynchronous operations have no intervals; bit 0 of `agents` says that the later side is one, bit 1 the other."""
+    for bit, side, interval in ((1, "async", "interval"), (2, "other_async", "other_interval")):
+        if agents & bit:
+            detail[side], detail[interval] = 1, 0
 
 
 def _index_detail(code: str, detail: dict[str, int]) -> None:
@@ -490,7 +659,7 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
 
 
 def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
-    waits = int(warp["waits"]) if warp["alive"] and warp["waits"] != layout.HELD else -1
+    waits = int(warp["waits"]) if warp["alive"] and warp["waits"] not in _APART else -1
     entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
     standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
     pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
@@ -507,6 +676,14 @@ def _bits(mask: int) -> list[int]:
     return [n for n in range(64) if mask >> n & 1]
 
 
+_APART = (layout.HELD, layout.AWAITS)
+_WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
+_ACTORS = 3 * LANES
+"""of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
+_THIN_ROWS = (
+    "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
+    "pluses", "pluses_pc",
+)  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 _DETAIL = {
     "out-of-bounds": ("address", "kind", "size", "segment", "bytes"),
@@ -524,6 +701,22 @@ _DETAIL = {
     "same-value": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,
+    "proxy": _CONFLICT,
+    "proxy-war": _CONFLICT,
+    "mbarrier-uninitialized": ("address", "ordered", "dead"),
+    "mbarrier-reinit": ("address",),
+    "mbarrier-clobber": ("address", "at", "kind", "size", "asynchronous"),
+    "mbarrier-lifetime": ("address", "phase", "what"),
+    "mbarrier-range": ("address", "value", "what"),
+    "over-arrival": ("address", "phase", "pending", "count"),
+    "phase-alias": ("address", "phase", "rule"),
+    "phase-unobserved": ("address", "phase"),
+    "uncovered-expectation": ("address", "phase", "what"),
+    "tx-mismatch": ("address", "phase", "bytes", "pending"),
+    "dangling-phase": ("address", "phase", "pending", "expected"),
+    "async-outlives-cta": ("address", "bytes", "what"),
+    "copy-size": ("bytes", "what"),
+    "setmaxnreg": ("count", "what", "present"),
 }
 
 
@@ -577,6 +770,7 @@ class Launch:
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
         repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
+        self.rooms = Rooms()
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
@@ -588,7 +782,7 @@ class Launch:
     def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
-            watch or self.watch, self.arch, self.most,
+            watch or self.watch, self.arch, self.most, self.rooms,
         )  # fmt: skip
 
     def run(self) -> Outcome:
@@ -630,6 +824,12 @@ class Launch:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
             return Outcome("done"), False
+        if layout.GROW in statuses:
+            self.rooms = self.rooms.more(int(machines[statuses.index(layout.GROW)].state[0]["wanted"]))
+            for machine in machines:
+                if machine.planes:
+                    machine.planes.close()
+            return Outcome("done"), False
         outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         plain = workers == 1 and not self.descending
         self.written = written_bytes([m.marks for m in machines])
@@ -639,8 +839,8 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
-        for planes in (m.planes for m in machines if m.planes):
-            planes.close()
+        for m in machines:
+            m.close()
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
@@ -711,11 +911,16 @@ class Launch:
         return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
 
 
+_ASYNCHRONOUS = frozenset(layout.EVENT_KINDS[layout.EVENT_KINDS.index("init") :])
+
+
 def _event(kind: EventKind, *fields: int) -> Event:
     """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
-    cta, warp, interval, pc, place, generation, lanes, addresses = fields
+    cta, warp, interval, pc, place, generation, lanes, addresses, amount = fields
     if kind in ("arrive", "sync"):
         return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)
+    if kind in _ASYNCHRONOUS:
+        return Event(kind, cta, warp, interval, pc, place, generation, lanes, -1, amount)
     return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses if lanes else -1)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.machine.arithmetic.operations import alu
-from wsemu.machine.divergence import diverge, go_past, meets, park, pop, push, sort_parked, unpark
+from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
@@ -44,6 +44,7 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import (
+    AWAITS,
     BUDGET,
     DEADLOCK,
     DONE,
@@ -52,6 +53,7 @@ from wsemu.machine.state import (
     HELD,
     MIDWAY,
     READ_SO_FAR,
+    REFINE,
     STACK,
     STACK_OVERFLOW,
     TRAP,
@@ -80,6 +82,7 @@ from wsemu.model.isa import (
     LOCAL,
     N_ALU,
     N_ATOMIC,
+    N_CONTROL,
     N_MEMORY,
     N_WARP,
     OPCODE,
@@ -98,6 +101,9 @@ BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join
 FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
+PROXY = OPCODE["fence.proxy"]
+STANDS = 101
+"""see sync/mbarrier.py: lanes wait"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
@@ -372,6 +378,8 @@ def stand(m, warp, w, pc, mask):
     """A part of a warp waits at the operation at pc while the others run.  Status as `at_barrier`."""
     if warp.mask != mask:  # it is guarded: the other lanes go on behind it
         push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+        after = flow_at(m.flow, pc + 1)
+        after.count += 1  # what follows is executed twice
     park(warp, pc, mask)
     warp.mask = 0
     status = np.int64(DONE)
@@ -410,6 +418,10 @@ def gathered(m, warp, w):
     `at_barrier`."""
     warp.mask = 0
     sort_parked(warp)
+    if m.asynchronous:
+        apart = apart_lanes(m, warp)
+        if apart:
+            return waits_apart(m, warp, w, apart)
     waits_for_all = False
     for e in range(warp.parked_count):
         i = instruction_at(m.code, entry_at(warp.parked_entries, e).resume - 1)
@@ -427,6 +439,47 @@ def gathered(m, warp, w):
     if held != at_barriers:
         return hold(m, warp, w)
     return count_all(m, warp, w)
+
+
+@compiled
+def apart_lanes(m, warp):
+    """The lanes of a warp that stand at an mbarrier, or wait for registers."""
+    lanes = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        if instruction_at(m.code, entry.resume - 1).op >= N_CONTROL:
+            lanes |= entry.mask
+    return lanes
+
+
+@compiled
+def waits_apart(m, warp, w, apart):
+    """No lanes of a warp can run, and some stand at mbarriers: those whose wait ends go on, or those that stand at
+    warp-wide operations which nobody is missing from; else the warp waits.  Status as `at_barrier`."""
+    lanes = call(m.async_entry, m.address, w, -1, 0)
+    if lanes:
+        unpark(m, warp, lanes)
+        return DONE
+    held = held_back(m, warp, barrier_lanes(m, warp) | behind(warp, apart))
+    if warp.parked & ~held:
+        exchange_apart(m, warp, w, warp.parked & ~held)
+        return DONE
+    warp.waits = AWAITS
+    return YIELDED
+
+
+@compiled
+def pass_by(m, w):
+    """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them.
+    Status."""
+    warp = warp_at(m.warps, w)
+    missing = go_past_some(warp, apart_lanes(m, warp))
+    if warp.mask == 0:
+        return YIELDED
+    warp.waits = -1
+    leave(m, warp, w, missing)
+    account_group(m, warp)
+    return DONE
 
 
 @compiled
@@ -503,7 +556,7 @@ def leave(m, warp, w, missing):
                     (DIVERGENCE, pc, w, entry.mask, -1, -1),
                     (-1, warp.alive, members, 0, 0),
                 )
-        elif i.aux:
+        elif i.op < N_CONTROL and i.aux:
             diverged(m, warp, w, pc, entry.mask, np.int64(-1))
 
 
@@ -620,6 +673,22 @@ def run_warp(address, w):
             m.fault_pc = pc
             m.fault_warp = w
             return np.int64(TRAP)
+        elif op >= N_CONTROL or (op == PROXY and m.asynchronous):
+            if x == 0:
+                pc += 1
+                continue
+            warp.pc = pc + 1
+            warp.mask = mask
+            status = call(m.async_entry, address, w, pc, x)
+            if status == STANDS:
+                status = call(m.collective_entry, address, w, pc, x)
+            if status != DONE:
+                if status >= REFINE and status < YIELDED:
+                    warp.pc = pc
+                return np.int64(status)
+            pc = warp.pc
+            mask = warp.mask
+            continue
         else:  # fences order memory for the checkers; here they do nothing
             if x and m.clocks and op <= LAST_FENCE:
                 call(m.collective_entry, address, w, pc, x)
@@ -634,11 +703,17 @@ def run_warp(address, w):
 def collective(address, w, pc, mask):
     """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
     m = machine_at(address, 0)
+    if pc < 0:
+        return np.int64(pass_by(m, w))
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     op = i.op
+    if op >= N_CONTROL:
+        warp.last_pc = pc
+        return np.int64(stand(m, warp, w, pc, mask))
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
+            warp.last_pc = pc
             return np.int64(stand(m, warp, w, pc, mask))
         call(m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)
@@ -664,6 +739,8 @@ def start_cta(m):
     if m.clocks:
         start_clocks(m)
     reset(m)
+    if m.asynchronous:
+        call(m.async_entry, m.address, 0, -3, 0)
     m.live_warps = m.warp_count
     m.next_warp = 0
     m.progress = 0
@@ -707,6 +784,27 @@ def start_cta(m):
     m.turn = -1
 
 
+@compiled
+def wakes(m, warp, w):
+    """Whether a warp that waits goes on: the wait of some of its lanes ends."""
+    lanes = call(m.async_entry, m.address, w, -1, 0)
+    if lanes == 0:
+        return False
+    warp.waits = -1
+    unpark(m, warp, lanes)
+    return True
+
+
+@compiled
+def somebody_passes(m):
+    """Whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such warp."""
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        if warp.alive and warp.waits == AWAITS and call(m.collective_entry, m.address, w, -1, 0) == DONE:
+            return True
+    return False
+
+
 def run(address):
     """Run the machine at a host address until it stops."""
     m = machine_at(address, 0)
@@ -720,13 +818,13 @@ def run(address):
         while m.live_warps > 0:
             w = m.next_warp
             if w == m.warp_count:
-                if m.progress == 0:
+                if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):
                     return np.int64(DEADLOCK)
                 m.progress = 0
                 m.next_warp = 0
                 continue
             warp = warp_at(m.warps, w)
-            if warp.alive and warp.waits < 0:
+            if warp.alive and (warp.waits < 0 or (warp.waits == AWAITS and wakes(m, warp, w))):
                 m.progress = 1
                 status = call(m.warp_entry, address, w)
                 if status != YIELDED:
@@ -734,6 +832,8 @@ def run(address):
                 m.turn = -1
             m.next_warp += 1
         report_dangling(m)
+        if m.asynchronous:
+            call(m.async_entry, address, 0, -2, 0)
         if m.clocks:
             end_clocks(m)
         m.running = 0

@@ -61,6 +61,8 @@ MIDWAY = -2
 """`join` of an entry whose lanes wait in the midst of a stretch of code, not at a branch"""
 HELD = 16
 """`waits` of a warp whose lanes wait for each other, some at a barrier and others at warp-wide operations"""
+AWAITS = 17
+"""`waits` of a warp of which some lanes wait for a phase of an mbarrier or for registers, and no others can run"""
 WARP = record(
     registers=1,  # host address of the register block
     pc=1,
@@ -82,6 +84,10 @@ WARP = record(
     synced=1,  # up to this interval of its own, all lanes know of each other
     partial=1,  # 1: lane_clocks tells more
     lane_clocks=1,  # host address of int64[32][32]: what lane i knows of lane j, an interval
+    leaders=1,  # host address of int64[32]: the lane that has the row of `known` in which stands what this lane knows
+    fenced=1,  # host address of int64[2][32]: of each lane the interval that its last proxy fence ended, for shared and
+    # for global memory
+    held=1,  # registers of a thread
 )
 BARRIER = record(
     expected=1,  # threads; 0: no count given, the whole CTA
@@ -105,6 +111,51 @@ BARRIER = record(
 )
 WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
 """an operation that gives no count, one that gives one, an arrive"""
+MBARRIER = record(
+    live=1,
+    word=1,  # of shared memory, of 8 bytes
+    phase=1,
+    pending=1,
+    expected=1,
+    tx=1,
+    init_pc=1,
+    init_warp=1,
+    init_lane=1,
+    init_interval=1,
+    inval_pc=1,
+    inval_warp=1,
+    inval_lane=1,
+    inval_interval=1,
+    tx_pc=1,  # last operation of the phase that named bytes, or -1
+    tx_warp=1,
+    last_pc=1,  # last registrant of the phase
+    last_warp=1,
+    waiters=1,  # lanes that stand there
+    given=3,  # host addresses of rows as of lane_clocks.py: what was given to the open phase, to the one before; unused
+    joined=3,  # rows: the last registrant of each thread, and the asynchronous ones, in the open phase and two before
+    joined_pc=3,  # int64[32 * warps]: their instructions
+    used=1,  # row: the last use by each thread, and asynchronous ones
+    used_pc=1,
+    reach=1,  # int64[32 * warps]: what the registrants of the open phase know, and they themselves; intervals
+    # with `operations` below them, as in the next four
+    cover=1,  # the same of its arrivals
+    waited=1,  # the last wait of each thread that saw the phase before
+    waited_first=1,
+    waited_pc=1,
+    expects=1,  # the last expectation of bytes of each thread in the open phase
+    expects_pc=1,
+    pluses=1,  # the same of arrivals for copies
+    pluses_pc=1,
+)
+THIN_ROWS, FULL_ROWS = 13, 6
+"""of an mbarrier: of threads alone, and of threads and asynchronous operations"""
+AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
+"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one of the
+same thread, 0: none"""
+COPIES, STORES, ARRIVES, READS_DONE = range(4)
+GROUPS = record(first=1, last=1, read=1, committed=1)
+"""of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
+for, and how many groups it has made"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
@@ -119,9 +170,10 @@ SLOT = record(key=1, number=1)
 left for it"""
 PC_BITS = 20
 """of an instruction in such a key"""
-EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, lanes=1, addresses=1)
+EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, lanes=1, addresses=1, amount=1)
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
+    "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
 )  # fmt: skip
 MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
@@ -226,6 +278,33 @@ MACHINE = record(
     line=1,  # log2 of its bytes
     halves=1,
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
+    async_entry=1,  # see sync/mbarrier.py
+    copy_entry=1,  # see agents/copies.py
+    guarded_entry=1,  # see sync/clobber.py: what it calls
+    asynchronous=1,  # 1: the program has asynchronous operations: in each CTA each lane has a clock from the start
+    row_bytes=1,  # of a row of `known`
+    row_vectors=1,  # of 32 intervals in it
+    row_bits=1,  # of 32 * 64 asynchronous operations, in all sets
+    agent_bits=1,  # in one set
+    operations=1,  # asynchronous ones so far, by warps
+    proxies=1,  # 1: rows have what asynchronous operations may rely on
+    agents=1,  # host address of AGENT[agent_room], of this CTA
+    agent_room=1,
+    agent_next=1,  # number of the next one
+    agent_low=1,  # those below it are known to all threads; its bit is the first one in rows
+    groups=1,  # host address of GROUPS[2][32 * warps]: of cp.async, and of bulk operations
+    mbarriers=1,  # host address of MBARRIER[mbarrier_room]
+    mbarrier_count=1,
+    mbarriers_live=1,
+    mbarrier_room=1,
+    mbarrier_index=1,  # host address of int64[words of shared memory]: number of the mbarrier there, from 1, or 0
+    mbarrier_low=1,  # words of all of them
+    mbarrier_high=1,
+    registers=1,  # of a thread at the launch; 0: unknown
+    pool=1,  # registers of a thread that warps have given
+    whole=1,  # bytes of the access of which a piece is judged
+    credited=1,  # bytes that a bulk load has brought
+    wanted=1,  # bytes of cells that an access needs, where it is not as wide as they; what has to grow
     claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
     claim_count=1,
     claim_room=1,
@@ -234,9 +313,10 @@ SCRATCH = 1152
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN = range(6, 9)
+REFINE, SWEEP, WRITTEN, GROW = range(6, 10)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
-with a segment that was taken to be never written"""
+with a segment that was taken to be never written, start anew with more room for what `wanted` says"""
+GROW_AGENTS, GROW_BITS, GROW_MBARRIERS = range(3)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""
 

@@ -27,7 +27,7 @@ MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
 VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
 ADD, AND, OR, XOR = (OPCODE[f"redux.{what}.b32"] for what in ("add", "and", "or", "xor"))
 MIN_SIGNED, MAX_SIGNED, MIN, MAX = (OPCODE[f"redux.{what}"] for what in ("min.s32", "max.s32", "min.u32", "max.u32"))
-ACTIVEMASK = OPCODE["activemask"]
+ACTIVEMASK, ELECT = OPCODE["activemask"], OPCODE["elect.sync"]
 
 
 @compiled
@@ -232,3 +232,8 @@ def exchange(m, warp, w, pc, mask, members):
         vote(registers, i, mask, there)
     elif i.op <= MAX:
         reduce(registers, i, there)
+    elif i.op == ELECT:
+        rest = mask
+        while rest:
+            store_u32(registers + i.d + 4 * lowest_bit(rest), lowest_bit(mask))
+            rest &= rest - 1

@@ -27,12 +27,22 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     """An array as `to_device` and `device_array` return it: a NumPy array with Numba's methods for copying."""
 
     stream: object = 0
-    blank: bool = False
-    """whether nothing has written to it: then a launch that reads it first reads what happens to be there"""
+    _unwritten: list[bool]
+    """one for all views of its memory"""
 
     def __array_finalize__(self, parent: object) -> None:
-        if isinstance(parent, DeviceArray):
-            parent.blank = False  # the host may write through the view
+        shares = isinstance(parent, DeviceArray) and np.may_share_memory(self, parent)
+        self._unwritten = parent._unwritten if shares else [False]  # type: ignore[attr-defined]
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing has written to its memory: then a launch that reads it first reads what happens to be
+        there.  What is written through a view counts for all of the memory."""
+        return self._unwritten[0]
+
+    @blank.setter
+    def blank(self, value: bool) -> None:
+        self._unwritten[0] = value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.blank = False

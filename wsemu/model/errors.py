@@ -29,12 +29,16 @@ class WsemuError(Exception):
 class UsageError(WsemuError, ValueError):
     """The launch or its arguments are wrong (exit code 2)."""
 
+    __module__ = "wsemu"  # where users know it from
+
 
 class KernelError(WsemuError):
     """The kernel's source cannot be compiled: not part of the dialect, a wrong type, an unknown name (exit code 2).
 
     `span` is where; `remedy` what to write instead; `calls` the spans of the calls that led there, outermost first.
     """
+
+    __module__ = "wsemu"
 
     def __init__(self, message: str, span: Span | None = None, remedy: str = "", calls: tuple[Span, ...] = ()) -> None:
         super().__init__(message)
@@ -50,6 +54,8 @@ class KernelError(WsemuError):
 
 class UnsupportedError(KernelError):
     """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
+
+    __module__ = "wsemu"
 
     @property
     def subject(self) -> str:

@@ -16,13 +16,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import NAMES, RELAXED, WAIT_RELAXED
-from wsemu.proof.happens_before import Clock, HappensBefore, join
+from wsemu.proof.happens_before import Clock, HappensBefore, join, uncounted_barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
-    from wsemu.model.outcome import Event
+    from wsemu.model.outcome import Event, RawFinding, Trace
     from wsemu.model.program import Program
+    from wsemu.proof.happens_before import Epoch
 
 GIVES, TAKES = "arrive_on", "await"
 """kinds of events"""
@@ -64,3 +65,44 @@ class PhaseOrder(HappensBefore):
         """A new mbarrier, also where one was: its phases begin anew."""
         for key in [key for key in self._given if key[:2] == (event.cta, event.place)]:
             del self._given[key]
+
+
+# -- lives of mbarriers that atomics order ---------------------------------------------------------------------------
+_USES = frozenset({"init", "arrive_on", "expect", "await"})
+"""operations of threads on an mbarrier"""
+
+
+def _of_lives(raw: RawFinding) -> bool:
+    """Whether a finding is that nothing orders the use of an mbarrier and its end, or its beginning and the use, of
+    different warps."""
+    if raw.other_warp in (-1, raw.warp):
+        return False
+    return (raw.code == "mbarrier-lifetime" and raw.detail["what"] == 0) or (
+        raw.code == "mbarrier-uninitialized" and raw.detail.get("ordered", 0) == 1
+    )
+
+
+def lives_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
+    """Those of the findings about the life of an mbarrier that atomics and fences contradict, in the run of this trace:
+    with them each use comes before its end, and after its beginning.  So a library may count its threads down, and let
+    the last one end its barriers."""
+    asked = [raw for raw in findings if _of_lives(raw)]
+    if not asked or not trace.complete:
+        return []
+    order = PhaseOrder(True, uncounted_barriers(program), relaxed(program))
+    lives: dict[tuple[int, int], list[Epoch]] = {}
+    """(CTA, address) -> the uses of the mbarrier there, its beginning first"""
+    apart: set[int] = set()
+    """operations that something of a life does not come before"""
+    for event in trace.events:
+        if event.kind in _USES or event.kind == "inval":
+            uses = lives.setdefault((event.cta, event.place), [])
+            if event.kind == "init":
+                uses.clear()
+            before = uses if event.kind == "inval" else uses[:1]
+            actor = event.cta, event.warp
+            if not all(epoch[:2] == actor or order.before(epoch, actor) for epoch in before):
+                apart.add(event.pc)
+            uses.append((*actor, event.interval))
+        order.apply(event)
+    return [raw for raw in asked if raw.pc not in apart]

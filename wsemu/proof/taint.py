@@ -85,7 +85,7 @@ REASONS = {
     "dec": "where `dec` with different limits wraps depends on the order",
 }
 
-VARYING = (OPCODE["varying.b32"], OPCODE["varying.b64"])
+VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
 ARRIVE, REDUCE = OPCODE["mbarrier.arrive"], OPCODE["bulk.reduce"]
@@ -93,6 +93,10 @@ _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
     "store": "size of an asynchronous copy", "atomic": "size of an asynchronous copy",
 }  # fmt: skip
+_SOURCE = np.array([
+    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, REDUCE) for op, name in enumerate(NAMES)
+])  # fmt: skip
+"""by opcode: whether what it gives may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
 
 
@@ -141,8 +145,9 @@ def examine(
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
     operations = program.code[:, 0]
-    found = (operations >= N_MEMORY) & (operations < N_ATOMIC) | np.isin(operations, (*VARYING, ARRIVE, REDUCE))
-    found |= np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
+    found = _SOURCE[operations]
+    if program.asynchronous:
+        found = found | np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
     if not lockstep:
         found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
     sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
@@ -162,7 +167,19 @@ def steered_by(
     """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of
     the races warps may go other ways."""
     sources = sorted(set(racing))
-    return bool(sources) and bool(Analysis(program, executions, sources, segment_of).tainted)
+    return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).tainted)
+
+
+def may_be_steered_by(
+    program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
+) -> bool:
+    """Whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does: shadow
+    memory names one race of a byte, another access to the array may be in one, too."""
+    sources = sorted(set(racing))
+    if not sources:
+        return False
+    beside = Analysis(program, executions, sources, segment_of).beside(sources)
+    return bool(Analysis(program, executions, beside, segment_of).tainted)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
@@ -211,9 +228,13 @@ class Analysis:
         sources: Sequence[int],
         segment_of: SegmentOf | None,
         elected: Mapping[int, Sequence[Election]] | None = None,
+        *,
+        racing: bool = False,
     ) -> None:
-        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about."""
+        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about; `racing` says that
+        the sources are accesses, of which what they load and leave is up to the schedule."""
         self._program = program
+        self._racing = racing
         self._sources = sources
         self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
         self._taint: Bits = (1 << len(sources)) - 1
@@ -265,6 +286,18 @@ class Analysis:
         return not arrays or not any(
             self._arrays(step, state) & arrays for step, state in self._states() if step.kind in ("load", "store")
         )
+
+    def beside(self, pcs: Sequence[int]) -> list[int]:
+        """The accesses that may touch an array which one of these may touch."""
+        touched = {
+            step.pc: self._arrays(step, state)
+            for step, state in self._states()
+            if step.kind in ("load", "store", "atomic")
+        }
+        arrays = 0
+        for pc in pcs:
+            arrays |= touched.get(pc, 0)
+        return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
@@ -355,7 +388,7 @@ class Analysis:
 
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
         """The result of an instruction other than arithmetic, whose operands come from `bits`."""
-        if step.kind in ("store", "load"):  # an access that races
+        if self._racing and step.kind in ("store", "load"):
             bits |= self._bit.get(step.pc, 0)
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
             self._put(arrays, bits & ~self._settled.get(step.pc, 0))

@@ -24,6 +24,8 @@ class Launch(NamedTuple):
 
     report: Report
     shown: tuple[Finding, ...]
+    ran: bool = True
+    """False where it needs what is not modelled, which a message says, too"""
 
 
 class Message(NamedTuple):
@@ -47,6 +49,9 @@ class Collector:
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         self.launches.append(Launch(report, tuple(report.findings if shown is None else shown)))
+
+    def not_run(self, report: Report) -> None:
+        self.launches.append(Launch(report, (), ran=False))
 
     def error(self, error: Exception) -> None:
         self.messages.append(message_of(error))

@@ -41,6 +41,9 @@ class Commands:
         else:
             self.text(plain(lines))
 
+    def not_run(self, report: Report) -> None:
+        """Its error says it all."""
+
     def error(self, error: Exception) -> None:
         level, text, file, line = message_of(error)
         self._command(level, text, _line(file, line) if file else {})

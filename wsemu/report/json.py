@@ -35,7 +35,7 @@ def document(collected: Collector, exit_code: int) -> dict[str, Any]:
 
 
 def _launch(launch: Launch) -> dict[str, Any]:
-    report, shown = launch
+    report, shown = launch.report, launch.shown
     told = {"findings": list(shown), "left_out": len(report.findings) - len(shown)}
     data: dict[str, Any] = _relative(report.model_copy(update=told).model_dump(mode="json", exclude={"seconds"}))
     return data

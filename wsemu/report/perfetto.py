@@ -1,6 +1,7 @@
-"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens: a process for the CTA, a thread for each warp
-and for each named barrier; slices are the stretches between barrier operations with their accesses, the barrier
-operations with their waits, and the generations; flow arrows lead from each arrive to each sync that it lets go on.
+"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens: a process for the CTA, a thread for each warp,
+for its asynchronous copies (more than one where they overlap), and for each named barrier and mbarrier; slices are the
+stretches between barrier operations with their accesses, the barrier operations with their waits, the generations and
+phases, and the copies; flow arrows lead from each arrive to each sync, or wait, that it lets go on.
 
 A step is drawn as a microsecond: the names of the tracks say that the axis has steps, not cycles.
 Reference: "Trace Event Format" (Google, 2016), events of phase X, s, f, i and M.
@@ -11,18 +12,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wsemu.evidence.labels import letter
+from wsemu.evidence.labels import GIVES, WAITS, letter
 from wsemu.model.finding import MOST_SHOWN, with_role
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.launch.timeline import Generation, Step, Timeline
+    from wsemu.launch.timeline import Copy, Generation, Step, Timeline
 
 AXIS = "1 us is 1 step: steps, not cycles"
 _BARRIERS = 1000
 """thread number of barrier 0: behind those of all warps"""
+_MBARRIERS, _COPIES = 1100, 10_000_000
+"""of the first mbarrier, and of the first copies"""
 _Event = dict[str, Any]
 
 
@@ -58,9 +61,20 @@ def _names(timeline: Timeline) -> Iterator[_Event]:
     for warp in timeline.warps:
         yield name("thread_name", warp.number, name=with_role(f"warp {warp.number}", warp.role))
         yield name("thread_sort_index", warp.number, sort_index=warp.number)
+    for tid, (warp_number, _) in enumerate(_copy_rows(timeline), _COPIES):
+        yield name("thread_name", tid, name=f"copies of warp {warp_number}")
+        yield name("thread_sort_index", tid, sort_index=warp_number)
     for barrier in sorted({generation.barrier for generation in timeline.generations}):
-        yield name("thread_name", _BARRIERS + barrier, name=f"barrier {barrier}")
-        yield name("thread_sort_index", _BARRIERS + barrier, sort_index=_BARRIERS + barrier)
+        tid = _thread(timeline, barrier)
+        yield name("thread_name", tid, name=timeline.name(barrier))
+        yield name("thread_sort_index", tid, sort_index=tid)
+
+
+def _thread(timeline: Timeline, barrier: int) -> int:
+    """The thread number of a barrier, or of an mbarrier."""
+    if barrier in timeline.mbarriers:
+        return _MBARRIERS + [*timeline.mbarriers].index(barrier)
+    return _BARRIERS + barrier
 
 
 def _slice(timeline: Timeline, tid: int, title: str, at: int, until: int, **arguments: object) -> _Event:
@@ -85,13 +99,30 @@ def _slices(timeline: Timeline) -> Iterator[_Event]:
             yield _operation(timeline, step, step.at + 1)
     for generation in timeline.generations:
         yield _generation(timeline, generation)
+    for tid, (_, row) in enumerate(_copy_rows(timeline), _COPIES):
+        for copy, until in row:
+            title = timeline.places[copy.pc].text + ("" if copy.until is not None else ": nobody waits for it")
+            yield _slice(timeline, tid, title, copy.at, until, bytes=copy.bytes)
+
+
+def _copy_rows(timeline: Timeline) -> list[tuple[int, list[tuple[Copy, int]]]]:
+    """(warp, its copies with their ends, of which none overlap), as many for a warp as it takes."""
+    rows: list[tuple[int, list[tuple[Copy, int]]]] = []
+    for copy in sorted(timeline.copies, key=lambda copy: (copy.warp, copy.at)):
+        until = max(timeline.length if copy.until is None else copy.until, copy.at + 1)
+        row = next((row for warp, row in rows if warp == copy.warp and row[-1][1] <= copy.at), None)
+        if row is None:
+            row = []
+            rows.append((copy.warp, row))
+        row.append((copy, until))
+    return rows
 
 
 def _barrier_operations(timeline: Timeline) -> Iterator[tuple[Step, int]]:
     """Arrives and syncs with their ends; lanes of the warp that go on meanwhile cut a wait off."""
     following: dict[int, int] = {warp.number: warp.until for warp in timeline.warps}
     for step in reversed(timeline.steps):
-        if step.kind in ("arrive", "sync"):
+        if step.kind in (*GIVES, *WAITS):
             until = following[step.warp] if step.until is None else step.until
             yield step, max(min(until, following[step.warp]), step.at + 1)
         following[step.warp] = step.at
@@ -106,16 +137,20 @@ def _operation(timeline: Timeline, step: Step, until: int) -> _Event:
 def _generation(timeline: Timeline, generation: Generation) -> _Event:
     complete = generation.until is not None
     until = timeline.length if generation.until is None else generation.until
-    title = f"generation {generation.number}" + ("" if complete else ": not complete")
-    tid = _BARRIERS + generation.barrier
-    return _slice(timeline, tid, title, generation.first, until, threads_arrived=generation.arrived)
+    counted = timeline.counted(generation.barrier, generation.number)
+    title = counted + ("" if complete else ": not complete")
+    tid = _thread(timeline, generation.barrier)
+    came = {"threads_arrived": generation.arrived}
+    if generation.barrier in timeline.mbarriers:
+        came = {"arrivals": generation.arrivals, "bytes": generation.bytes}
+    return _slice(timeline, tid, title, generation.first, until, **came)
 
 
 def _flows(timeline: Timeline) -> Iterator[_Event]:
     """An arrow from within the arrive to the end of the sync's slice."""
     ends = dict(_barrier_operations(timeline))
     for number, (arrive, sync) in enumerate(timeline.edges()):
-        common = {"name": f"barrier {arrive.barrier}", "cat": "barrier", "id": number, "pid": timeline.cta}
+        common = {"name": timeline.name(arrive.barrier), "cat": "barrier", "id": number, "pid": timeline.cta}
         yield {"ph": "s", "tid": arrive.warp, "ts": arrive.at + 0.25, **common}
         yield {"ph": "f", "bp": "e", "tid": sync.warp, "ts": ends[sync] - 0.25, **common}
 

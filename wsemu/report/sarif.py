@@ -41,7 +41,8 @@ def document(collected: Collector, exit_code: int) -> Json:
         for entry in launch.report.suppressed:
             results.add(launch.report, entry.finding, entry)
     messages = [_notification(message) for message in collected.messages]
-    messages += [_undecided(launch.report) for launch in collected.launches if launch.report.verdict == "incomplete"]
+    undecided = (x.report for x in collected.launches if x.ran and x.report.verdict == "incomplete")
+    messages += [_undecided(report) for report in undecided]
     run = {
         "tool": {"driver": {"name": "wsemu", "version": __version__, "rules": results.rules()}},
         "columnKind": "unicodeCodePoints",

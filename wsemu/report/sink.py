@@ -24,6 +24,9 @@ class Sink(Protocol):
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         """A launch, with all of its findings or some."""
 
+    def not_run(self, report: Report) -> None:
+        """A launch that needs what is not modelled, to be counted; the error is told besides."""
+
     def error(self, error: Exception) -> None:
         """An error in a launch or in a kernel's source."""
 

@@ -69,12 +69,19 @@ class Printer:
             self.text("")
         self.lines(diagnostic.summary_lines(report, self.width))
 
+    def not_run(self, report: Report) -> None:
+        """Its error says it all."""
+
     def error(self, error: Exception) -> None:
         self.lines(diagnostic.error_lines(error, self.width))
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:
-        """Lines of text of our own."""
-        self.lines([(diagnostic.clean(line.expandtabs(4)), style)] for line in text.split("\n"))
+        """Lines of text of our own; those with a style are sentences, which are wrapped."""
+        cleaned = (diagnostic.clean(line.expandtabs(4)) for line in text.split("\n"))
+        self.lines([(part, style)] for line in cleaned for part in (self._wrapped(line) if style else [line]))
+
+    def _wrapped(self, line: str) -> list[str]:
+        return [line] if len(line) <= self.width else diagnostic.wrapped(line, self.width, "  ")
 
     def notice(self, text: str, file: str, line: int) -> None:
         """A warning about a line of a file."""

@@ -1,4 +1,5 @@
-"""A time line as SVG: a row for each named barrier with its generations, a row for each warp with what it did.
+"""A time line as SVG: a row for each named barrier and mbarrier with its generations or phases, a row for each warp
+with what it did, below it a thin one with its asynchronous copies.
 
 Two pictures of equal height, so that the labels stay while the steps scroll.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.evidence.labels import letter
+from wsemu.evidence.labels import GIVES, WAITS, letter
 from wsemu.report.markup import Markup, join, tag
 
 if TYPE_CHECKING:
@@ -20,12 +21,16 @@ MOST_STEPS = 2_000
 MOST_OPERATIONS = 8_000
 """drawn; the end comes earlier where there are more"""
 MOST_ARROWS = 4_000
-_AXIS, _BARRIER, _WARP, _MARK = 30, 20, 34, 19
+_AXIS, _BARRIER, _WARP, _MARK, _COPY = 30, 20, 34, 19, 10
 """heights of the rows in pixels; a warp has a row of marks more for as many as would hide each other"""
 _LABELS = 130
 """width of the labels"""
 _MOST_LISTED = 12
 """accesses of a stretch that its title lists"""
+
+
+_CLASSES = {"arrive_on": "arrive", "await": "sync"}
+"""kind -> how it is drawn, where that is not as it is called"""
 
 
 class Window(NamedTuple):
@@ -55,13 +60,18 @@ class _Picture:
     def __init__(self, timeline: Timeline, part: Window, linked: bool) -> None:
         self.timeline, self.part, self.linked = timeline, part, linked
         barriers = sorted({generation.barrier for generation in timeline.generations})
+        copying = {copy.warp for copy in timeline.copies}
         self.barrier_y = {barrier: _AXIS + n * _BARRIER for n, barrier in enumerate(barriers)}
         self.marks = {warp.number: self._mark_rows(warp.number) for warp in timeline.warps}
         self.warp_y: dict[int, int] = {}
+        self.copy_y: dict[int, int] = {}
         self.height = _AXIS + len(barriers) * _BARRIER + 6
         for number, rows in self.marks.items():
             self.warp_y[number] = self.height
             self.height += _WARP + len(rows) * _MARK
+            if number in copying:
+                self.copy_y[number] = self.height - 4
+                self.height += _COPY
         self.width = round((part.end - part.first) * part.scale) + 24
 
     def x(self, step: float) -> float:
@@ -91,7 +101,8 @@ class _Picture:
 
     def labels(self) -> Markup:
         rows = [_text(4, 18, "steps, not cycles", "muted")]
-        rows += [_text(4, y + 14, f"barrier {barrier}", "") for barrier, y in self.barrier_y.items()]
+        rows += [_text(4, y + 14, self.timeline.name(barrier), "") for barrier, y in self.barrier_y.items()]
+        rows += [_text(76, y + 9, "copies", "muted") for y in self.copy_y.values()]
         for warp in self.timeline.warps:
             y = self.warp_y[warp.number]
             rows.append(_text(4, y + 13, f"warp {warp.number}", ""))
@@ -102,6 +113,7 @@ class _Picture:
 
     def steps(self) -> Markup:
         parts = [*self._axis(), *self._generations(), *self._stretches(), *self._operations(), *self._arrows()]
+        parts += self._copies()
         marks = list(self._marks())
         title = tag("title", f"time line of CTA {self.timeline.index}: warps over steps, not cycles")
         return tag("svg", title, *parts, *marks, width=self.width, height=self.height, role="img")
@@ -125,9 +137,13 @@ class _Picture:
         complete = generation.until is not None
         until = self.part.end if generation.until is None else generation.until
         x, width = self.x(generation.first), self.x(until) - self.x(generation.first)
-        name = f"barrier {generation.barrier} generation {generation.number}"
+        counted = self.timeline.counted(generation.barrier, generation.number)
+        name = f"{self.timeline.name(generation.barrier)} {counted}"
         state = f"complete after step {until - 1}" if complete else "not complete"
-        title = f"{name}: {generation.arrived} threads arrived, {state}"
+        came = f"{generation.arrived} threads arrived"
+        if generation.barrier in self.timeline.mbarriers:
+            came = f"{generation.arrivals:,} arrivals, {generation.bytes:,} bytes"
+        title = f"{name}: {came}, {state}"
         number = str(generation.number)
         parts = [
             tag("title", title),
@@ -158,7 +174,7 @@ class _Picture:
 
     def _operations(self) -> Iterator[Markup]:
         for step in self.timeline.steps:
-            if step.kind in ("arrive", "sync", "stop") and self.drawn(step.at, step.until):
+            if step.kind in (*GIVES, *WAITS, "stop") and self.drawn(step.at, step.until):
                 yield self._operation(step)
 
     def _operation(self, step: Step) -> Markup:
@@ -175,10 +191,22 @@ class _Picture:
             after = self.x(step.at + 1)
             parts.append(_box(after, y + 11, self.x(until) - after, 6, "wait stuck" if stuck else "wait"))
         if step.at >= self.part.first:
-            parts.append(_box(x, y + 2, max(self.part.scale - 1, 2), 24, step.kind))
-            if step.barrier >= 0 and self.part.scale >= 7 * len(str(step.barrier)) + 2:
-                parts.append(_text(x + self.part.scale / 2 - 0.5, y + 18, step.barrier, "number"))
+            parts.append(_box(x, y + 2, max(self.part.scale - 1, 2), 24, _CLASSES.get(step.kind, step.kind)))
+            letter_ = self.timeline.letter(step.barrier)
+            if step.barrier >= 0 and self.part.scale >= 7 * len(letter_) + 2:
+                parts.append(_text(x + self.part.scale / 2 - 0.5, y + 18, letter_, "number"))
         return tag("g", *parts)
+
+    def _copies(self) -> Iterator[Markup]:
+        """Copies from their issue until someone knows that they are over."""
+        for copy in self.timeline.copies:
+            if self.drawn(copy.at, copy.until):
+                x, y = self.x(copy.at), self.copy_y[copy.warp]
+                until = self.part.end if copy.until is None else copy.until
+                place = self.timeline.places[copy.pc]
+                over = "nobody waits for them" if copy.until is None else f"over after step {copy.until - 1:,}"
+                title = f"{place.text}  line {place.line}: {copy.bytes:,} bytes from step {copy.at:,}, {over}"
+                yield tag("g", tag("title", title), _box(x, y + 2, self.x(until) - x, 6, "run"))
 
     def _arrows(self) -> Iterator[Markup]:
         """From an arrive to what it lets go on, where both are drawn."""
@@ -235,12 +263,12 @@ def legend() -> Markup:
     """What the boxes are."""
     kinds = [
         ("run", "memory accesses, fences, warp-wide operations"),
-        ("arrive", "arrive on a barrier"),
-        ("sync", "sync on a barrier"),
+        ("arrive", "arrive on a barrier or mbarrier"),
+        ("sync", "sync on a barrier, wait for a phase"),
         ("wait", "waits"),
         ("wait stuck", "waits for ever"),
         ("stop", "the run stops"),
-        ("generation", "generation of a barrier, from its first operation on"),
+        ("generation", "generation of a barrier, or phase of an mbarrier, from its first operation on"),
     ]
     items = []
     for class_, meaning in kinds:

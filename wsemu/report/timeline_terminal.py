@@ -1,4 +1,5 @@
-"""A time line as text: a row of steps for each warp, one character a step, and a row for each named barrier.
+"""A time line as text: a row of steps for each warp, one character a step, and a row for each named barrier and each
+mbarrier; a further row of a warp has its asynchronous copies, from their issue until someone knows that they are over.
 
             0         10
 barrier 1   0--1---
@@ -40,12 +41,18 @@ _SYMBOLS: dict[str, tuple[str, Style]] = {
     "~": ("warp-wide operation", ""),
     "a": ("arrive", "good"),
     "s": ("sync", "strong"),
+    "m": ("begins, ends or changes an mbarrier", ""),
+    "w": ("wait for a phase, or for copies", "strong"),
+    "c": ("issues copies", "good"),
     ".": ("waits", "frame"),
     "x": ("waits for ever", "error"),
     "!": ("the run stops", "error"),
 }
 """character of a step -> what it means, its style"""
-_CHARACTER = {"access": "=", "atomic": "*", "fence": "|", "warp": "~", "arrive": "a", "sync": "s", "stop": "!"}
+_CHARACTER = {
+    "access": "=", "atomic": "*", "fence": "|", "warp": "~", "arrive": "a", "sync": "s", "stop": "!",
+    "arrive_on": "a", "await": "w", "mbarrier": "m", "copy": "c", "landed": "w",
+}  # fmt: skip
 _DIGITS = "0123456789ABCDEF"
 
 
@@ -65,6 +72,7 @@ def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> 
     yield from summary_lines(timeline.report, width)
     yield []
     labels = [f"warp {warp.number}" for warp in timeline.warps] + [warp.role for warp in timeline.warps]
+    labels += [_label(timeline, barrier) for barrier in timeline.mbarriers]
     margin = min(max(map(len, [*labels, "barrier 00", "warps 00-00"])), _LABEL) + 2
     columns = max(width - margin, 20)
     start, ends = _window(timeline, columns, first)
@@ -116,7 +124,7 @@ def _block(timeline: Timeline, begin: int, end: int) -> Iterator[tuple[str, _Row
     for barrier in sorted({generation.barrier for generation in timeline.generations}):
         text = _generations(timeline, barrier, begin, end)
         if text.strip():
-            yield f"barrier {barrier}", _Row(text)
+            yield _label(timeline, barrier), _Row(text)
     steps: dict[int, list[Step]] = {warp.number: [] for warp in timeline.warps}
     for step in timeline.steps:
         steps[step.warp].append(step)
@@ -128,6 +136,12 @@ def _block(timeline: Timeline, begin: int, end: int) -> Iterator[tuple[str, _Row
         for n, row in enumerate(more):
             if row.text.strip() or (role and not n):
                 yield "" if n else role, row
+
+
+def _label(timeline: Timeline, barrier: int) -> str:
+    """`barrier 1`, `a full[0]`."""
+    name = timeline.name(barrier)
+    return f"{timeline.letter(barrier)} {name}" if barrier in timeline.mbarriers else name
 
 
 def _axis(begin: int, end: int) -> str:
@@ -169,9 +183,28 @@ def _warp_rows(timeline: Timeline, warp: Warp, steps: list[Step], begin: int, en
             waits = "x" if step.until is None and timeline.stuck else "."
             symbols[at - begin] = _CHARACTER[step.kind] if at == step.at else waits
         if step.barrier >= 0 and begin <= step.at < end:
-            barriers[step.at - begin] = _DIGITS[step.barrier]
+            known = step.barrier in timeline.mbarriers
+            barriers[step.at - begin] = timeline.letter(step.barrier) if known else _DIGITS[step.barrier]
     rows = [_Row("".join(symbols), symbols=True), _Row("".join(barriers), "frame")]
+    if any(copy.warp == warp.number for copy in timeline.copies):
+        rows.append(_Row(_copies(timeline, warp, begin, end)))
     return (*rows, *(_Row(text, "error") for text in _mark_rows(timeline, warp, begin, end)))
+
+
+def _copies(timeline: Timeline, warp: Warp, begin: int, end: int) -> str:
+    """The copies that a warp issued: `<` where some are, `-` while one is under way, `>` in the last step of it."""
+    row = [" "] * (end - begin)
+    mine = [copy for copy in timeline.copies if copy.warp == warp.number]
+    for copy in mine:
+        until = timeline.length if copy.until is None else copy.until
+        for at in range(max(copy.at, begin), min(until, end)):
+            row[at - begin] = "-"
+    for copy in mine:
+        if copy.until is not None and begin < copy.until <= end:
+            row[copy.until - 1 - begin] = ">"
+        if begin <= copy.at < end:
+            row[copy.at - begin] = "<"
+    return "".join(row)
 
 
 def _mark_rows(timeline: Timeline, warp: Warp, begin: int, end: int) -> Iterator[str]:
@@ -195,8 +228,10 @@ def _mark_rows(timeline: Timeline, warp: Warp, begin: int, end: int) -> Iterator
 
 def _legend(timeline: Timeline, used: set[str], width: int) -> Iterator[Line]:
     meanings = [f"{symbol} {meaning}" for symbol, (meaning, _) in _SYMBOLS.items() if symbol in used]
-    if any(step.barrier > 9 for step in timeline.steps):
+    if any(9 < step.barrier < 16 for step in timeline.steps):
         meanings.append("A-F barriers 10 to 15")
+    if timeline.copies:
+        meanings.append("<-> copies until someone has waited for them")
     if timeline.generations:
         meanings.append("below: the barrier")
     if meanings:

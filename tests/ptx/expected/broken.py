@@ -82,4 +82,21 @@ def _memory() -> list[Case]:
     ]
 
 
-BROKEN = _barriers() + _memory()
+def _async() -> list[Case]:
+    x = integers(220, 4, 64)
+    launches: list[tuple[str, int, list[Any]]] = [
+        ("copy_not_waited_for", 32, [x, zeros(32)]),
+        ("wait_after_barrier", 64, [x, zeros(64)]),
+        ("left_alone", 32, [x, zeros(32)]),
+        ("store_left_alone", 32, [x, zeros(32)]),
+        ("store_without_fence", 64, [x, zeros(64)]),
+        ("source_written_again", 32, [x, zeros(32)]),
+        ("no_barrier_after_init", 64, [zeros(64)]),
+        ("all_lanes_arrive", 32, [zeros(32)]),
+        ("bytes_that_never_come", 32, [x, zeros(32)]),
+        ("stage_not_free", 64, [x, zeros(4, 32), np.int32(4)]),
+    ]
+    return [Case("broken_async", name, partial(list, a), 1, block, 0, "failed") for name, block, a in launches]
+
+
+BROKEN = _barriers() + _memory() + _async()

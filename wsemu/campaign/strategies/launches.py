@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Draw = Callable[[st.SearchStrategy[Any]], Any]
-    Fields = dict[str, Any]
-    Fault = Callable[[Draw, Fields], tuple[Fields, str]]
-    """valid parameters -> those to change, and the message that is due then"""
 
 
 class Launch(NamedTuple):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Draw = Callable[[st.SearchStrategy[Any]], Any]
     Fields = dict[str, Any]
-    Fault = Callable[[Draw, Fields], tuple[Fields, str]]
-    """valid parameters -> those to change, and the message that is due then"""
 
 
 MOST_WARPS = 16

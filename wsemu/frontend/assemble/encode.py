@@ -25,7 +25,7 @@ from wsemu.frontend.assemble.allocate import (
 from wsemu.frontend.assemble.contract import contract
 from wsemu.frontend.assemble.flow import EXIT, Liveness, immediate_post_dominators
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
-from wsemu.frontend.assemble.service import choose_services
+from wsemu.frontend.assemble.service import choose_services, mark_without_effect
 from wsemu.frontend.assemble.simplify import (
     Blocks,
     assignments,
@@ -70,6 +70,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     rows = _Rows(graph, types, _with_addresses(graph, fixed & used_registers(blocks.values())))
     rows.place(registers, webs, groups)
     choose_services(graph, blocks)
+    mark_without_effect(graph, blocks)
     sections = {index: [_encode(i, rows.offset, types) for i in block.instructions] for index, block in blocks.items()}
     places = {
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()

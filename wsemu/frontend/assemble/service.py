@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import EXIT, immediate_post_dominators
 from wsemu.frontend.assemble.simplify import assignments, used_registers
-from wsemu.model.isa import AS_LOAD, OPERATIONS, SERVICE, UNCOUNTED
+from wsemu.model.isa import AS_LOAD, ATOMICS, NO_STORE, OPERATIONS, SERVICE, UNCOUNTED
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
@@ -24,6 +24,28 @@ _COMBINED = {f"atom.{what}.b32" for what in ("add", "and", "or", "xor")} | {
 }
 _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_bytes")
 """special values"""
+
+
+_NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)}
+"""integer operation -> the operands, 32 or 64 bits wide, that leave a value as it is"""
+
+
+def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
+    """Say of each atomic that leaves memory as it is, such as `atomicAdd(p, 0)`, that it stores nothing, in place."""
+    for block in blocks.values():
+        for at, instruction in enumerate(block.instructions):
+            if instruction.operation in ATOMICS and _changes_nothing(instruction, graph):
+                auxiliary = instruction.auxiliary | NO_STORE
+                block.instructions[at] = replace(instruction, auxiliary=auxiliary)
+
+
+def _changes_nothing(instruction: Instruction, graph: Graph) -> bool:
+    what, type_ = ATOMICS[instruction.operation]
+    if what == "cas":
+        return instruction.operands[1] == instruction.operands[2]
+    width = int(type_[1:])
+    neutral = (n for n in _NEUTRAL.get(what, ()) if n.bit_length() in (0, 1, width))
+    return any(graph.constants.get((type_, n)) == instruction.operands[1] for n in neutral)
 
 
 def choose_services(graph: Graph, blocks: Blocks) -> None:

@@ -29,9 +29,9 @@ MOST = 1 << 20
 """registers that one directive may declare"""
 _TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
 """parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
-_BARRIERS = frozenset(("bar", "barrier"))
-"""what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier it is the
-call says, and not the line of the wrapper"""
+_WRAPPED = frozenset(("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect"))
+"""what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier or copy
+it is the call says, and not the line of the wrapper"""
 
 
 def walk(e: Emitter, block: Block) -> None:
@@ -71,7 +71,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         e.unsupported()
         return
     place, guard = (e.span, e.stack), (e.guard, e.negated)
-    if instruction.opcode in _BARRIERS and e.located:
+    if instruction.opcode in _WRAPPED and e.located:
         e.span, e.stack = e.called
     try:
         handler(e, instruction)

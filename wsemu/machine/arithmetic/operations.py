@@ -1,6 +1,6 @@
 """What each arithmetic operation does: one LLVM body for 32 lanes at once, and the intrinsics that run them.
 
-`BODIES` gives every ALU operation of `bytecode.OPERATIONS` a function `(builder, *operands) -> value` that works on a
+`BODIES` gives every ALU operation of `isa.OPERATIONS` a function `(builder, *operands) -> value` that works on a
 vector of 32 lanes or, for operations that have no vector form (division, library functions), on one lane.  `alu` is
 the switch over those of the core, `family` that over those of another family.  Nothing here knows of warps or programs.
 """

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 SET = -(1 << 63)
 ATOMIC_BIT = 1 << 62
-INTERVAL_SHIFT, WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 32, 27, 22, 17
-INTERVALS = (1 << 30) - 1
+INTERVAL_SHIFT, WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 34, 27, 22, 17
+INTERVALS = (1 << 28) - 1
 """of all warps of a launch: as many can be told apart"""
 MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
 """of a program"""
-WHEN = (INTERVALS << INTERVAL_SHIFT) | (31 << WARP_SHIFT)
-"""interval and warp"""
+ACTORS = 127
+"""bits of a cell's actor: a warp, or GENERIC or BULK and the warp that issued an asynchronous operation"""
+GENERIC, BULK = 32, 64
+"""what is added to the warp for an asynchronous operation, whose number then is the interval: of the generic proxy
+(cp.async), of the asynchronous one"""
+WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
+"""interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
 BUT_LANES = ~LANE_BITS
 SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1

@@ -17,9 +17,13 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    BULK,
+    GENERIC,
     HIGH_SHIFT,
     INTERVAL_SHIFT,
     INTERVALS,
+    LANE_BITS,
     LOW_SHIFT,
     MAX_INSTRUCTIONS,
     WARP_SHIFT,
@@ -27,17 +31,23 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.shadow import INTRA_WARP, RACE, record_conflict
 from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.sync.lane_clocks import lanes_unknown
-from wsemu.model.isa import ATOMIC, FIRST_STORE, N_MEMORY, READ, SEGMENT_SHIFT, WRITE
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_relies, lanes_unknown
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import ATOMIC, FIRST_STORE, N_CONTROL, N_MEMORY, READ, SEGMENT_SHIFT, SHARED, WRITE
 
+PROXY, PROXY_WAR = CODE_NUMBERS["proxy"], CODE_NUMBERS["proxy-war"]
 EMPTY = 1
 """number that stands for no access"""
 
 
 @compiled
 def kind_of(m, access):
-    """(kind, bytes a lane) of an access that a list holds."""
+    """(kind, bytes a lane) of an access that a list holds; of an agent's the kind stands where cells have lanes."""
     i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
+    if (access >> WARP_SHIFT) & ACTORS >= GENERIC:
+        return (access >> LOW_SHIFT) & 3, np.int64(0)
+    if i.op >= N_CONTROL:  # zeros
+        return np.int64(WRITE), np.int64(0)
     return np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ), i.aux & 255
 
 
@@ -61,7 +71,7 @@ def not_before(warp, access, lanes, lane):
 def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
     """Record the lanes that do not come after all lanes `before` of an earlier access."""
     warp = warp_at(m.warps, w)
-    u, interval = (access >> WARP_SHIFT) & 31, (access >> INTERVAL_SHIFT) & INTERVALS
+    u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     code = np.int64(INTRA_WARP if u == w else RACE)
     while lanes:
         lane = lowest_bit(lanes)
@@ -78,11 +88,34 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 
 
 @compiled
+def left_apart(m, w, access, before, base, lanes, kind, size):
+    """The same in a program with asynchronous operations: of an agent nothing follows of what came before it."""
+    u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
+    other_kind, other_size = kind_of(m, access)
+    if (base >> WARP_SHIFT) & ACTORS >= GENERIC or other_kind != kind:
+        return before
+    if kind == ATOMIC and (u >= GENERIC or other_size != size):
+        return before
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        if u < GENERIC:
+            before &= lanes_unknown(m, w, lane, u, before, interval)
+        elif agent_known(m, w, lane, interval):
+            return np.int64(0)
+    return before
+
+
+@compiled
 def left_over(m, w, access, before, base, lanes, kind, size):
     """The lanes of an earlier access that must still be remembered after this one."""
-    u = (access >> WARP_SHIFT) & 31
+    u = (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
-    if kind == WRITE or interval <= m.base or (m.apart == 0 and interval <= warp_at(m.warps, u).synced):
+    if kind == WRITE or interval <= m.base:
+        return np.int64(0)
+    if m.asynchronous:
+        return left_apart(m, w, access, before, base, lanes, kind, size)
+    if m.apart == 0 and interval <= warp_at(m.warps, u).synced:
         return np.int64(0)
     other_kind, other_size = kind_of(m, access)
     if u != w or other_kind != kind or (kind == ATOMIC and other_size != size):
@@ -95,16 +128,79 @@ def left_over(m, w, access, before, base, lanes, kind, size):
 
 
 @compiled
+def highest_bit(mask):
+    last = np.int64(31)
+    while not (mask >> last) & 1:
+        last -= 1
+    return last
+
+
+@compiled
+def report_pair(m, code, w, pc, lane, access, others, address, kind, before, size):
+    v = access & ~LANE_BITS | lowest_bit(others) << LOW_SHIFT | highest_bit(others) << HIGH_SHIFT
+    at = access & (MAX_INSTRUCTIONS - 1)
+    record_conflict(m, np.int64(code), pc, w, lane, v, at, address, kind, before, size)
+
+
+@compiled
+def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
+    """Judge an access of lanes, or of an agent of one, against an earlier one of lanes or of an agent, one of the two
+    an agent's."""
+    other_kind, _ = kind_of(m, access)
+    actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
+    interval = (access >> INTERVAL_SHIFT) & INTERVALS
+    if kind == READ and other_kind == READ:
+        return
+    if kind == ATOMIC and other_kind == ATOMIC and actor >= GENERIC and u >= GENERIC:
+        return
+    space = np.int64(address >> SEGMENT_SHIFT != SHARED)
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        if u >= GENERIC:
+            if not agent_known(m, w, lane, interval):
+                report_pair(m, np.int64(RACE), w, pc, lane, access, before, address, kind, other_kind, size)
+            elif actor >= BULK and u < BULK and not agent_relied(m, w, lane, space, interval):
+                code = np.int64(PROXY_WAR if other_kind == READ else PROXY)
+                report_pair(m, code, w, pc, lane, access, before, address, kind, other_kind, size)
+            continue
+        unknown = lanes_unknown(m, w, lane, u, before, interval)
+        if unknown:
+            report_pair(m, np.int64(RACE), w, pc, lane, access, unknown, address, kind, other_kind, size)
+        if actor >= BULK:
+            unfenced = not_relied(m, w, lane, space, u, before & ~unknown, interval)
+            if unfenced:
+                code = np.int64(PROXY_WAR if other_kind == READ else PROXY)
+                report_pair(m, code, w, pc, lane, access, unfenced, address, kind, other_kind, size)
+
+
+@compiled
+def not_relied(m, w, lane, space, u, others, interval):
+    """Those of some lanes on whose doing an asynchronous operation of a lane may not rely."""
+    found = np.int64(0)
+    while others:
+        other = lowest_bit(others)
+        others &= others - 1
+        if not lane_relies(m, w, lane, space, u, other, interval):
+            found |= np.int64(1) << other
+    return found
+
+
+@compiled
 def enter(m, w, pc, place, lanes, base, address, kind, size):
     """Judge an access of some lanes to a watched cell, and put it in the cell's list."""
     warp = warp_at(m.warps, w)
+    agent = (base >> WARP_SHIFT) & ACTORS >= GENERIC
     n, kept = load_i64(place), np.int64(EMPTY)
     new = lanes
     while n != EMPTY:
         r = lane_access_at(m.records, n)
         access, following = r.access, r.next
-        own = (access >> WARP_SHIFT) & 31 == w
-        if (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
+        own = (access >> WARP_SHIFT) & ACTORS == w
+        if agent or (access >> WARP_SHIFT) & ACTORS >= GENERIC:
+            if (access >> INTERVAL_SHIFT) & INTERVALS > m.base:
+                judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size)
+        elif (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
             other_kind, other_size = kind_of(m, access)
             if kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size):
                 report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)
@@ -132,12 +228,28 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
     store_i64(place, free)
 
 
+@compiled
+def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
+    """The same of a range of bytes that a lane, or an agent of it, accesses."""
+    grain = segment.watched_grain
+    base &= ~LANE_BITS
+    if (base >> WARP_SHIFT) & ACTORS >= GENERIC:
+        base |= kind << LOW_SHIFT
+    for q in range(offset >> grain, (offset + size - 1 >> grain) + 1):
+        place = segment.watched + 8 * q
+        if load_i64(place):
+            enter(m, w, pc, place, lanes, base, number << SEGMENT_SHIFT | q << grain, kind, m.whole)
+
+
 def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
     """Judge and remember what an access does to the watched cells of a segment.  Called by address."""
     m = machine_at(address, 0)
     segment = segment_at(m.segments, number)
     i = instruction_at(m.code, pc)
     size, grain = i.aux & 255, segment.watched_grain
+    if i.op >= N_CONTROL:
+        judge_range(m, w, pc, segment, registers, bias, mask, kind, base, number)
+        return np.int64(0)
     while mask:
         at = load_i64(registers + i.a + 8 * lowest_bit(mask))
         group, rest = np.int64(0), mask

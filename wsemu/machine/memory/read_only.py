@@ -31,24 +31,27 @@ FULL = (1 << LANES) - 1
 
 
 @compiled
-def mark(place, size, bit):
-    """Mark bytes; accesses of four bytes and more are marked four at a time."""
-    if size < 4:
+def mark(place, size, bit, unused):
+    """Mark bytes but `unused` ones; accesses of four bytes and more are marked four at a time."""
+    if size < 4 or unused:
         for q in range(size):
-            store_u8(place + q, load_u8(place + q) | bit)
+            if (unused >> q) & 1 == 0:
+                store_u8(place + q, load_u8(place + q) | bit)
     else:
         for q in range(0, size, 4):
             store_u32(place + q, load_u32(place + q) | bit * 0x01010101)
 
 
 @compiled
-def claim(m, segment, offset, size, bit):
-    """Enter the claim that is being made for those bytes with both marks that have none of this kind yet; whether there
-    was one."""
+def claim(m, segment, offset, size, bit, unused):
+    """Enter the claim that is being made for those bytes with both marks, not `unused`, that have none of this kind
+    yet; whether there was one."""
     entries = segment.claims + (4 * segment.bytes if bit == STORED else 0)
     found = False
     for q in range(size):
         place = entries + 4 * (offset + q)
+        if (unused >> q) & 1:
+            continue
         if load_u8(segment.marked + offset + q) == BOTH and load_u32(place) == 0:
             store_u32(place, m.claim_count + 1)
             found = True
@@ -72,7 +75,7 @@ def mark_at_once(m, registers, i, mask, size, bit):
     if segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
         return False
     if pattern == SAME:
-        mark(segment.marked + offset, size, bit)
+        mark(segment.marked + offset, size, bit, np.int64(0))
     else:
         for q in range(0, extent, 8):
             word = segment.marked + offset + q
@@ -81,10 +84,10 @@ def mark_at_once(m, registers, i, mask, size, bit):
 
 
 @compiled
-def note(m, w, pc, registers, i, mask, bit):
-    """Mark what the lanes of an access touch, or claim it."""
+def note(m, w, pc, registers, i, mask, bit, unused):
+    """Mark what the lanes of an access touch, or claim it; bytes with a bit in `unused` do not matter."""
     size = i.aux & 255
-    if m.claims == 0 and mark_at_once(m, registers, i, mask, size, bit):
+    if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit):
         return
     lanes = np.int64(0)
     rest = mask
@@ -100,8 +103,8 @@ def note(m, w, pc, registers, i, mask, bit):
         if segment.marked == 0 or offset > segment.bytes - size or offset & (size - 1):
             continue
         if m.claims == 0:
-            mark(segment.marked + offset, size, bit)
-        elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, bit):
+            mark(segment.marked + offset, size, bit, unused)
+        elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, bit, unused):
             lanes |= np.int64(1) << lane
     if lanes:
         made = claim_at(m.claims, m.claim_count)
@@ -121,7 +124,7 @@ def access_noted(address, w, pc, registers, mask):
         flags = i.aux >> UNUSED_SHIFT
         if i.op < FIRST_STORE:
             if flags & NON_COHERENT:
-                note(m, w, pc, registers, i, mask, np.int64(LOADED))
+                note(m, w, pc, registers, i, mask, np.int64(LOADED), flags & 0xFFFF)
         elif flags & NO_STORE == 0:
-            note(m, w, pc, registers, i, mask, np.int64(STORED))
+            note(m, w, pc, registers, i, mask, np.int64(STORED), np.int64(0))
     return call(m.noted_entry, address, w, pc, registers, mask)

@@ -22,8 +22,10 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import number_of
 from wsemu.machine.memory.cell_bits import (
+    ACTORS,
     ATOMIC_BIT,
     BUT_LANES,
+    GENERIC,
     HIGH_SHIFT,
     INTERVAL_SHIFT,
     INTERVALS,
@@ -52,14 +54,16 @@ from wsemu.machine.memory.shadow_cells import (
 from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
 from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
-from wsemu.machine.sync.lane_clocks import lane_knows
+from wsemu.machine.sync.lane_clocks import agent_known, lane_knows
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     FIRST_STORE,
     LANES,
+    N_CONTROL,
     N_MEMORY,
+    OPCODE,
     READ,
     SEGMENT_SHIFT,
     SHARED,
@@ -67,6 +71,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import MOST_SAME_VALUES
 
+BULK_ZERO = OPCODE["bulk.zero"]
 RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 FULL = (1 << LANES) - 1
 READS = 1 << 4
@@ -83,7 +88,7 @@ def set_number(v):
 @compiled
 def happened(m, w, v, floor):
     """The access v of a cell happens before now, as far as warps go.  Intervals up to `floor` belong to other CTAs."""
-    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & 31
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= floor:
         return False
     return u == w or load_i64(warp_at(m.warps, w).clock + 8 * u) >= interval
@@ -112,10 +117,14 @@ def lanes_know(m, w, v, lane, spread):
 def known_one_by_one(m, w, v, lane, spread, floor):
     """In a CTA in which each lane has its own clock: all lanes that may have made the access v of another warp are
     known to those from `lane` to lane + spread."""
-    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & 31
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if m.by_lanes == 0 or interval <= floor:
         return False
     for reader in range(lane, lane + spread + 1):
+        if u >= GENERIC:
+            if not agent_known(m, w, reader, interval):
+                return False
+            continue
         for other in range((v >> LOW_SHIFT) & 31, ((v >> HIGH_SHIFT) & 31) + 1):
             if not lane_knows(m, w, reader, u, other, interval):
                 return False
@@ -142,7 +151,7 @@ def disordered(m, w, cells, v, group, floor, log, first, spread):
         if m.by_lanes == 0:
             return group
         return call(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
-    if (v >> WARP_SHIFT) & 31 != w:
+    if (v >> WARP_SHIFT) & ACTORS != w:
         return np.int64(0)
     warp = warp_at(m.warps, w)
     if (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced or m.lockstep:
@@ -188,7 +197,7 @@ def set_clashes(m, w, kind, pc, v, floor):
         if clash(m, kind, pc, e):
             if not happened(m, w, e, floor):
                 return True
-            own = (e >> WARP_SHIFT) & 31 == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
+            own = (e >> WARP_SHIFT) & ACTORS == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
             if own and not m.lockstep:  # by which lanes is not known
                 return True
     return False
@@ -274,7 +283,7 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
     """The cells of a group, all alike up to the lanes and before now, whose access the lanes that access them now know
     of: it need not be remembered."""
     warp = warp_at(m.warps, w)
-    if (v >> WARP_SHIFT) & 31 != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced:
+    if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced:
         return group
     known = np.int64(0)
     if warp.partial:
@@ -337,7 +346,7 @@ def plain(m, w, cells, v, floor, log, first):
     """The accesses of 32 cells, alike up to the lanes (v), all happen before now."""
     if not happened(m, w, v, floor):
         return False
-    if (v >> WARP_SHIFT) & 31 != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp_at(m.warps, w).synced:
+    if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp_at(m.warps, w).synced:
         return True
     return owned(cells, log, first) != 0
 
@@ -491,7 +500,7 @@ def read_one(m, w, writes, reads, new, floor):
     v = load_i64(writes)
     if v and not happened(m, w, v, floor):
         return False
-    if (v >> WARP_SHIFT) & 31 == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
+    if (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
         return False
     v = load_i64(reads)
     if v & ATOMIC_BIT:
@@ -504,7 +513,7 @@ def read_one(m, w, writes, reads, new, floor):
         return True
     if v and not happened(m, w, v, floor):
         return False
-    own = v and (v >> WARP_SHIFT) & 31 == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced
+    own = v and (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced
     if own and warp.partial:
         return False
     if own:
@@ -600,9 +609,12 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     of the first such access tell where."""
     other = (v >> WARP_SHIFT) & 31
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
+    agent = np.int64((v >> WARP_SHIFT) & ACTORS >= GENERIC)
+    op = instruction_at(m.code, pc).op
+    own_agent = np.int64(op >= N_CONTROL and op != BULK_ZERO)
     rank = (interval > m.base) * 32 + other  # another CTA first
     if code == INTRA_WARP or m.by_lanes:  # several executions of the other instruction may be told apart
-        rank = rank << 32 | interval
+        rank = rank << 32 | ((v >> LOW_SHIFT) & 31 if agent else interval)
     found = number_of(m, code, pc, v_pc)
     if found < 0:
         return
@@ -629,10 +641,11 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     r.detail[1] = kind
     r.detail[2] = other_kind
     r.detail[3] = size
-    r.detail[4] = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    r.detail[4] = load_i64(warp_at(m.warps, w).clock + 8 * w)  # the host hides it of an agent
     r.detail[5] = interval
     r.detail[6] = (v >> LOW_SHIFT) & 31
     r.detail[7] = (v >> HIGH_SHIFT) & 31
+    r.detail[9] = own_agent | agent << 1
     r.detail[10] = lane
     r.detail[11] = rank
 
@@ -646,7 +659,7 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
     if reads:
         other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
     if happened(m, w, v, floor):
-        if (v >> WARP_SHIFT) & 31 == w and not lanes_know(m, w, v, lane, spread):
+        if (v >> WARP_SHIFT) & ACTORS == w and not lanes_know(m, w, v, lane, spread):
             mark(m, address)
         return
     if m.by_lanes and (v >> INTERVAL_SHIFT) & INTERVALS > m.base:

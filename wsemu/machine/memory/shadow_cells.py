@@ -4,8 +4,8 @@ A *cell* tells who touched the bytes it stands for:
 
     bit 63    SET: bits 27 - 61 are the number of a set of accesses (`shadow.py`)
     bit 62    ATOMIC: an atomic access, or a set that has one
-    32 - 61   interval of the warp, counted on through all CTAs
-    27 - 31   warp
+    34 - 61   interval of the warp, or number of the asynchronous operation, counted on through all CTAs
+    27 - 33   warp, and which proxy an asynchronous operation of it goes through
     22 - 26   lowest lane that made the access
     17 - 21   highest lane that did
     0 - 16    instruction
@@ -166,6 +166,39 @@ def _behind(b: Builder, clock: Value, needed: Value) -> Value:
     return _bits(b, b.icmp_signed("<", _load(b, clock), _load(b, needed)))
 
 
+def _join_bits(b: Builder, to: Value, other: Value) -> None:
+    b.store(b.or_(_load(b, to), _load(b, other)), pointer(b, to, VECTOR), align=8)
+
+
+def _join_some(b: Builder, to: Value, other: Value, mask: Value) -> None:
+    v, u = _load(b, to), _load(b, other)
+    _store(b, to, b.select(b.icmp_signed(">", u, v), u, v), mask)
+
+
+def _beyond(b: Builder, needed: Value, known: Value) -> Value:
+    return b.sub(I64(1), _zero(b, b.and_(_load(b, needed), b.not_(_load(b, known)))))
+
+
+def _copy(b: Builder, to: Value, other: Value) -> None:
+    b.store(_load(b, other), pointer(b, to, VECTOR), align=8)
+
+
+def _least(b: Builder, address: Value, mask: Value) -> Value:
+    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), ir.Constant(VECTOR, [1 << 60] * LANES))
+    n = LANES
+    while n > 1:
+        n //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        x, y = b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high)
+        v = b.select(b.icmp_signed("<", x, y), x, y)
+    return b.extract_element(v, I32(0))
+
+
+def _reached(b: Builder, clock: Value, needed: Value) -> Value:
+    v, u = _load(b, clock), _load(b, needed)
+    return _bits(b, b.and_(b.icmp_signed("!=", u, same(u, 0)), b.icmp_signed("<=", u, v)))
+
+
 same_key = emitted(_same_key)
 """same_key(cells, bits, key): the cells that equal key in these bits"""
 fill = emitted(_fill)
@@ -193,3 +226,15 @@ join = emitted(_join)
 """join(clock, other): the later interval of each warp"""
 behind = emitted(_behind)
 """behind(clock, needed): the warps of which less is known than needed"""
+join_bits = emitted(_join_bits)
+"""join_bits(to, other): 32 sets of 64 bits each, joined"""
+join_some = emitted(_join_some)
+"""join_some(clock, other, mask): as join, of the places of mask alone"""
+beyond = emitted(_beyond)
+"""beyond(needed, known): 1 if 32 sets of 64 bits have one that the others lack"""
+copy = emitted(_copy)
+"""copy(to, other): 32 numbers"""
+least = emitted(_least)
+"""least(clock, mask): the least number of the places of mask; 1 << 60 if there are none"""
+reached = emitted(_reached)
+"""reached(clock, needed): the places where something is needed and the clock has it"""

@@ -21,8 +21,8 @@ FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
 """sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
-SET_ELEMENTS = 99
-"""of a set: a read and atomics of two widths, of 32 warps and of other CTAs"""
+SET_ELEMENTS = 140
+"""of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
 ACCESS_RECORDS = 1 << 9
 """lane accesses that one access can add: 16 bytes for each of 32 lanes"""
 

@@ -27,6 +27,7 @@ from wsemu.machine.sync.lane_clocks import (
     judge_recycling_lanes,
     learn,
     meet_lanes,
+    start_lanes,
     there,
 )
 from wsemu.model.codes import CODE_NUMBERS
@@ -62,6 +63,8 @@ def start_clocks(m):
     """A CTA begins: nothing is known, and barriers are as new."""
     m.base = m.top
     m.by_lanes = 0
+    m.agent_low = m.base + 1
+    m.agent_next = m.base + 1
     store_i64(m.bases + 8 * (m.cta - m.cta_first) * m.cta_step, m.base)
     put(m.exited, ALL, m.base)
     for w in range(m.warp_count):
@@ -76,10 +79,13 @@ def start_clocks(m):
             put(b.clock, ALL, 0)
             put(b.took, ALL, 0)
             put(b.took_before, ALL, 0)
+    if m.asynchronous:
+        start_lanes(m)
 
 
 @compiled
 def end_clocks(m):
+    m.top = max(m.top, m.agent_next)
     for w in range(m.warp_count):
         m.top = max(m.top, load_i64(warp_at(m.warps, w).clock + 8 * w))
 

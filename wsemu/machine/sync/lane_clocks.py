@@ -6,6 +6,12 @@ one clock a lane: `row(m, t)[s]` is the last interval of thread s's warp of whic
 Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its live lanes know of all
 lanes of the other: what it says is so, and what it does not say is looked up here.
 
+Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.  Programs
+with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the asynchronous
+proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in every schedule,
+whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for each
+asynchronous operation that has ended.
+
 Rows, of 32 numbers a warp: those of the threads; then of each barrier what its open generation was given, of the
 threads that have exited what they knew, and of each barrier the interval that a thread's last operation in the open
 generation ended, its instruction, and both for the generation before.
@@ -16,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import join, put
+from wsemu.machine.memory.shadow_cells import copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS
@@ -36,7 +42,13 @@ def there(m, w):
 
 @compiled
 def row(m, number):
-    return m.known + 256 * m.warp_count * number
+    return m.known + m.row_bytes * number
+
+
+@compiled
+def lane_row(m, w, lane):
+    """What a lane knows, but for what it has done itself."""
+    return row(m, LANES * w + load_i64(warp_at(m.warps, w).leaders + 8 * lane))
 
 
 @compiled
@@ -56,6 +68,42 @@ def took_row(m, number, before, pc):
 
 
 @compiled
+def relied(m, space):
+    """Where in a row stands what the asynchronous proxy may rely on: in shared memory (0), in global memory (1)."""
+    return 256 * m.warp_count * (1 + space)
+
+
+@compiled
+def time_at(m):
+    """Where in a row stands what came before in time, in every schedule."""
+    return 768 * m.warp_count
+
+
+@compiled
+def bits_of(m):
+    """Where in a row the asynchronous operations stand that are known, a bit each."""
+    return 256 * m.row_vectors
+
+
+@compiled
+def time_bits(m):
+    """The same of those that ended before in time."""
+    return 256 * (m.row_vectors + m.agent_bits)
+
+
+@compiled
+def relied_bits(m, space):
+    """The same of those that the asynchronous proxy may rely on, where programs have bulk operations."""
+    return 256 * (m.row_vectors + m.agent_bits * (2 + space))
+
+
+@compiled
+def time_of(m, w):
+    """Now, told apart from other asynchronous operations of the interval."""
+    return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
+
+
+@compiled
 def spread(m, to, clock):
     """Let a row know of each lane what a clock of warps knows of its warp."""
     for u in range(m.warp_count):
@@ -64,8 +112,53 @@ def spread(m, to, clock):
 
 @compiled
 def join_rows(m, to, other):
-    for u in range(m.warp_count):
+    for u in range(m.row_vectors):
         join(to + 256 * u, other + 256 * u)
+    for u in range(m.row_vectors, m.row_vectors + m.row_bits):
+        join_bits(to + 256 * u, other + 256 * u)
+
+
+@compiled
+def copy_row(m, to, other):
+    for u in range(m.row_vectors + m.row_bits):
+        copy(to + 256 * u, other + 256 * u)
+
+
+@compiled
+def clear_row(m, to):
+    for u in range(m.row_vectors + m.row_bits):
+        put(to + 256 * u, ALL, 0)
+
+
+@compiled
+def heads(m, w, lanes):
+    """The lanes that lead these."""
+    leaders = warp_at(m.warps, w).leaders
+    found = np.int64(0)
+    while lanes:
+        lane = load_i64(leaders + 8 * lowest_bit(lanes))
+        lanes &= ~same_key(leaders, ALL, lane)
+        found |= np.int64(1) << lane
+    return found
+
+
+@compiled
+def separate(m, w, lanes):
+    """Let no lanes but these share rows with them."""
+    leaders = warp_at(m.warps, w).leaders
+    rest = lanes
+    while rest:
+        leader = load_i64(leaders + 8 * lowest_bit(rest))
+        group = same_key(leaders, ALL, leader)
+        rest &= ~group
+        moved = group & ~lanes
+        if moved == 0:
+            continue
+        if (lanes >> leader) & 1 == 0:
+            moved = group & lanes
+        to = lowest_bit(moved)
+        copy_row(m, row(m, LANES * w + to), row(m, LANES * w + leader))
+        put(leaders, moved, to)
 
 
 @compiled
@@ -76,6 +169,7 @@ def begin_lanes(m):
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         for lane in range(LANES):
+            store_i64(warp.leaders + 8 * lane, lane)
             own = row(m, LANES * w + lane)
             spread(m, own, warp.clock)
             put(own + 256 * w, ALL, warp.synced)
@@ -93,72 +187,153 @@ def begin_lanes(m):
 
 
 @compiled
+def start_lanes(m):
+    """A CTA begins in which each lane has a clock of its own."""
+    m.by_lanes = 1
+    m.apart = 1
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        put(warp.leaders, ALL, 0)
+        put(warp.fenced, ALL, m.base)
+        put(warp.fenced + 256, ALL, m.base)
+        first = row(m, LANES * w)
+        for u in range(m.row_vectors):
+            put(first + 256 * u, ALL, m.base)
+        for u in range(m.row_vectors, m.row_vectors + m.row_bits):
+            put(first + 256 * u, ALL, 0)
+        show_agents(warp, m.base)
+        mirror(m, w)
+    for number in range(LANES * m.warp_count, LANES * m.warp_count + 5 * BARRIERS + 1):
+        clear_row(m, row(m, number))
+
+
+@compiled
+def show_agents(warp, last):
+    """Up to this one all lanes of a warp know of asynchronous operations."""
+    put(warp.clock + 256, ALL, last)
+    put(warp.clock + 512, ALL, last)
+
+
+@compiled
 def mirror(m, w):
     """What the lanes of a warp know of each other, for those who look there."""
     warp = warp_at(m.warps, w)
     warp.partial = 1
     for lane in range(LANES):
-        to, own = warp.lane_clocks + 256 * lane, row(m, LANES * w + lane) + 256 * w
-        for q in range(LANES):
-            store_i64(to + 8 * q, load_i64(own + 8 * q))
+        copy(warp.lane_clocks + 256 * lane, lane_row(m, w, lane) + 256 * w)
 
 
 @compiled
 def refresh(m, w):
     """The clock of a warp: what all its live lanes know of all lanes of the others."""
     warp = warp_at(m.warps, w)
-    for u in range(m.warp_count):
-        if u == w:
-            continue
-        lanes = there(m, u)
-        least = np.int64(1) << 60
-        readers = warp.alive
-        while readers:
-            known = row(m, LANES * w + lowest_bit(readers)) + 256 * u
-            readers &= readers - 1
-            rest = lanes
+    if warp.alive:
+        readers = heads(m, w, warp.alive)
+        for u in range(m.warp_count):
+            if u == w:
+                continue
+            lanes = there(m, u)
+            least_known = np.int64(1) << 60
+            rest = readers
             while rest:
-                least = min(least, load_i64(known + 8 * lowest_bit(rest)))
+                least_known = min(least_known, least(row(m, LANES * w + lowest_bit(rest)) + 256 * u, lanes))
                 rest &= rest - 1
-        if warp.alive:
-            store_i64(warp.clock + 8 * u, max(least, load_i64(warp.clock + 8 * u)))
+            store_i64(warp.clock + 8 * u, max(least_known, load_i64(warp.clock + 8 * u)))
+        if m.row_bits:
+            refresh_agents(m, w, readers)
     mirror(m, w)
 
 
 @compiled
-def stamp(m, w, lanes):
-    """Each of some lanes knows what it has done itself."""
-    now = load_i64(warp_at(m.warps, w).clock + 8 * w)
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        store_i64(row(m, LANES * w + lane) + 256 * w + 8 * lane, now)
+def refresh_agents(m, w, readers):
+    """Up to which one all lanes of a warp know of asynchronous operations."""
+    warp = warp_at(m.warps, w)
+    last = max(load_i64(warp.clock + 256), m.agent_low - 1)
+    first = last
+    while last + 1 < m.agent_next:
+        number = last + 1 - m.agent_low
+        place = bits_of(m) + 8 * (number >> 6)
+        all_know = np.int64(-1)
+        rest = readers
+        while rest:
+            all_know &= load_i64(row(m, LANES * w + lowest_bit(rest)) + place)
+            rest &= rest - 1
+        if (all_know >> (number & 63)) & 1 == 0:
+            break
+        last += 1
+    if last != first:
+        show_agents(warp, last)
+
+
+@compiled
+def stamp(m, to, w, lanes):
+    """Let a row know what some lanes of a warp have done themselves."""
+    warp = warp_at(m.warps, w)
+    put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
+    if m.proxies:
+        join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
+        join_some(to + relied(m, 1) + 256 * w, warp.fenced + 256, lanes)
+        put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
 
 
 @compiled
 def join_lanes(m, to, w, lanes):
     """Let a row know what some lanes of a warp know."""
-    stamp(m, w, lanes)
-    while lanes:
-        join_rows(m, to, row(m, LANES * w + lowest_bit(lanes)))
-        lanes &= lanes - 1
+    rest = heads(m, w, lanes)
+    while rest:
+        join_rows(m, to, row(m, LANES * w + lowest_bit(rest)))
+        rest &= rest - 1
+    stamp(m, to, w, lanes)
+
+
+@compiled
+def join_times(m, to, other):
+    """Let a row know what came before in time, as another knows it."""
+    for u in range(m.warp_count):
+        join(to + time_at(m) + 256 * u, other + time_at(m) + 256 * u)
+    for u in range(m.agent_bits):
+        join_bits(to + time_bits(m) + 256 * u, other + time_bits(m) + 256 * u)
+
+
+@compiled
+def give_times(m, to, w, lanes):
+    """Let a row know what came before some lanes of a warp in time, and them."""
+    rest = heads(m, w, lanes)
+    while rest:
+        join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
+        rest &= rest - 1
+    put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
+
+
+@compiled
+def learn_times(m, w, lanes, other):
+    """Let some lanes of a warp know what came before in time, as a row knows it."""
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        join_times(m, row(m, LANES * w + lowest_bit(rest)), other)
+        rest &= rest - 1
 
 
 @compiled
 def learn(m, w, lanes, other):
     """Let some lanes of a warp know what a row knows."""
-    while lanes:
-        join_rows(m, row(m, LANES * w + lowest_bit(lanes)), other)
-        lanes &= lanes - 1
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        join_rows(m, row(m, LANES * w + lowest_bit(rest)), other)
+        rest &= rest - 1
     refresh(m, w)
 
 
 @compiled
 def meet_lanes(m, w, lanes):
     """Some lanes of a warp have done something together: each knows what any of them knew."""
-    first = row(m, LANES * w + lowest_bit(lanes))
-    join_lanes(m, first, w, lanes)
-    learn(m, w, lanes, first)
+    separate(m, w, lanes)
+    leader = load_i64(warp_at(m.warps, w).leaders + 8 * lowest_bit(lanes))
+    join_lanes(m, row(m, LANES * w + leader), w, lanes)
+    put(warp_at(m.warps, w).leaders, lanes, leader)
+    refresh(m, w)
 
 
 @compiled
@@ -182,11 +357,10 @@ def end_lanes(m, number):
     """A generation ends."""
     for pc in range(2):
         open_, before = took_row(m, number, 0, pc), took_row(m, number, 1, pc)
-        for q in range(LANES * m.warp_count):
-            store_i64(before + 8 * q, load_i64(open_ + 8 * q))
-            store_i64(open_ + 8 * q, 0)
-    for u in range(m.warp_count):
-        put(given_row(m, number) + 256 * u, ALL, 0)
+        for u in range(m.warp_count):
+            copy(before + 256 * u, open_ + 256 * u)
+            put(open_ + 256 * u, ALL, 0)
+    clear_row(m, given_row(m, number))
 
 
 @compiled
@@ -194,7 +368,39 @@ def lane_knows(m, w, lane, u, other, interval):
     """Whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
     if u == w and lane == other:
         return True
-    return load_i64(row(m, LANES * w + lane) + 256 * u + 8 * other) >= interval
+    return load_i64(lane_row(m, w, lane) + 256 * u + 8 * other) >= interval
+
+
+@compiled
+def agent_known(m, w, lane, number):
+    """Whether a lane of warp w knows that an asynchronous operation has ended."""
+    at = number - m.agent_low
+    if at < 0:
+        return True
+    if number >= m.agent_next:
+        return False
+    return (load_i64(lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
+def agent_relied(m, w, lane, space, number):
+    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what one of the generic proxy did."""
+    at = number - m.agent_low
+    if at < 0:
+        return True
+    if number >= m.agent_next:
+        return False
+    bits = lane_row(m, w, lane) + relied_bits(m, space)
+    return (load_i64(bits + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
+def lane_relies(m, w, lane, space, u, other, interval):
+    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u did up
+    to an interval."""
+    if u == w and lane == other and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
+        return True
+    return load_i64(lane_row(m, w, lane) + relied(m, space) + 256 * u + 8 * other) >= interval
 
 
 @compiled

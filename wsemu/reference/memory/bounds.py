@@ -126,7 +126,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     element, count = _shape(name)
     places = _places(run, fields, lanes, element * count, READ)
     if fields[7] & NON_COHERENT:
-        run.launch.watch.read_only.note(run, places, element * count, stores=False)
+        run.launch.watch.read_only.note(run, places, element * count, stores=False, unused=fields[7])
     check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load", AS_LOAD)
     for lane in lanes_of(lanes):

@@ -30,8 +30,9 @@ class ReadOnly:
         self._first: tuple[dict[int, tuple[int, int]], ...] = ({}, {})
         """of loads and of stores: address of a byte -> (number of its first access, lane)"""
 
-    def note(self, run: WarpRun, places: Mapping[int, Place], size: int, *, stores: bool) -> None:
-        """An access by lanes, `size` bytes each; of several lanes at a byte the lowest one counts."""
+    def note(self, run: WarpRun, places: Mapping[int, Place], size: int, *, stores: bool, unused: int = 0) -> None:
+        """An access by lanes, `size` bytes each; of several lanes at a byte the lowest one counts.  A byte whose bit in
+        `unused` is set does not matter."""
         if not self.wanted:
             return
         actor = run.cta.number, run.warp.number
@@ -39,8 +40,9 @@ class ReadOnly:
         self._accesses.append(Claim(run.group.pc, *actor, 0, run.launch.watch.order.interval(actor)))
         for lane, (segment, at, offset) in sorted(places.items()):
             if at >= FIRST_ARRAY and segment.writable:
-                for byte in range(offset, offset + size):
-                    first.setdefault((at << SEGMENT_SHIFT) + byte, (number, lane))
+                for q in range(size):
+                    if not unused >> q & 1:
+                        first.setdefault((at << SEGMENT_SHIFT) + offset + q, (number, lane))
 
     def findings(self, program: Program) -> list[RawFinding]:
         """Those of the accesses so far."""

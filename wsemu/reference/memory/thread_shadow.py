@@ -1,13 +1,13 @@
 """The search for races in launches with asynchronous operations: lane by lane, and agent by agent.
 
-For each byte: the last write, and the reads and atomics since, each with the lanes of a warp that made it, or the agent.
+For each byte: the last write, and the reads and atomics since, each with the agent, or lanes of a warp, that made it.
 An access is judged against those that it conflicts with, by what the lane that makes it knows; for an agent that is the
 lane that issued it, at that time.  What a generic access did counts for a bulk operation only where a proxy fence lies
 on the way (PTX ISA, "Causality order": proxy-preserved base causality order); a generic read and an asynchronous read
 never conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
 
-A write empties the list.  A read, or an atomic, of a lane takes out earlier ones of its kind that one of its lanes knows
-of; an agent's takes out none, for whoever knows of the agent need not know of what came before.
+A write empties the list.  A read, or an atomic, of lanes takes out earlier ones of its kind that one of these lanes
+knows of; an agent's takes out none, for whoever knows of the agent need not know of what came before.
 """
 
 from __future__ import annotations

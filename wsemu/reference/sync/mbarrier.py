@@ -33,7 +33,7 @@ from wsemu.reference.sync.phases import At, Phase, new_phase
 from wsemu.reference.sync.thread_clocks import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.run import Cta
@@ -161,8 +161,8 @@ def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
 def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
     """Where some lanes are."""
     order, warp = run.cta.order, run.warp.number
-    known = {lane: order.clocks((run.cta.number, warp), lane).all for lane in lanes_of(lanes)}
-    return At(run.cta, run.group.pc if pc is None else pc, warp, known)
+    clocks = {lane: order.clocks((run.cta.number, warp), lane) for lane in lanes_of(lanes)}
+    return At(run.cta, run.group.pc if pc is None else pc, warp, clocks)
 
 
 def happen(run: WarpRun, kind: EventKind, mbarrier: Mbarrier, lanes: int, amount: int = 0, phase: int = -2) -> None:
@@ -209,7 +209,7 @@ def _init(run: WarpRun, address: int, lane: int, count: int) -> None:
         raise StopError("fault", at.pc, at.warp)
     if old is not None:
         at.report("mbarrier-reinit", 1 << lane, old.made, address=address)
-    elif ended is not None and not at.known[lane].of(ended):
+    elif ended is not None and not at.clocks[lane].all.of(ended):
         at.report("mbarrier-reinit", 1 << lane, ended, address=address)
     size = cta.order.size(cta.number)
     first, last, before = (new_phase(number, size) for number in (0, -1, -2))
@@ -276,13 +276,21 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
     phases.register(at, mbarrier, at.marks(), arrives=True, names=bool(flags & EXPECT))
     if flags & EXPECT:
         phases.expect(mbarrier, at.marks(), phases.BYTES)
-    if not flags & RELAXED:
+    if flags & RELAXED:
+        _tell_time(at, mbarrier)
+    else:
         cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
     if flags & DROP:
         mbarrier.expected -= count
     mbarrier.pending -= count
     if _complete(run, mbarrier, at) and flags & NO_COMPLETE:
         at.report("mbarrier-range", lanes, None, address=mbarrier.address, value=count, what=OF_COMPLETION)
+
+
+def _tell_time(at: At, mbarrier: Mbarrier) -> None:
+    """What gives nothing is in its phase nevertheless: who sees that complete comes after it in time."""
+    for clocks in at.clocks.values():
+        mbarrier.open.given.came.join(clocks.came)
 
 
 def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
@@ -324,6 +332,7 @@ def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) 
         phases.used(at, mbarrier)
         phases.recycles(at, mbarrier)
         phases.register(at, mbarrier, at.marks(), names=True)
+        _tell_time(at, mbarrier)
         if expects:
             phases.expect(mbarrier, at.marks(), phases.BYTES)
         happen(run, "expect" if expects else "credit", mbarrier, there, count)
@@ -339,7 +348,7 @@ def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int) 
     phases.used(at, mbarrier, marks)
     phases.recycles(at, mbarrier)
     phases.register(at, mbarrier, marks, names=True)
-    mbarrier.open.given.all.agents |= 3 << 2 * agent
+    mbarrier.open.given.complete(3 << 2 * agent, run.cta.order.clocks((run.cta.number, run.warp.number), lane))
     happen(run, "credit", mbarrier, 1 << lane, count)
     _complete(run, mbarrier, at)
 
@@ -360,7 +369,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         phases.expect(mbarrier, at_once, phases.ARRIVAL)
         for mark in arrivals:
             landed = cta.copies[run.warp.number, mark.lane].under_way() | 3 << 2 * mark.agent
-            mbarrier.open.given.all.agents |= landed
+            mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
         happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
         mbarrier.pending -= there.bit_count() if counted else 0
         _complete(run, mbarrier, at)
@@ -460,7 +469,9 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
     for address, there in told.items():
         mbarrier = cta.mbarriers.live[address]
         phases.early(at_(run, there, pc), mbarrier, mbarrier.last.number)
-        if not relaxed:
+        if relaxed:
+            cta.order.take_time(actor, there, mbarrier.last.given)
+        else:
             cta.order.take(actor, there, mbarrier.last.given)
         cta.launch.watch.happen("await", *actor, pc, address, mbarrier.last.number, there)
     if told and not relaxed:

@@ -37,21 +37,26 @@ Registrants = dict[tuple[bool, int], Mark]
 
 
 class At(NamedTuple):
-    """An operation at an mbarrier: its instruction, its warp, and what each of its lanes knows."""
+    """An operation at an mbarrier: its instruction, its warp, and the clocks of its lanes."""
 
     cta: Cta
     pc: int
     warp: int
-    known: dict[int, Known]
+    clocks: dict[int, Clocks]
+
+    @property
+    def known(self) -> dict[int, Known]:
+        """Of each lane what came before in time."""
+        return {lane: clocks.came for lane, clocks in self.clocks.items()}
 
     @property
     def lanes(self) -> int:
-        return sum(1 << lane for lane in self.known)
+        return sum(1 << lane for lane in self.clocks)
 
     def marks(self) -> Iterable[Mark]:
         """It, lane by lane."""
         time = self.cta.order.time((self.cta.number, self.warp))
-        return [Mark(self.pc, self.warp, lane, time) for lane in self.known]
+        return [Mark(self.pc, self.warp, lane, time) for lane in self.clocks]
 
     def report(self, code: str, lanes: int, earlier: Mark | None, **detail: int) -> None:
         other = (earlier.pc, earlier.warp) if earlier else (-1, -1)
@@ -169,8 +174,9 @@ def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
 
 
 def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
-    """R4: an mbarrier is made before it is used; `marks`: who uses it, if not these lanes."""
-    lanes = sum(1 << lane for lane, known in at.known.items() if not known.of(mbarrier.made))
+    """R4: an mbarrier is made before it is used, which its users have to see; `marks`: who uses it, if not these
+    lanes."""
+    lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not clocks.all.of(mbarrier.made))
     if lanes:
         at.report("mbarrier-uninitialized", lanes, mbarrier.made, address=mbarrier.address, ordered=1, dead=0)
     for mark in at.marks() if marks is None else marks:
@@ -219,8 +225,9 @@ def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
     all lanes that miss any of them."""
     lanes: dict[int, int] = {}
     missed = []
+    before = at.known
     for mark in marks:
-        missing = sum(1 << lane for lane, known in at.known.items() if not known.of(mark))
+        missing = sum(1 << lane for lane, known in before.items() if not known.of(mark))
         if missing:
             missed.append(mark)
             lanes[mark.pc] = lanes.get(mark.pc, 0) | missing

@@ -5,11 +5,15 @@ time     of a warp: counts its operations that whoever knows of them could tell 
          time).  An agent has two epochs: it has read its source, and it has written.
 H        what a lane knows to have happened: of every lane up to which time, of every agent which epochs.
 A        what of H the asynchronous proxy may rely on, for shared memory and for all else: `fence.proxy` makes it so.
+T        what came before in time, in every schedule, whether or not what it did to memory is seen.  The rules of phases
+         go by it.
 
-Whatever gives or takes does so with all three.  An agent gives its own epochs alone (PTX ISA, "Causality order": its
-completion is ordered after its own accesses only), and into H alone: operations of the asynchronous proxy look for each
-other there, and what `cp.async` wrote, which is generic, needs a proxy fence as well.  Named barriers, exits and
-warp-wide operations order as in `proof.happens_before`, lane by lane from the start.
+Whatever gives or takes does so with all four; relaxed operations at mbarriers, and those that name bytes, do so with T
+alone.  An agent that completes at an mbarrier gives the T that its lane had at its issue; else it gives its own epochs
+alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
+into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
+needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
+by lane from the start.
 """
 
 from __future__ import annotations
@@ -80,18 +84,26 @@ class Known:
 
 
 class Clocks:
-    """What is known to have happened, and what of it holds for the asynchronous proxy."""
+    """What is known to have happened, what of it holds for the asynchronous proxy, and what came before in time."""
 
-    __slots__ = ("all", "elsewhere", "shared")
+    __slots__ = ("all", "came", "elsewhere", "shared")
 
     def __init__(self, lanes: int) -> None:
-        self.all, self.shared, self.elsewhere = Known(lanes), Known(lanes), Known(lanes)
+        self.all, self.came = Known(lanes), Known(lanes)
+        self.shared, self.elsewhere = Known(lanes), Known(lanes)
 
     def join(self, other: Clocks) -> None:
         """Know what the other knows as well."""
         self.all.join(other.all)
+        self.came.join(other.came)
         self.shared.join(other.shared)
         self.elsewhere.join(other.elsewhere)
+
+    def complete(self, agents: int, issued: Clocks) -> None:
+        """Agents' epochs come to be known, of agents that were issued by who knew this."""
+        self.all.agents |= agents
+        self.came.join(issued.came)
+        self.came.agents |= agents
 
     def fenced(self, segment: int) -> Known:
         """What the asynchronous proxy may rely on at addresses of a segment."""
@@ -188,10 +200,8 @@ class ThreadOrder:
         cta, warp = self._of(actor[0]), actor[1]
         first = warp * LANES
         own = cta.clocks[first + lane]
-        if self._lockstep:
-            own.all.lanes[first : first + LANES] = cta.times[warp]
-        else:
-            own.all.lanes[first + lane] = cta.times[warp]
+        here = slice(first, first + LANES) if self._lockstep else first + lane
+        own.all.lanes[here] = own.came.lanes[here] = cta.times[warp]
         return own
 
     def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
@@ -199,14 +209,17 @@ class ThreadOrder:
         return True
 
     def before(self, epoch: tuple[int, int, int], actor: Actor) -> bool:
-        """Not asked: lanes have clocks of their own."""
-        raise NotImplementedError
+        """Whether what each lane of a warp did at a barrier that ended an interval comes before what each lane of an
+        actor does now."""
+        cta, warp, interval = epoch
+        lanes = range(LANES)
+        return all(self.lane_before((cta, warp), interval, one, actor, other) for one in lanes for other in lanes)
 
     def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
         """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp
         of its CTA does now."""
         ended = self._of(actor[0]).ended[actor[1]][interval - 1]
-        return self.clocks(later, later_lane).all.of_lane(actor[1], lane, ended)
+        return self.clocks(later, later_lane).came.of_lane(actor[1], lane, ended)
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -227,11 +240,18 @@ class ThreadOrder:
         for lane in lanes_of(self._together(actor, lanes)):
             cta.clocks[actor[1] * LANES + lane].join(given)
 
+    def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
+        """Some lanes of a warp come after what was given, in time alone."""
+        cta = self._of(actor[0])
+        for lane in lanes_of(self._together(actor, lanes)):
+            cta.clocks[actor[1] * LANES + lane].came.join(given.came)
+
     def landed(self, actor: Actor, lane: int, agents: int) -> None:
         """A lane knows of these epochs of agents."""
         cta = self._of(actor[0])
         for other in lanes_of(self._together(actor, 1 << lane)):
-            cta.clocks[actor[1] * LANES + other].all.agents |= agents
+            clocks = cta.clocks[actor[1] * LANES + other]
+            clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
         """The asynchronous proxy may rely on what some lanes of a warp know, each by itself."""

@@ -32,7 +32,7 @@ class Call:
     args: list[Value]
     kwargs: dict[str, Value] = field(default_factory=dict)
     arrays: Any = None
-    """the module `frontend.arrays`"""
+    """the module `frontend.python.arrays`"""
     walker: Any = None
     name: str = "function"
 

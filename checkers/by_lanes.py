@@ -1,0 +1,83 @@
+"""What to do where a part of a warp executes a barrier operation, and the others have exited (B14): such an operation
+gives and takes for its own lanes.  A part of `race`; no checker itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.evidence.places import lanes_text
+from wsemu.model.isa import LANES
+from wsemu.model.outcome import ALL_LANES
+
+if TYPE_CHECKING:
+    from wsemu.checkers.conflict import Conflict, Side
+    from wsemu.evidence.schedule import Witness
+    from wsemu.model.outcome import Event
+
+
+def remedy(found: Conflict, witness: Witness) -> str:
+    """Which operations all lanes are to come to, so that one of the two accesses happens before the other; nothing
+    where no part of a warp is to blame."""
+    if not witness.by_parts:
+        return ""
+    for before, after in ((found.first, found.second), (found.second, found.first)):
+        gives = witness.next_barrier(before.access.cta, before.access.warp, before.access.interval)
+        if gives is None:
+            continue
+        left_out = bool(_lanes(before, witness) & ~gives.lanes)
+        if _is_known(before, after.access.interval, after, witness):
+            return _all_give(found, before, gives, witness) if left_out and before is found.first else ""
+        taken = _taken_by_others(before, after, witness)
+        if taken is not None:
+            asked = _all_come(found, taken, "before", after)
+            return f"{_all_come(found, gives, 'after', before)}; and {asked}" if left_out else asked
+    return ""
+
+
+def _lanes(side: Side, witness: Witness) -> int:
+    """The lanes that made an access, those at its address."""
+    lanes = side.access.lanes
+    return lanes if side.position is None else lanes & witness.events[side.position].lanes
+
+
+def _is_known(before: Side, interval: int, after: Side, witness: Witness) -> bool:
+    """Whether the warp of one access knows of the other's in an interval of its own, by whichever of its lanes."""
+    one, two = before.access, after.access
+    return witness.known(two.cta, two.warp, interval).get(one.warp, 0) >= one.interval
+
+
+def _taken_by_others(before: Side, after: Side, witness: Witness) -> Event | None:
+    """The sync, by lanes that did not make the second access, with which its warp learns of the first."""
+    access, lanes = after.access, _lanes(after, witness)
+    interval = access.interval
+    while (event := witness.next_barrier(access.cta, access.warp, interval)) is not None:
+        interval = event.interval + 1
+        if event.kind == "sync" and not event.lanes & lanes and _is_known(before, interval + 1, after, witness):
+            return event
+    return None
+
+
+def _all_give(found: Conflict, before: Side, gives: Event, witness: Witness) -> str:
+    text = _all_come(found, gives, "after", before)
+    access = before.access
+    executions = witness.executions(access.cta, access.warp, access.pc)
+    if all(witness.events[n].lanes == _whole(found, access.warp) for n in executions):
+        text += f"; or add `cuda.syncwarp()` {found.places.after(access.pc, gives.pc)}"
+    return text
+
+
+def _whole(found: Conflict, warp: int) -> int:
+    """The lanes that a warp has."""
+    x, y, z = found.places.block
+    return ALL_LANES >> max(LANES * (warp + 1) - x * y * z, 0)
+
+
+def _all_come(found: Conflict, event: Event, when: str, side: Side) -> str:
+    """`only lane 5 of warp 1 arrives on line 20: let all lanes of it come there, after line 18`."""
+    places, pc = found.places, side.access.pc
+    verb = "arrive" if event.kind == "arrive" else "sync"
+    verb += "s" * (event.lanes.bit_count() == 1)
+    where = places.after(pc, event.pc) if when == "after" else f"{when} {places.near(pc, event.pc)}"
+    who = places.who(event.cta, event.warp, side.role)
+    only = f"only {lanes_text(event.lanes)} of {who} {verb} on {places.near(event.pc, pc)}"
+    return f"{only}: let all its lanes come there, {where}"

@@ -1,0 +1,196 @@
+"""Lanes that wait for a phase of an mbarrier for ever: what the phase lacks, in numbers, who could bring it, and where
+it went instead.  A part of `deadlock`; no checker itself."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wsemu.checkers import words
+from wsemu.model.control_flow import reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import PhaseState, Trace
+
+_ARRIVES = ("mbarrier.arrive", "cp.async.arrive")
+_BRINGS = ("bulk.load", "mbarrier.complete_tx")
+_EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
+_MOST_TOLD = 3
+"""operations of a phase that a note names"""
+
+
+@dataclass(slots=True)
+class _Phase:
+    """What was done in a phase: (warp, instruction) -> arrivals or bytes."""
+
+    arrived: Counter[tuple[int, int]] = field(default_factory=Counter)
+    expected: Counter[tuple[int, int]] = field(default_factory=Counter)
+    brought: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+
+class Ledger:
+    """What the warps of a CTA did to its mbarriers, phase by phase; empty without a trace."""
+
+    def __init__(self, places: Places, trace: Trace | None, cta: int) -> None:
+        self.places, self.cta = places, cta
+        self.complete = trace is not None and trace.complete
+        self.phases: defaultdict[tuple[int, int], _Phase] = defaultdict(_Phase)
+        self.addresses: defaultdict[int, set[int]] = defaultdict(set)
+        """instruction -> the mbarriers that it was executed on"""
+        for event in trace.events if trace is not None else ():
+            if event.cta != cta:
+                continue
+            kinds = {"arrive_on": "arrived", "expect": "expected", "credit": "brought"}
+            if event.kind == "init":
+                for key in [key for key in self.phases if key[0] == event.place]:
+                    del self.phases[key]
+            elif event.kind in kinds:
+                done = getattr(self.phases[event.place, event.generation], kinds[event.kind])
+                done[event.warp, event.pc] += event.amount
+                self.addresses[event.pc].add(event.place)
+
+    def state(self, address: int) -> PhaseState | None:
+        return next((state for state in self.places.outcome.phases if state.address == address), None)
+
+    # -- who could bring it -------------------------------------------------------------------------------------------
+
+    def supplies(self, pc: int, address: int) -> bool:
+        """Whether an instruction may bring what the open phase of an mbarrier lacks."""
+        state, kind = self.state(address), words.operation(self.places, pc)
+        if state is None:
+            return False
+        wanted = _ARRIVES if state.pending else _BRINGS if state.tx > 0 else _EXPECTS
+        known = self.addresses.get(pc, set())
+        if kind not in wanted or len(known - {address}) == 1 == len(known):
+            return False
+        named = self.places.program.array_of[pc] if kind.startswith("mbarrier") else None
+        return named in (None, self.places.element(address, pc).partition("[")[0])
+
+    def next_supply(self, pc: int, address: int) -> int | None:
+        """The nearest such instruction that may run after another one."""
+        return next((p for p in reachable(self.places.program, pc) if p != pc and self.supplies(p, address)), None)
+
+    def users(self, address: int) -> set[int]:
+        """The warps that arrived on an mbarrier, or brought bytes, in any phase so far."""
+        done = (phase for (place, _), phase in self.phases.items() if place == address)
+        return {warp for phase in done for warp, _ in (*phase.arrived, *phase.brought)}
+
+    # -- what it lacks, in words --------------------------------------------------------------------------------------
+
+    def lacks(self, address: int, phase: int) -> str:
+        """`4,096 bytes missing, 0 of 1 arrivals missing`: what keeps a phase open."""
+        state = self.state(address)
+        if state is None:
+            return "it is no mbarrier any more"
+        if phase < state.phase:
+            return f"phase {state.phase} is open: the wait was meant for an earlier one, or has an old token"
+        bytes_ = f"{words.amount(abs(state.tx))} {'missing' if state.tx >= 0 else 'too many'}"
+        arrivals = f"{state.pending:,} of {words.amount(state.expected, 'arrival')} missing"
+        texts = [bytes_] * (state.tx != 0) + [arrivals] if state.pending else [bytes_, "0 arrivals missing"]
+        return ", ".join(texts)
+
+    def account(self, address: int, phase: int, near: int) -> str:
+        """`warp 3 expected 8,192 bytes at line 40, copies brought 4,096`: what was done in a phase."""
+        done, state = self.phases.get((address, phase), _Phase()), self.state(address)
+        texts = []
+        if done.expected:
+            texts += [f"{who} expected {words.amount(n)} at {line}" for who, n, line in self._told(done.expected, near)]
+        if done.brought:
+            texts.append(f"copies brought {sum(done.brought.values()):,}{self._at(done.brought, near)}")
+        elif done.expected:
+            texts.append("no copy brought any")
+        if state is not None and (state.pending or not texts):
+            came = [f"{who} arrived at {line}" for who, _, line in self._told(done.arrived, near)]
+            texts += came or ["nobody arrived"]
+        return ", ".join(texts)
+
+    def elsewhere(self, address: int, near: int) -> str:
+        """`copies brought `full[0]` 4,096 bytes that it does not expect (line 41)`: where bytes went instead."""
+        for state in self.places.outcome.phases:
+            if state.address != address and state.tx < 0:
+                brought = self.phases.get((state.address, state.phase), _Phase()).brought
+                name = words.named(self.places, state.address, near)
+                return f"{words.amount(-state.tx)} that {name} does not expect came to it{self._at(brought, near)}"
+        return ""
+
+    def history(self, address: int, phase: int, near: int, exited: Iterable[int]) -> str:
+        """`in phase 1 warp 1 arrived at line 52; it has exited`: who brought what the phase before waited for."""
+        before, now = (self.phases.get((address, number), _Phase()) for number in (phase - 1, phase))
+        came = {warp for warp, _ in (*now.arrived, *now.brought)}
+        old = Counter({key: n for key, n in (before.arrived + before.brought).items() if key[0] not in came})
+        texts = []
+        for warp, pc in sorted(old)[:_MOST_TOLD]:
+            does = "arrived" if (warp, pc) in before.arrived else "copied"
+            gone = ", and has exited" if warp in exited else ""
+            texts.append(f"{self.places.who(self.cta, warp)} {does} at {self.places.near(pc, near)}{gone}")
+        return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
+
+    def out_of_balance(self, address: int) -> bool:
+        """Whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
+        state = self.state(address)
+        if state is None or state.pending or not state.tx:
+            return False
+        return state.tx < 0 or bool(self.phases.get((address, state.phase), _Phase()).brought)
+
+    def fresh(self, address: int) -> bool:
+        """Whether nobody has begun the first phase of an mbarrier."""
+        state = self.state(address)
+        return state is not None and (state.phase, state.tx) == (0, 0) and state.pending == state.expected
+
+    def _told(self, done: Counter[tuple[int, int]], near: int) -> Iterator[tuple[str, int, str]]:
+        for (warp, pc), number in sorted(done.items())[:_MOST_TOLD]:
+            yield self.places.who(self.cta, warp), number, self.places.near(pc, near)
+
+    def _at(self, done: Counter[tuple[int, int]], near: int) -> str:
+        return f" ({words.lines(self.places, sorted({pc for _, pc in done}), near)})" if done else ""
+
+
+def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
+    """What brings what a phase lacks."""
+    places, state = ledger.places, ledger.state(address)
+    name = words.named(places, address, pc)
+    if state is None or phase < state.phase:
+        return f"look at the phase, or token, that {places.near(pc, pc)} waits for"
+    done = ledger.phases.get((address, phase), _Phase())
+    if state.pending and done.arrived:
+        return (
+            f"let as many threads arrive in a phase as {name} counts, {state.expected:,} "
+            f"({places.near(state.init_pc, pc)}), or count those that do: look for a missing arrive, a loop with fewer "
+            "trips, or a path that returns early"
+        )
+    if state.pending:
+        return (
+            f"every phase of {name} needs {words.amount(state.expected, 'arrival')}: look for a missing arrive, a loop "
+            "with fewer trips, or a path that returns early"
+        )
+    if (elsewhere := ledger.elsewhere(address, pc)) and state.tx > 0:
+        return f"look at the mbarrier that the copies name: {elsewhere}"
+    if state.tx > 0:
+        return f"let the copies of a phase of {name} bring as many bytes as are expected, or expect those that come"
+    return f"expect on {name} as many bytes as the copies of a phase bring, {words.amount(-state.tx)} more"
+
+
+def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
+    """A pointer where someone waits for the first phase of an mbarrier that nobody has begun, and is to begin another
+    one: (instruction, mbarrier) of those that wait."""
+    waits = list(waits)
+    if not all(ledger.fresh(address) for _, address in waits):
+        return ""
+    fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
+    copies = ("bulk.load", "cp.async", "cp.async.arrive")
+    places = ledger.places
+    producers = [
+        (pc, address) for pc, address in fresh
+        if any(words.operation(places, p) in copies for p in reachable(places.program, pc))
+    ]  # fmt: skip
+    pc, address = next(iter(producers or fresh), (-1, 0))
+    if pc < 0:
+        return ""
+    return (
+        f"if {words.named(places, address, pc)} guards a buffer that is free at first, let the first wait on "
+        f"{places.near(pc, pc)} ask for parity 1, which passes at once"
+    )

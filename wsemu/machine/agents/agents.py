@@ -1,0 +1,226 @@
+"""Asynchronous operations as actors of their own, in compiled code: their numbers, their groups, who waits for them.
+
+Each copy of each lane is an *agent*, and an arrival that waits for copies is one.  It has a number, counted on through
+all CTAs like intervals; one that writes global memory has two, the first for its reads.  What is known of agents is a
+bit each in the rows of `lane_clocks.py`, from `agent_low` on: those below it are known to all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import agent_at, groups_at, instruction_at, mbarrier_at, record_finding, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
+from wsemu.machine.state import (
+    BARRIERS,
+    COPIES,
+    DONE,
+    GROW,
+    GROW_AGENTS,
+    GROW_BITS,
+    STORES,
+)
+from wsemu.machine.sync.lane_clocks import bits_of, exited_row, given_row, heads, lane_row, refresh, row, separate
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, OPCODE
+
+COPY16 = OPCODE["cp.async.b128"]
+OUTLIVES = CODE_NUMBERS["async-outlives-cta"]
+
+
+@compiled
+def new_agent(m, w, lane, pc, what, address, size):
+    """Number of a new agent; there is room."""
+    number = m.agent_next
+    m.agent_next += 1
+    a = agent_at(m.agents, number - m.base - 1)
+    a.pc = pc
+    a.warp = w
+    a.lane = lane
+    a.address = address
+    a.bytes = size
+    a.what = what
+    a.next = 0
+    return number
+
+
+@compiled
+def room(m, n):
+    """Status: DONE if there is room for n agents."""
+    if m.clocks == 0:
+        return DONE
+    if m.agent_next - m.base - 1 + n > m.agent_room:
+        m.wanted = GROW_AGENTS
+        return GROW
+    if m.agent_next + n - m.agent_low > 64 * LANES * m.agent_bits:
+        settle(m)
+        if m.agent_next + n - m.agent_low > 64 * LANES * m.agent_bits:
+            m.wanted = GROW_BITS
+            return GROW
+    return DONE
+
+
+@compiled
+def known_words(m):
+    """How many words of agents, from the lowest on, all live lanes know."""
+    words = (m.agent_next - m.agent_low) >> 6
+    q = np.int64(0)
+    while q < words:
+        for w in range(m.warp_count):
+            warp = warp_at(m.warps, w)
+            readers = heads(m, w, warp.alive)
+            while readers:
+                own = row(m, LANES * w + lowest_bit(readers)) + bits_of(m) + 8 * q
+                if load_i64(own) != -1:
+                    return q
+                if m.row_bits > 2 * m.agent_bits:
+                    relied_on = load_i64(own + 512 * m.agent_bits) & load_i64(own + 768 * m.agent_bits)
+                    if ~relied_on & small_copies(m, q):
+                        return q
+                readers &= readers - 1
+        q += 1
+    return q
+
+
+@compiled
+def small_copies(m, q):
+    """Those of the agents of a word that go through the generic proxy."""
+    found = np.int64(0)
+    for k in range(64):
+        a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
+        if instruction_at(m.code, a.pc).op <= COPY16:
+            found |= np.int64(1) << k
+    return found
+
+
+@compiled
+def shift(m, to, words):
+    """Drop the lowest agents of a row."""
+    n = LANES * m.agent_bits
+    bits = to + bits_of(m)
+    end = bits + 256 * m.row_bits
+    while bits < end:
+        for q in range(n - words):
+            store_i64(bits + 8 * q, load_i64(bits + 8 * (q + words)))
+        for q in range(n - words, n):
+            store_i64(bits + 8 * q, 0)
+        bits += 8 * n
+
+
+@compiled
+def settle(m):
+    """Forget the agents that all live lanes know."""
+    words = known_words(m)
+    if words == 0:
+        return
+    for number in range(LANES * m.warp_count):
+        shift(m, row(m, number), words)
+    for number in range(BARRIERS):
+        shift(m, given_row(m, number), words)
+    shift(m, exited_row(m), words)
+    for number in range(m.mbarrier_count):
+        b = mbarrier_at(m.mbarriers, number)
+        shift(m, b.given[0], words)
+        shift(m, b.given[1], words)
+        for q in range(3):
+            shift(m, b.joined[q], words)
+        shift(m, b.used, words)
+    m.agent_low += 64 * words
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def groups_of(m, w, lane, bulk):
+    """Which GROUPS a thread has of cp.async, or of bulk operations."""
+    return (bulk * m.warp_count + w) * LANES + lane
+
+
+@compiled
+def enter_group(m, w, lane, bulk, number):
+    """An agent belongs to the group that its thread commits next."""
+    g = groups_at(m.groups, groups_of(m, w, lane, bulk))
+    a = agent_at(m.agents, number - m.base - 1)
+    a.group = g.committed
+    if g.first == 0:
+        g.first = number
+    else:
+        agent_at(m.agents, g.last - m.base - 1).next = number
+    if g.read == 0:
+        g.read = number
+    g.last = number
+
+
+@compiled
+def commit(m, w, mask, bulk):
+    while mask:
+        g = groups_at(m.groups, groups_of(m, w, lowest_bit(mask), bulk))
+        g.committed += 1
+        mask &= mask - 1
+
+
+@compiled
+def know(m, w, lane, number):
+    """A lane, which shares its row with no other, knows that an agent has ended."""
+    at = number - m.agent_low
+    if at >= 0:
+        place, bit = lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
+        store_i64(place, load_i64(place) | bit)
+        place += 256 * m.agent_bits
+        store_i64(place, load_i64(place) | bit)
+
+
+@compiled
+def await_groups(m, w, mask, bulk, left, only_read):
+    """Lanes wait until at most so many groups are under way; -1: until no copies are."""
+    found = False
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        g = groups_at(m.groups, groups_of(m, w, lane, bulk))
+        end = g.committed - left if left >= 0 else np.int64(1) << 60
+        number = g.read if only_read else g.first
+        apart = False
+        while number:
+            a = agent_at(m.agents, number - m.base - 1)
+            if a.group >= end:
+                break
+            if not apart:
+                separate(m, w, np.int64(1) << lane)
+                apart = True
+                found = True
+            if a.what == STORES:
+                know(m, w, lane, number - 1)
+            if not only_read:
+                know(m, w, lane, number)
+                if g.read == number:
+                    g.read = a.next
+            number = a.next
+        if only_read:
+            g.read = number
+        else:
+            g.first = number
+    if found:
+        refresh(m, w)
+
+
+@compiled
+def report_outliving(m):
+    """Agents that no thread knows to have ended when the CTA ends."""
+    for number in range(m.base + 1, m.agent_next):
+        a = agent_at(m.agents, number - m.base - 1)
+        if a.bytes == 0 or (a.what != COPIES and a.what != STORES):
+            continue
+        judged = number - 1 if a.what == STORES else number
+        at = judged - m.agent_low
+        if at < 0 or (load_i64(exited_row(m) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)) & 1:
+            continue
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
+            (a.address, a.bytes, np.int64(a.what == STORES), 0, 0),
+        )

@@ -1,0 +1,486 @@
+"""Asynchronous copies in compiled code: cp.async, cp.async.bulk, cp.reduce.async.bulk, and waits for groups of them.
+
+A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.  Copies
+of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10, T1 - T10
+were measured; PTX ISA, "cp.async", "cp.async.bulk".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
+from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_piece, touch_range
+from wsemu.machine.agents.reductions import combined, element_bytes
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import (
+    ATOMIC_BIT,
+    BULK,
+    GENERIC,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    LOW_SHIFT,
+    WARP_SHIFT,
+)
+from wsemu.machine.memory.read_only import claim, mark
+from wsemu.machine.records import (
+    call,
+    claim_at,
+    event_at,
+    instruction_at,
+    machine_at,
+    record_finding,
+    segment_at,
+    warp_at,
+)
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
+from wsemu.machine.memory.bounds import MISALIGNED
+from wsemu.machine.sync.clobber import clobbers
+from wsemu.machine.sync.clocks import begin_interval
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ALL,
+    ATOMIC,
+    LANES,
+    OFFSET_MASK,
+    ONLY_READ,
+    OPCODE,
+    READ,
+    SEGMENT_SHIFT,
+    WRITE,
+)
+
+COMMIT, WAIT = OPCODE["cp.async.commit"], OPCODE["cp.async.wait"]
+COPY4, COPY8, COPY16 = (OPCODE[f"cp.async.b{n}"] for n in (32, 64, 128))
+LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce"))
+BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
+COPY_SIZE = CODE_NUMBERS["copy-size"]
+COPIED, LANDED = EVENT_KINDS.index("copy"), EVENT_KINDS.index("landed")
+WHOLE = 0xFFFF
+"""mask of a bulk store that leaves out no byte"""
+
+
+@compiled
+def log(m, kind, w, pc, place, generation, lanes, amount):
+    if m.trace:
+        call(m.trace_entry, m.address, kind, w, load_i64(warp_at(m.warps, w).clock + 8 * w), pc, place, generation)
+        if m.trace_count <= m.trace_room:
+            e = event_at(m.trace, m.trace_count - 1)
+            e.lanes = lanes
+            e.amount = amount
+            e.addresses = -1
+
+
+@compiled
+def cell_of(number, actor, lane, pc):
+    """An access of an agent or a lane, as a cell has it."""
+    return number << INTERVAL_SHIFT | actor << WARP_SHIFT | lane << LOW_SHIFT | lane << HIGH_SHIFT | pc
+
+
+@compiled
+def lane_address(registers, row, imm, lane):
+    return load_i64(registers + row + 8 * lane) + imm
+
+
+@compiled
+def width_of(op):
+    """Bytes that a cp.async writes."""
+    return np.int64(4) if op == COPY4 else np.int64(8) if op == COPY8 else np.int64(16)
+
+
+@compiled
+def size_of(registers, i, lane):
+    """Bytes that a copy reads: those asked for, as far as they can be (C1, T1)."""
+    size = load_u32(registers + i.c + 4 * lane)
+    if i.op > COPY16:
+        return size & ~15
+    width = width_of(i.op)
+    return size if size <= width else ((size - 1) & (width - 1)) + 1
+
+
+@compiled
+def judge_sizes(m, w, pc, registers, i, mask):
+    """Report the sizes that a copy cannot have."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        size = load_u32(registers + i.c + 4 * lane)
+        if size != size_of(registers, i, lane):
+            what = np.int64(i.op <= COPY16)
+            bit = np.int64(1) << lane
+            record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, what, 0, 0, 0))
+
+
+@compiled
+def move(to, from_, size):
+    q = np.int64(0)
+    while q + 8 <= size:
+        store_i64(to + q, load_i64(from_ + q))
+        q += 8
+    while q < size:
+        store_u8(to + q, load_u8(from_ + q))
+        q += 1
+
+
+@compiled
+def clear(to, size):
+    q = np.int64(0)
+    while q + 8 <= size:
+        store_i64(to + q, 0)
+        q += 8
+    while q < size:
+        store_u8(to + q, 0)
+        q += 1
+
+
+@compiled
+def number_of(address):
+    return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
+
+
+# -- cp.async ----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def copy_small(m, w, pc, registers, i, mask):
+    """cp.async.  Status."""
+    width = width_of(i.op)
+    status = room(m, popcount(mask))
+    rest = mask
+    while rest and status == DONE:  # before anything is done
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
+        size = size_of(registers, i, lane)
+        if host_place(m, w, pc, lane, to, width, width, True, True, False):
+            if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
+                status = prepare(m, pc, to, width, True)
+                if status == DONE:
+                    status = prepare(m, pc, from_, size, False)
+    if status != DONE:
+        return status
+    m.serial += 1
+    judge_sizes(m, w, pc, registers, i, mask)
+    made = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        made |= np.int64(copy_lane(m, w, pc, registers, i, lane, width)) << lane
+    if m.mbarrier_count:
+        clobbers(m, w, pc, registers, i.a, i.imm, made, width, np.int64(0), np.int64(WRITE))
+    return DONE
+
+
+@compiled
+def copy_lane(m, w, pc, registers, i, lane, width):
+    """cp.async of a lane.  Whether it is made."""
+    to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
+    size = size_of(registers, i, lane)
+    source = np.int64(1)
+    if size:
+        source = host_place(m, w, pc, lane, from_, size, width, False, False, True)
+    host = host_place(m, w, pc, lane, to, width, width, True, True, True)
+    if host == 0 or source == 0:
+        return False
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, width)
+    if size:
+        judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+    if m.clocks:
+        number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, width)
+        base = cell_of(number, GENERIC + w, lane, pc)
+        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, False)
+        touch_range(m, w, lane, pc, to, width, np.int64(WRITE), base, False)
+        enter_group(m, w, lane, np.int64(0), number)
+    note_written(m, number_of(to), to & OFFSET_MASK, width)
+    if size:
+        move(host, source, size)
+    clear(host + size, width - size)
+    return True
+
+
+# -- bulk copies -------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def prepare_bulk(m, w, pc, registers, i, lane, shared):
+    """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
+    to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
+    size = size_of(registers, i, lane)
+    if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, shared, False) == 0:
+        return DONE
+    if host_place(m, w, pc, lane, from_, size, 16, False, not shared, False) == 0:
+        return DONE
+    grain = np.int64(0)
+    if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
+        grain = np.int64(1)
+    status = prepare(m, pc, to | grain, size, True)
+    return prepare(m, pc, from_, size, False) if status == DONE else status
+
+
+@compiled
+def load_lane(m, w, pc, registers, i, lane):
+    """bulk.load of a lane; `m.credited` are the bytes that its mbarrier is told of.  Status."""
+    status = room(m, np.int64(1))
+    if status == DONE:
+        status = prepare_bulk(m, w, pc, registers, i, lane, True)
+    if status != DONE:
+        return status
+    size = size_of(registers, i, lane)
+    m.credited = size
+    if size == 0:
+        return DONE
+    to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, False, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, True, True)
+    made = host and source
+    number = np.int64(0)
+    if m.clocks:
+        number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
+    if not made:
+        return DONE
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+    if m.mbarrier_count:
+        clobbers(m, w, pc, registers, i.a, 0, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
+    judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+    if m.clocks:
+        base = cell_of(number, BULK + w, lane, pc)
+        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
+    note_written(m, number_of(to), to & OFFSET_MASK, size)
+    move(host, source, size)
+    return DONE
+
+
+@compiled
+def store_all(m, w, pc, registers, i, mask):
+    """bulk.store and bulk.reduce, lane by lane.  Status."""
+    status = room(m, 2 * popcount(mask))
+    rest = mask
+    while rest and status == DONE:
+        status = prepare_bulk(m, w, pc, registers, i, lowest_bit(rest), False)
+        rest &= rest - 1
+    if status != DONE:
+        return status
+    m.serial += 1
+    judge_sizes(m, w, pc, registers, i, mask)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        store_lane(m, w, pc, registers, i, lane)
+    return DONE
+
+
+@compiled
+def store_lane(m, w, pc, registers, i, lane):
+    size = size_of(registers, i, lane)
+    if size == 0:
+        return
+    to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, True, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
+    if host == 0 or source == 0:
+        return
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+    judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+    bytes_ = np.int64(WHOLE)
+    if i.op == STORE:
+        bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
+    if m.clocks:
+        from_address = from_ & ~ADDRESS_WRAPPED
+        reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), from_address, size)
+        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size)
+        base = cell_of(reads, BULK + w, lane, pc)
+        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        base = cell_of(writes, BULK + w, lane, pc)
+        if i.op == REDUCE:
+            touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
+        elif bytes_ == WHOLE:
+            touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
+        else:
+            touch_some(m, w, lane, pc, to, size, base, bytes_)
+        enter_group(m, w, lane, np.int64(1), writes)
+    store_marks(m, w, pc, lane, to, size)
+    if i.op == REDUCE:
+        judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
+        reduce(host, source, size, i.aux >> 24)
+        note_written(m, number_of(to), to & OFFSET_MASK, size)
+    elif bytes_ == WHOLE:
+        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        move(host, source, size)
+    else:
+        for q in range(size):
+            if (bytes_ >> (q & 15)) & 1:
+                note_written(m, number_of(to), (to & OFFSET_MASK) + q, np.int64(1))
+                store_u8(host + q, load_u8(source + q))
+
+
+@compiled
+def store_marks(m, w, pc, lane, to, size):
+    """What a store does to bytes that may be read through the read-only cache; see `memory/read_only.py`."""
+    segment = segment_at(m.segments, number_of(to))
+    if segment.marked == 0:
+        return
+    offset = to & OFFSET_MASK
+    if m.claims == 0:
+        mark(segment.marked + offset, size, np.int64(STORED))
+    elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED)):
+        made = claim_at(m.claims, m.claim_count)
+        m.claim_count += 1
+        made.pc = pc
+        made.cta = m.cta
+        made.warp = w
+        made.lanes = np.int64(1) << lane
+        made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base
+
+
+@compiled
+def touch_some(m, w, lane, pc, to, size, base, bytes_):
+    """A bulk store writes some of 16 bytes each."""
+    for q in range(size):
+        if (bytes_ >> (q & 15)) & 1:
+            one = np.int64(1)
+            touch_piece(m, w, lane, pc, to + q, one, np.int64(WRITE), base, True, size, one << lane)
+
+
+@compiled
+def reduce(host, source, size, number):
+    step = element_bytes(number)
+    q = np.int64(0)
+    while q < size:
+        if step == 8:
+            store_i64(host + q, combined(number, load_i64(host + q), load_i64(source + q)))
+        elif step == 4:
+            store_u32(host + q, combined(number, load_u32(host + q), load_u32(source + q)))
+        else:
+            old = load_u8(host + q) | load_u8(host + q + 1) << 8
+            new = combined(number, old, load_u8(source + q) | load_u8(source + q + 1) << 8)
+            store_u8(host + q, new)
+            store_u8(host + q + 1, new >> 8)
+        q += step
+
+
+# -- plain stores, prefetches ------------------------------------------------------------------------------------------
+
+
+@compiled
+def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
+    """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
+    group = np.int64(0)
+    while mask:
+        other = lowest_bit(mask)
+        mask &= mask - 1
+        same_size = load_u32(registers + i.b + 4 * other) == size
+        if same_size and lane_address(registers, i.a, i.imm, other) == to:
+            group |= np.int64(1) << other
+    high = np.int64(LANES - 1)
+    while not (group >> high) & 1:
+        high -= 1
+    base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+    base |= lowest_bit(group) << LOW_SHIFT | high << HIGH_SHIFT
+    judged = group if lane == high else np.int64(0)
+    touch_piece(m, w, lane, pc, to, size, np.int64(WRITE), base, False, size, judged)
+
+
+@compiled
+def zero_all(m, w, pc, registers, i, mask):
+    """bulk.zero: a plain store of zeros by each lane.  Status."""
+    status = np.int64(DONE)
+    rest = mask
+    while rest and status == DONE:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
+        if host_place(m, w, pc, lane, to, size, 8, True, True, False):
+            status = prepare(m, pc, to, size, True)
+    if status != DONE:
+        return status
+    m.serial += 1
+    all_lanes = mask
+    made, length = np.int64(0), np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
+        if size == 0:
+            continue
+        host = host_place(m, w, pc, lane, to, size, 8, True, True, True)
+        if host == 0:
+            continue
+        if made == 0:
+            length = size
+        made |= np.int64(1) << lane
+        if m.clocks:
+            zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
+        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        clear(host, size)
+    if m.mbarrier_count:
+        clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, np.int64(WRITE))
+    return DONE
+
+
+@compiled
+def prefetch(m, w, pc, registers, i, mask):
+    """bulk.prefetch: nothing, but its address must be good (T2)."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = lane_address(registers, i.a, i.imm, lane)
+        if address & 15:
+            size = load_u32(registers + i.b + 4 * lane)
+            bit = np.int64(1) << lane
+            address &= ~ADDRESS_WRAPPED
+            record_finding(
+                m.report_entry,
+                m.address,
+                (MISALIGNED, pc, w, bit, -1, -1),
+                (address, 16, size, address >> SEGMENT_SHIFT, 0),
+            )
+
+
+@compiled
+def wait_groups(m, w, pc, i, mask):
+    """cp.async.wait and bulk.wait."""
+    if m.clocks == 0:
+        return
+    bulk = np.int64(i.op == BULK_WAIT)
+    every = i.op == WAIT and i.aux & ALL
+    log(m, np.int64(LANDED), w, pc, np.int64(-1), np.int64(0) if every else i.imm, mask, np.int64(0))
+    await_groups(m, w, mask, bulk, np.int64(-1) if every else i.imm, i.op == BULK_WAIT and i.aux & ONLY_READ)
+    begin_interval(warp_at(m.warps, w), w)
+
+
+def copy_operation(address, w, pc, mask):
+    """Execute a copy, or what belongs to copies, for the lanes of `mask`: a status.  Called by address.
+
+    With pc -1: room for an arrival of each lane.  -2, at the CTA's end: report what nobody waits for.  -4 - pc: judge
+    the sizes of a copy.
+    """
+    m = machine_at(address, 0)
+    if pc == -1:
+        return np.int64(room(m, popcount(mask)))
+    if pc == -2:
+        report_outliving(m)
+        return np.int64(DONE)
+    registers = warp_at(m.warps, w).registers
+    if pc < 0:
+        judge_sizes(m, w, -4 - pc, registers, instruction_at(m.code, -4 - pc), mask)
+        return np.int64(DONE)
+    i = instruction_at(m.code, pc)
+    op = i.op
+    if op == LOAD:
+        return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
+    if op <= COPY16:
+        return np.int64(copy_small(m, w, pc, registers, i, mask))
+    if op == STORE or op == REDUCE:
+        return np.int64(store_all(m, w, pc, registers, i, mask))
+    if op == ZERO:
+        return np.int64(zero_all(m, w, pc, registers, i, mask))
+    if op == COMMIT or op == BULK_COMMIT:
+        commit(m, w, mask, np.int64(op == BULK_COMMIT))
+    elif op == WAIT or op == BULK_WAIT:
+        wait_groups(m, w, pc, i, mask)
+    elif op == PREFETCH:
+        prefetch(m, w, pc, registers, i, mask)
+    return np.int64(DONE)

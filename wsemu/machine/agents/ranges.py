@@ -1,0 +1,387 @@
+"""Ranges of bytes that one lane or one of its agents accesses: where they lie, what was written, who touched them.
+
+As `memory/shadow.py`, for 32 cells at once; what is not plainly ordered is marked, and a second run decides
+(`memory/lane_order.py`).  An agent's read takes no other out of a cell: whoever knows the agent need not know that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    BULK,
+    BUT_LANES,
+    GENERIC,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LOW_SHIFT,
+    MAX_INSTRUCTIONS,
+    SET,
+    WARP_SHIFT,
+    WHEN,
+)
+from wsemu.machine.memory.shadow import RACE, mark, note_range, record_conflict, set_number, width
+from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
+from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_i64, store_u8, unset_bytes
+from wsemu.machine.state import (
+    BAD_INDEX,
+    DONE,
+    OUTSIDE,
+    READ_ONLY,
+    READ_SO_FAR,
+    REFINE,
+    SWEEP,
+    TRACKED,
+    UNTRACKED,
+    WRAPPED,
+    WRITTEN,
+)
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_row, relied, there
+from wsemu.model.isa import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    ATOMIC,
+    FIRST_ARRAY,
+    INDEX_BIAS,
+    LANES,
+    OFFSET_MASK,
+    READ,
+    SEGMENT_SHIFT,
+    SHARED,
+    WRITE,
+)
+
+FULL = (1 << LANES) - 1
+MANY = 40
+"""elements that a set may have before nothing is said any more of who reads a cell"""
+ANYONE = INTERVALS << INTERVAL_SHIFT | GENERIC << WARP_SHIFT
+"""a read that nobody knows"""
+FEW_SETS = 900
+"""that one range may make"""
+
+
+# -- where it lies -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def outside(m, w, pc, lane, address, what, size, number, limit, report):
+    if report:
+        bit = np.int64(1) << lane
+        record_finding(
+            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, w, bit, -1, -1), (address, what, size, number, limit)
+        )
+    return np.int64(0)
+
+
+@compiled
+def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report):
+    """Host address of a range of bytes, which must lie in shared memory or in none of a thread's or CTA's own, or 0
+    where it must not be accessed, which is reported."""
+    if address & ADDRESS_OUT and address >= 0:
+        index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
+        return outside(m, w, pc, lane, index, np.int64(BAD_INDEX), size, np.int64(0), np.int64(0), report)
+    if address < 0:
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, np.int64(0), np.int64(0), report)
+    flag = address & ADDRESS_WRAPPED
+    address ^= flag
+    number = address >> SEGMENT_SHIFT
+    offset = address & OFFSET_MASK
+    if number < SHARED or number >= m.segment_count:
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, np.int64(0), report)
+    segment = segment_at(m.segments, number)
+    if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
+    if offset & (alignment - 1):
+        if report:
+            bit = np.int64(1) << lane
+            record_finding(
+                m.report_entry, m.address, (MISALIGNED, pc, w, bit, -1, -1), (address, alignment, size, number, 0)
+            )
+        return np.int64(0)
+    if writes and not segment.writable:
+        return outside(m, w, pc, lane, address, np.int64(READ_ONLY), size, number, segment.bytes, report)
+    if flag:
+        outside(m, w, pc, lane, address, np.int64(WRAPPED), size, number, segment.bytes, report)
+    return segment.host + offset
+
+
+@compiled
+def tracked(m, number, writes):
+    return m.clocks and segment_at(m.segments, number).tracked > (UNTRACKED if writes else READ_SO_FAR)
+
+
+@compiled
+def prepare(m, pc, address, size, writes):
+    """Status: DONE if shadow memory is ready for a range."""
+    address &= ~ADDRESS_WRAPPED
+    number = address >> SEGMENT_SHIFT
+    if size == 0 or not tracked(m, number, writes):
+        return DONE
+    segment = segment_at(m.segments, number)
+    if segment.tracked != TRACKED:
+        m.fault_pc = pc
+        m.fault_warp = number
+        return WRITTEN
+    all_bits = address | size | 16
+    chunk = all_bits & -all_bits
+    if segment.grain < 0 or chunk < 1 << segment.grain:
+        m.fault_pc = pc
+        m.fault_warp = number
+        m.wanted = chunk
+        return REFINE
+    if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
+        return SWEEP
+    return DONE
+
+
+# -- what was written --------------------------------------------------------------------------------------------------
+
+
+@compiled
+def note_written(m, number, offset, size):
+    segment = segment_at(m.segments, number)
+    initialised = segment.initialised
+    if initialised == 0:
+        return
+    new = np.int64(0)
+    q = np.int64(0)
+    while q + LANES <= size:
+        unset = unset_bytes(initialised + offset + q)
+        if unset:
+            set_bytes(initialised + offset + q)
+            new += unset
+        q += LANES
+    while q < size:
+        new += load_u8(initialised + offset + q) == 0
+        store_u8(initialised + offset + q, 1)
+        q += 1
+    segment.unwritten -= new
+    if segment.unwritten == 0:
+        segment.initialised = 0
+
+
+@compiled
+def judge_written(m, w, pc, lane, number, offset, size):
+    """Report a range of which not all bytes were written."""
+    initialised = segment_at(m.segments, number).initialised
+    if initialised == 0:
+        return
+    for q in range(size):
+        if load_u8(initialised + offset + q) == 0:
+            record_finding(
+                m.report_entry,
+                m.address,
+                (UNINITIALIZED, pc, w, np.int64(1) << lane, -1, -1),
+                (number << SEGMENT_SHIFT | offset, 0, size, number, 0),
+            )
+            return
+
+
+# -- who touched it ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def comes_after(m, w, lane, v, low, high, space, bulk):
+    """Whether what a lane, or its agent, does now comes after the access v of a cell by lanes of this CTA from `low` to
+    `high`; the asynchronous proxy asks for more than order."""
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
+    if interval <= m.base:
+        return True
+    if u >= GENERIC:
+        if bulk and u < BULK and not agent_relied(m, w, lane, space, interval):
+            return False
+        return agent_known(m, w, lane, interval)
+    lanes = ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, u)
+    own = lane_row(m, w, lane) + 256 * u
+    if bulk:
+        own += relied(m, space)
+        if u == w and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
+            lanes &= ~(np.int64(1) << lane)
+    elif u == w:
+        lanes &= ~(np.int64(1) << lane)
+    return least(own, lanes) >= interval
+
+
+@compiled
+def conflicts(m, kind, v, reads):
+    """Whether an access of this kind conflicts with v, of the last writes or of the reads and atomics since."""
+    if not reads or kind == WRITE:
+        return True
+    if v & ATOMIC_BIT == 0:
+        return kind == ATOMIC
+    return kind == READ or width(m, v) != 0
+
+
+@compiled
+def other_kind(v, reads):
+    if not reads:
+        return np.int64(WRITE)
+    return np.int64(ATOMIC if v & ATOMIC_BIT else READ)
+
+
+@compiled
+def judge_set(m, w, lane, pc, v, kind, address, floor, space, bulk, size):
+    """Whether something in a set of accesses conflicts with this one and may not come before it; what other CTAs did is
+    reported."""
+    place = load_i64(m.sets + 8 * set_number(v))
+    suspect = False
+    for q in range(place & 0xFFFF):
+        e = load_i64(m.elements + 8 * ((place >> 16) + q))
+        if not conflicts(m, kind, e, True):
+            continue
+        if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
+            at = e & (MAX_INSTRUCTIONS - 1)
+            record_conflict(m, np.int64(RACE), pc, w, lane, e, at, address, kind, other_kind(e, True), size)
+        elif not comes_after(m, w, lane, e, np.int64(0), np.int64(31), space, bulk):
+            suspect = True
+    return suspect
+
+
+@compiled
+def mark_cells(m, segment, address, group):
+    while group:
+        mark(m, address + (lowest_bit(group) << segment.grain))
+        group &= group - 1
+
+
+@compiled
+def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floor, space, bulk, size):
+    """Judge an access against 32 cells, of which the first stands for an address."""
+    rest = mask
+    while rest:
+        first = lowest_bit(rest)
+        v = load_i64(cells + 8 * first)
+        bits = np.int64(-1) if v < 0 else np.int64(BUT_LANES)
+        group = same_key(cells, bits, v & bits) & rest
+        rest &= ~group
+        if v == 0:
+            continue
+        at = address + (first << segment.grain)
+        if v < 0:
+            if judge_set(m, w, lane, pc, v, kind, at, floor, space, bulk, size):
+                mark_cells(m, segment, address, group)
+            continue
+        if not conflicts(m, kind, v, reads):
+            continue
+        if (v >> INTERVAL_SHIFT) & INTERVALS <= floor:
+            before = v & (MAX_INSTRUCTIONS - 1)
+            record_conflict(m, np.int64(RACE), pc, w, lane, v, before, at, kind, other_kind(v, reads), size)
+            continue
+        if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+            continue
+        while group:
+            j = lowest_bit(group)
+            group &= group - 1
+            v = load_i64(cells + 8 * j)
+            if not comes_after(m, w, lane, v, (v >> LOW_SHIFT) & 31, (v >> HIGH_SHIFT) & 31, space, bulk):
+                mark(m, address + (j << segment.grain))
+
+
+@compiled
+def with_reader(m, old, new):
+    """The set of `old`, an access or a set, and an agent's access `new`."""
+    n = np.int64(1)
+    if old < 0:
+        n = load_i64(m.sets + 8 * set_number(old)) & 0xFFFF
+    if n > MANY or m.set_count > m.set_room + FEW_SETS or m.element_count > m.element_room + FEW_SETS * MANY:
+        return np.int64(ANYONE) | ATOMIC_BIT
+    h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
+    while True:
+        memo = memo_at(m.memo, h & m.memo_mask)
+        if memo.old == old and memo.new == new:
+            return memo.result
+        if memo.old == 0:
+            break
+        h += 1
+    memo.old = old
+    memo.new = new
+    start = m.element_count
+    atomic = new & ATOMIC_BIT
+    if old < 0:
+        place = load_i64(m.sets + 8 * set_number(old))
+        for q in range(n):
+            e = load_i64(m.elements + 8 * ((place >> 16) + q))
+            atomic |= e & ATOMIC_BIT
+            store_i64(m.elements + 8 * m.element_count, e)
+            m.element_count += 1
+    else:
+        atomic |= old & ATOMIC_BIT
+        store_i64(m.elements + 8 * m.element_count, old)
+        m.element_count += 1
+    store_i64(m.elements + 8 * m.element_count, new)
+    m.element_count += 1
+    store_i64(m.sets + 8 * m.set_count, start << 16 | (n + 1))
+    memo.result = SET | atomic | m.set_count << WARP_SHIFT
+    m.set_count += 1
+    return memo.result
+
+
+@compiled
+def add_reader(m, cells, mask, new):
+    """An agent's read or reduction joins what 32 cells hold."""
+    rest = mask
+    while rest:
+        v = load_i64(cells + 8 * lowest_bit(rest))
+        bits = np.int64(-1) if v < 0 else np.int64(BUT_LANES)
+        group = same_key(cells, bits, v & bits) & rest
+        rest &= ~group
+        if v == 0:
+            put(cells, group, new)
+        elif v & BUT_LANES != new & BUT_LANES:
+            put(cells, group, with_reader(m, v & bits, new & BUT_LANES))
+
+
+@compiled
+def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
+    """Judge and remember what a lane, or its agent, does to a range: `base` is that access as a cell has it."""
+    touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, np.int64(1) << lane)
+
+
+@compiled
+def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
+    """The same of a piece of so many bytes as a whole; where lanes are judged exactly, for these lanes at once."""
+    address &= ~ADDRESS_WRAPPED
+    number = address >> SEGMENT_SHIFT
+    if size == 0 or not tracked(m, number, kind != READ):
+        return
+    segment = segment_at(m.segments, number)
+    grain = segment.grain
+    floor = m.base if number != SHARED else np.int64(0)
+    space = np.int64(number != SHARED)
+    offset = address & OFFSET_MASK
+    first = offset >> grain
+    n = size >> grain
+    ordered = np.int64(0)
+    q = np.int64(0)
+    while q < n:
+        mask = np.int64(FULL) if n - q >= LANES else (np.int64(1) << (n - q)) - 1
+        writes, reads = segment.writes + 8 * (first + q), segment.reads + 8 * (first + q)
+        at = address + (q << grain)
+        v = load_i64(writes) & WHEN
+        if (v and v != ordered) or uniform(writes, WHEN, v) == 0 or mask != FULL:
+            judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, whole)
+            if v and (v >> INTERVAL_SHIFT) & INTERVALS > floor:
+                if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+                    ordered = v
+        empty = uniform(reads, -1, 0)
+        if not empty:
+            judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, whole)
+        if kind == WRITE:
+            put(writes, mask, base)
+            if not empty:
+                put(reads, mask, 0)
+        elif empty:
+            put(reads, mask, base)
+        else:
+            add_reader(m, reads, mask, base)
+        q += LANES
+    note_range(segment, first, n)
+    if segment.watched and lanes:
+        m.whole = whole
+        call(m.lanes_entry, m.address, w, pc, offset, size, lanes, kind, base, number)

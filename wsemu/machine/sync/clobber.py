@@ -1,0 +1,96 @@
+"""Accesses to the bytes of live mbarriers, in compiled code: `mbarrier-clobber`.
+
+Programs without asynchronous operations run none of this: `access_guarded` stands in for `scheduler.access` in others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMIC,
+    FIRST_STORE,
+    N_CONTROL,
+    N_MEMORY,
+    OFFSET_MASK,
+    OPCODE,
+    READ,
+    SEGMENT_SHIFT,
+    SHARED,
+    WRITE,
+)
+
+CLOBBER = CODE_NUMBERS["mbarrier-clobber"]
+ZERO = OPCODE["bulk.zero"]
+
+
+@compiled
+def touched(m, address, size):
+    """The lowest live mbarrier of which a range of bytes has some, from 1; 0: none."""
+    if address & ~ADDRESS_WRAPPED & ~OFFSET_MASK != SHARED << SEGMENT_SHIFT or size == 0:
+        return np.int64(0)
+    offset = address & OFFSET_MASK
+    low, high = max(offset >> 3, m.mbarrier_low), min((offset + size - 1) >> 3, m.mbarrier_high)
+    for at in range(low, high + 1):
+        number = load_i64(m.mbarrier_index + 8 * at)
+        if number and mbarrier_at(m.mbarriers, number - 1).live:
+            return number
+    return np.int64(0)
+
+
+@compiled
+def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
+    """Report an access by some lanes to bytes of live mbarriers: their addresses lie in a row, and, if they differ, how
+    many bytes each accesses in another."""
+    lanes, length = np.int64(0), size
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        own = load_u32(registers + sizes + 4 * lane) if sizes else size
+        if touched(m, load_i64(registers + row + 8 * lane) + imm, own):
+            if lanes == 0:
+                length = own
+            lanes |= np.int64(1) << lane
+    if lanes == 0:
+        return
+    address = (load_i64(registers + row + 8 * lowest_bit(lanes)) + imm) & ~ADDRESS_WRAPPED
+    b = mbarrier_at(m.mbarriers, touched(m, address, length) - 1)
+    start = (SHARED << SEGMENT_SHIFT) | b.word << 3
+    op = instruction_at(m.code, pc).op
+    record_finding(
+        m.report_entry,
+        m.address,
+        (CLOBBER, pc, w, lanes, -1, -1),
+        (start, max(start, address), kind, size, np.int64(op >= N_CONTROL and op != ZERO)),
+    )
+
+
+@compiled
+def good_lanes(m, registers, i, mask, size):
+    """The lanes whose access is made in shared memory."""
+    good = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        offset = address & OFFSET_MASK
+        if address >> SEGMENT_SHIFT == SHARED and offset <= segment_at(m.segments, SHARED).bytes - size:
+            good |= np.int64(offset & (size - 1) == 0) << lane
+    return good
+
+
+def access_guarded(address, w, pc, registers, mask):
+    """Execute the access at pc as `scheduler.access` does; one to bytes of an mbarrier is reported."""
+    m = machine_at(address, 0)
+    if m.resumes == 0 and m.mbarrier_count:
+        i = instruction_at(m.code, pc)
+        kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
+        size = i.aux & 255
+        clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, np.int64(0), kind)
+    return call(m.guarded_entry, address, w, pc, registers, mask)

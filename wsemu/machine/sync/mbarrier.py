@@ -1,0 +1,925 @@
+"""mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
+
+The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
+Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand (`divergence.park`)
+until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is
+in `phases.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents.agents import new_agent
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, careful_lane
+from wsemu.machine.memory.shadow_cells import join, join_bits
+from wsemu.machine.records import (
+    agent_at,
+    call,
+    entry_at,
+    event_at,
+    groups_at,
+    instruction_at,
+    machine_at,
+    mbarrier_at,
+    record_finding,
+    segment_at,
+    warp_at,
+)
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
+from wsemu.machine.state import (
+    ARRIVES,
+    DONE,
+    EVENT_KINDS,
+    FAULT,
+    GROW,
+    GROW_MBARRIERS,
+    OUTSIDE,
+    TRAP,
+)
+from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    give_times,
+    heads,
+    join_lanes,
+    learn,
+    learn_times,
+    relied,
+    relied_bits,
+    row,
+    separate,
+)
+from wsemu.machine.sync.phases import (
+    LIFETIME,
+    UNINITIALIZED,
+    address_of,
+    join_known,
+    judge_observed,
+    judge_open,
+    judge_registrants,
+    judge_row,
+    judge_use,
+    judge_wait,
+    new_phases,
+    note_expects,
+    note_registrants,
+    note_use,
+    note_wait,
+    set_bit,
+    turn_phase,
+)
+from wsemu.machine.sync.register_pool import DEC, INC, ask, give_back, pool_has, take_registers
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    BLOCKS,
+    DROP,
+    EXPECT,
+    LANES,
+    MOST_COUNT,
+    NO_COMPLETE,
+    NOINC,
+    OFFSET_MASK,
+    OPCODE,
+    PEEK,
+    PROXIES,
+    RELAXED,
+    SEGMENT_SHIFT,
+    SHARED,
+    WAIT_RELAXED,
+)
+
+INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = (
+    OPCODE[f"mbarrier.{name}"]
+    for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
+)
+ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
+FIRST_COPY = OPCODE["cp.async.b32"]
+REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
+INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
+    EVENT_KINDS.index(k) for k in ("init", "inval", "arrive_on", "expect", "credit", "await", "phase", "proxy")
+)
+ALIAS = CODE_NUMBERS["phase-alias"]
+LOW = 0xFFFFFFFF
+MOST_LIVE = 4096
+"""mbarriers of a CTA"""
+STANDS = 101
+"""lanes wait"""
+PROXY_ALL, PROXY_GLOBAL = PROXIES.index("async"), PROXIES.index("async.global")
+PROXY_CTA, PROXY_CLUSTER = PROXIES.index("async.shared::cta"), PROXIES.index("async.shared::cluster")
+
+
+@compiled
+def log(m, kind, w, pc, place, generation, lanes, amount):
+    """Add an event to the trace."""
+    if m.trace == 0:
+        return
+    call(m.trace_entry, m.address, kind, w, load_i64(warp_at(m.warps, w).clock + 8 * w), pc, place, generation)
+    if m.trace_count <= m.trace_room:
+        e = event_at(m.trace, m.trace_count - 1)
+        e.lanes = lanes
+        e.amount = amount
+        e.addresses = -1
+
+
+@compiled
+def failed(m, w, pc):
+    m.fault_pc = pc
+    m.fault_warp = w
+    warp_at(m.warps, w).last_pc = pc
+    return FAULT
+
+
+# -- which mbarrier ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def word_of(registers, a, imm, lane):
+    """The word of shared memory at a good address."""
+    return ((load_i64(registers + a + 8 * lane) + imm) & ~ADDRESS_WRAPPED & OFFSET_MASK) >> 3
+
+
+@compiled
+def good_addresses(m, w, pc, registers, a, imm, mask):
+    """Whether these lanes name words of shared memory (M19); what is wrong is reported."""
+    good = True
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = load_i64(registers + a + 8 * lane) + imm
+        if careful_lane(m, pc, w, address, lane, 8, False) == 0:
+            good = False
+            continue
+        address &= ~ADDRESS_WRAPPED
+        number = address >> SEGMENT_SHIFT
+        if number != SHARED:
+            record_finding(
+                m.report_entry,
+                m.address,
+                (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+                (address, OUTSIDE, 8, number, segment_at(m.segments, number).bytes),
+            )
+            good = False
+    return good
+
+
+@compiled
+def same_word(registers, a, imm, mask):
+    """The lanes of `mask` that name the same word as the lowest one."""
+    word = word_of(registers, a, imm, lowest_bit(mask))
+    group = np.int64(0)
+    while mask:
+        if word_of(registers, a, imm, lowest_bit(mask)) == word:
+            group |= mask & -mask
+        mask &= mask - 1
+    return group
+
+
+@compiled
+def number_at(m, word):
+    """Of the mbarrier that is or was at a word, from 1; 0: none."""
+    return load_i64(m.mbarrier_index + 8 * word)
+
+
+@compiled
+def all_live(m, w, pc, registers, a, imm, mask):
+    """Whether there is an mbarrier at each of these words; the first one without is reported."""
+    while mask:
+        group = same_word(registers, a, imm, mask)
+        word = word_of(registers, a, imm, lowest_bit(mask))
+        number = number_at(m, word)
+        live, other_pc, other_warp, dead = np.int64(0), np.int64(-1), np.int64(-1), np.int64(0)
+        if number:
+            b = mbarrier_at(m.mbarriers, number - 1)
+            live = b.live
+            if live == 0:
+                other_pc = b.inval_pc
+                other_warp = b.inval_warp
+                dead = np.int64(1)
+        if live == 0:
+            record_finding(
+                m.report_entry,
+                m.address,
+                (UNINITIALIZED, pc, w, group, other_pc, other_warp),
+                ((SHARED << SEGMENT_SHIFT) | word << 3, 0, dead, 0, 0),
+            )
+            return False
+        mask &= ~group
+    return True
+
+
+# -- what it holds -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def word(b):
+    """The 64 bits that the hardware keeps (M1)."""
+    low = (-b.tx & 0x1FFFFF) << 21 | (-b.expected & 0xFFFFF) << 1
+    return (b.phase & 1) << 63 | (-b.pending & 0xFFFFF) << 43 | low
+
+
+@compiled
+def total(registers, source, mask):
+    """Sum of the b32 operands of some lanes."""
+    result = np.int64(0)
+    while mask:
+        result += load_u32(registers + source + 4 * lowest_bit(mask))
+        mask &= mask - 1
+    return result
+
+
+@compiled
+def out_of_range(m, b, w, pc, mask, value, what):
+    record_finding(m.report_entry, m.address, (RANGE, pc, w, mask, -1, -1), (address_of(b), value, what, 0, 0))
+
+
+@compiled
+def complete_if_met(m, b, w, pc, lanes):
+    """The open phase completes when no arrivals and no bytes are missing (M3, M9).  Whether it does."""
+    if b.pending or b.tx:
+        return False
+    if m.clocks:
+        turn_phase(m, b, w, pc, lanes)
+    log(m, PHASES, w, pc, address_of(b), b.phase, lanes, np.int64(0))
+    b.phase += 1
+    b.pending = b.expected
+    b.tx_pc = -1
+    b.last_pc = -1
+    return True
+
+
+@compiled
+def registers_bytes(b, w, pc):
+    b.tx_pc = pc
+    b.tx_warp = w
+
+
+@compiled
+def registers_last(b, w, pc):
+    b.last_pc = pc
+    b.last_warp = w
+
+
+# -- init and inval ----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def begin(m, w, pc, registers, i, mask):
+    """mbarrier.init, lane by lane.  Status."""
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        at = word_of(registers, i.a, i.imm, lane)
+        count = load_u32(registers + i.b + 4 * lane)
+        bit = np.int64(1) << lane
+        address = (SHARED << SEGMENT_SHIFT) | at << 3
+        if count == 0 or count > MOST_COUNT:
+            record_finding(m.report_entry, m.address, (RANGE, pc, w, bit, -1, -1), (address, count, 0, 0, 0))
+            return failed(m, w, pc)
+        number = number_at(m, at)
+        if number == 0:
+            m.mbarrier_count += 1
+            number = m.mbarrier_count
+            store_i64(m.mbarrier_index + 8 * at, number)
+            m.mbarrier_low = min(m.mbarrier_low, at)
+            m.mbarrier_high = max(m.mbarrier_high, at)
+        else:
+            judge_again(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lane, address)
+        b = mbarrier_at(m.mbarriers, number - 1)
+        m.mbarriers_live += 1 - b.live
+        b.live = 1
+        b.word = at
+        b.phase = 0
+        b.pending = count
+        b.expected = count
+        b.tx = 0
+        b.tx_pc = -1
+        b.last_pc = -1
+        b.init_pc = pc
+        b.init_warp = w
+        b.init_lane = lane
+        if m.clocks:
+            b.init_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+            new_phases(m, b)
+        if m.mbarriers_live > MOST_LIVE:
+            failed(m, w, pc)
+            return TRAP
+        log(m, INITS, w, pc, address, np.int64(0), bit, count)
+    return DONE
+
+
+@compiled
+def judge_again(m, b, w, pc, lane, address):
+    """init where there is an mbarrier, or was one."""
+    other, other_warp = b.init_pc, b.init_warp
+    if b.live == 0:
+        if m.clocks == 0 or knows(m, w, lane, b.inval_warp, b.inval_lane, b.inval_interval):
+            return
+        other = b.inval_pc
+        other_warp = b.inval_warp
+    bit = np.int64(1) << lane
+    record_finding(m.report_entry, m.address, (REINIT, pc, w, bit, other, other_warp), (address, 0, 0, 0, 0))
+
+
+@compiled
+def knows(m, w, lane, u, other, interval):
+    if u == w and lane == other:
+        return True
+    leader = load_i64(warp_at(m.warps, w).leaders + 8 * lane)
+    return load_i64(row(m, LANES * w + leader) + 256 * u + 8 * other) >= interval
+
+
+@compiled
+def end(m, w, pc, registers, i, mask):
+    """mbarrier.inval.  Status."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        bit = np.int64(1) << lane
+        if not all_live(m, w, pc, registers, i.a, i.imm, bit):
+            return failed(m, w, pc)
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lane)) - 1)
+        if m.clocks:
+            judge_use(m, b, w, pc, bit)
+            judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
+            b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+        if b.waiters or b.tx:
+            record_finding(m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0))
+        store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
+        log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
+        b.live = 0
+        m.mbarriers_live -= 1
+        b.inval_pc = pc
+        b.inval_warp = w
+        b.inval_lane = lane
+    return DONE
+
+
+# -- arrivals and bytes ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def write_tokens(registers, d, lanes, token):
+    while lanes:
+        store_i64(registers + d + 8 * lowest_bit(lanes), token)
+        lanes &= lanes - 1
+
+
+@compiled
+def judge_registering(m, b, w, pc, lanes):
+    """What order asks of lanes that register."""
+    judge_use(m, b, w, pc, lanes)
+    judge_registrants(m, b, w, pc, lanes)
+
+
+@compiled
+def in_range(m, b, w, pc, registers, source, lanes, what):
+    """Whether an mbarrier can hold each of the b32 operands of some lanes."""
+    while lanes:
+        lane = lowest_bit(lanes)
+        value = load_u32(registers + source + 4 * lane)
+        if value > MOST_COUNT:
+            out_of_range(m, b, w, pc, lanes, value, what)
+            return False
+        lanes &= lanes - 1
+    return True
+
+
+@compiled
+def add_bytes(m, b, w, pc, lanes, change):
+    """More bytes are missing.  Whether an mbarrier can hold so many (M10)."""
+    b.tx += change
+    if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
+        out_of_range(m, b, w, pc, lanes, b.tx, np.int64(3))
+        return False
+    return True
+
+
+@compiled
+def enough(m, b, w, pc, lanes, count):
+    """Whether no more arrive than the phase waits for (M4)."""
+    if count > b.pending:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OVER_ARRIVAL, pc, w, lanes, -1, -1),
+            (address_of(b), b.phase, b.pending, count, 0),
+        )
+        return False
+    return True
+
+
+@compiled
+def arrive_all(m, b, w, pc, registers, i, lanes):
+    """Some lanes arrive at one mbarrier.  Whether the hardware goes on."""
+    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
+        return False
+    if i.aux & EXPECT:
+        if not in_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
+            return False
+        expected = total(registers, i.c, lanes)
+        if not add_bytes(m, b, w, pc, lanes, expected):
+            return False
+        log(m, EXPECTS, w, pc, address_of(b), b.phase, lanes, expected)
+    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, total(registers, i.b, lanes))
+    while lanes:
+        some = lanes
+        if i.aux & NO_COMPLETE:
+            some = lanes & -lanes
+        lanes &= ~some
+        if not arrive(m, b, w, pc, registers, i, some):
+            return False
+    return True
+
+
+@compiled
+def arrive(m, b, w, pc, registers, i, lanes):
+    """Some lanes arrive as one.  Whether the hardware goes on."""
+    count = total(registers, i.b, lanes)
+    if i.d:
+        write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
+    if not enough(m, b, w, pc, lanes, count):
+        return False
+    if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
+        note_use(m, b, w, pc, lanes)
+        judge_observed(m, b, w, pc, lanes)
+        note_registrants(m, b, w, pc, lanes)
+        join_known(m, b.cover, w, lanes)
+        if i.aux & RELAXED:
+            give_times(m, b.given[0], w, lanes)
+        else:
+            join_lanes(m, b.given[0], w, lanes)
+    registers_last(b, w, pc)
+    if i.aux & EXPECT:
+        registers_bytes(b, w, pc)
+    if i.aux & DROP:
+        b.expected -= count
+    b.pending -= count
+    if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE:
+        out_of_range(m, b, w, pc, lanes, count, np.int64(4))
+    return True
+
+
+@compiled
+def change_bytes(m, b, w, pc, registers, i, lanes, sign):
+    """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
+    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
+        return False
+    amount = total(registers, i.b, lanes)
+    if not add_bytes(m, b, w, pc, lanes, sign * amount):
+        return False
+    if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
+        note_use(m, b, w, pc, lanes)
+        note_registrants(m, b, w, pc, lanes)
+        give_times(m, b.given[0], w, lanes)
+        if sign > 0:
+            note_expects(m, b.expects, b.expects_pc, w, pc, lanes)
+    registers_last(b, w, pc)
+    registers_bytes(b, w, pc)
+    log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, lanes, amount)
+    complete_if_met(m, b, w, pc, lanes)
+    return True
+
+
+@compiled
+def register(m, w, pc, registers, i, mask):
+    """mbarrier.arrive, expect_tx, complete_tx; cp.async.arrive.  Status."""
+    if not all_live(m, w, pc, registers, i.a, i.imm, mask):
+        return failed(m, w, pc)
+    while mask:
+        group = same_word(registers, i.a, i.imm, mask)
+        mask &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        goes_on = True
+        if i.op == ARRIVE:
+            goes_on = arrive_all(m, b, w, pc, registers, i, group)
+        elif i.op == EXPECT_TX:
+            goes_on = change_bytes(m, b, w, pc, registers, i, group, np.int64(1))
+        elif i.op == COMPLETE_TX:
+            goes_on = change_bytes(m, b, w, pc, registers, i, group, np.int64(-1))
+        else:
+            goes_on = arrive_later(m, b, w, pc, i, group)
+        if not goes_on:
+            return failed(m, w, pc)
+    if m.clocks and i.op == ARRIVE and i.aux & RELAXED == 0:
+        begin_interval(warp_at(m.warps, w), w)
+    return DONE
+
+
+@compiled
+def arrive_later(m, b, w, pc, i, lanes):
+    """The lanes arrive when their copies have come, which they have (C8, C9).  Whether the hardware goes on."""
+    count = popcount(lanes) if i.aux & NOINC else np.int64(0)
+    if not enough(m, b, w, pc, lanes, count):
+        return False
+    if m.clocks:
+        judge_registering(m, b, w, pc, lanes)
+        judge_observed(m, b, w, pc, lanes)
+        if i.aux & NOINC:
+            join_known(m, b.reach, w, lanes)
+            join_known(m, b.cover, w, lanes)
+        else:
+            note_use(m, b, w, pc, lanes)
+            note_registrants(m, b, w, pc, lanes)
+            note_expects(m, b.pluses, b.pluses_pc, w, pc, lanes)
+        give_times(m, b.given[0], w, lanes)
+        rest = lanes
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            give_copies(m, b, w, lane)
+            number = new_agent(m, w, lane, pc, np.int64(ARRIVES), np.int64(0), np.int64(0))
+            set_bit(m, b.given[0], number)
+            set_bit(m, b.joined[0], number)
+            set_bit(m, b.used, number)
+    registers_last(b, w, pc)
+    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, count)
+    b.pending -= count
+    complete_if_met(m, b, w, pc, lanes)
+    return True
+
+
+@compiled
+def give_copies(m, b, w, lane):
+    """The open phase is given what a lane has copied and not waited for."""
+    number = groups_at(m.groups, LANES * w + lane).first
+    while number:
+        set_bit(m, b.given[0], number)
+        number = agent_at(m.agents, number - m.base - 1).next
+
+
+@compiled
+def credit(m, w, pc, registers, at, lane, amount, number):
+    """The bytes of an asynchronous operation have come.  Whether the hardware goes on."""
+    bit = np.int64(1) << lane
+    b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, at, np.int64(0), lane)) - 1)
+    if not add_bytes(m, b, w, pc, bit, -amount):
+        return False
+    if m.clocks:
+        judge_registering(m, b, w, pc, bit)
+        join_known(m, b.reach, w, bit)
+        give_times(m, b.given[0], w, bit)
+        set_bit(m, b.given[0], number)
+        set_bit(m, b.joined[0], number)
+        set_bit(m, b.used, number)
+    registers_last(b, w, pc)
+    registers_bytes(b, w, pc)
+    log(m, CREDITS, w, pc, address_of(b), b.phase, bit, amount)
+    complete_if_met(m, b, w, pc, bit)
+    return True
+
+
+@compiled
+def moving(registers, row, mask):
+    """The lanes of which a copy has bytes."""
+    found = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if load_u32(registers + row + 4 * lane) & ~15:
+            found |= np.int64(1) << lane
+    return found
+
+
+@compiled
+def load_bulk(m, w, pc, registers, i, mask):
+    """bulk.load, lane by lane.  Status."""
+    lanes = moving(registers, i.c, mask)
+    if m.resumes == 0:
+        m.serial += 1
+        m.lanes_done = 0
+        call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
+        if not good_addresses(m, w, pc, registers, i.imm, np.int64(0), lanes):
+            return failed(m, w, pc)
+        if not all_live(m, w, pc, registers, i.imm, np.int64(0), lanes):
+            return failed(m, w, pc)
+    lanes &= ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        status = call(m.copy_entry, m.address, w, pc, np.int64(1) << lane)
+        if status != DONE:
+            m.resumes = 1
+            return status
+        m.lanes_done |= np.int64(1) << lane
+        if not credit(m, w, pc, registers, i.imm, lane, m.credited, m.agent_next - 1):
+            m.resumes = 0
+            m.lanes_done = 0
+            return failed(m, w, pc)
+    m.lanes_done = 0
+    m.resumes = 0
+    return DONE
+
+
+# -- waits -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def answer(m, registers, i, lane):
+    """(what a wait of a lane is told, the phase that it asks for, its mbarrier from 1)"""
+    number = number_at(m, word_of(registers, i.a, i.imm, lane))
+    b = mbarrier_at(m.mbarriers, number - 1)
+    if b.live == 0:
+        return np.int64(0), np.int64(-1), number
+    odd = np.int64(0)
+    if i.op == WAIT:
+        token = load_i64(registers + i.b + 8 * lane)
+        low = token & LOW
+        if low:
+            passed = (b.phase - (low - 1)) & LOW  # phases since, mod 2^32
+            asked = b.phase - passed if passed < 1 << 31 else b.phase + (1 << 32) - passed
+            return np.int64(passed == 1), asked, number
+        odd = (token >> 63) & 1
+    else:
+        odd = load_u32(registers + i.b + 4 * lane) & 1
+    done = odd != b.phase & 1
+    return np.int64(done), b.phase - np.int64(done), number
+
+
+@compiled
+def told(m, registers, i, mask):
+    """The lanes whose answer is true."""
+    true = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        yes, _, _ = answer(m, registers, i, lane)
+        true |= yes << lane
+    return true
+
+
+@compiled
+def alike(m, registers, i, mask):
+    """The lanes of `mask` that ask for the same phase of the same mbarrier as the lowest one."""
+    group = np.int64(0)
+    _, phase, number = answer(m, registers, i, lowest_bit(mask))
+    while mask:
+        lane = lowest_bit(mask)
+        _, other_phase, other_number = answer(m, registers, i, lane)
+        if other_number == number and other_phase == phase:
+            group |= np.int64(1) << lane
+        mask &= mask - 1
+    return group
+
+
+@compiled
+def judge_asked(m, w, pc, registers, i, mask):
+    """R2 of a wait, for the phases that some lanes ask for."""
+    while mask:
+        group = alike(m, registers, i, mask)
+        _, phase, number = answer(m, registers, i, lowest_bit(mask))
+        judge_wait(m, mbarrier_at(m.mbarriers, number - 1), w, pc, group, phase)
+        mask &= ~group
+
+
+@compiled
+def write_answer(registers, d, mask, true):
+    if d:
+        store_u32(registers + d, (load_u32(registers + d) & ~mask) | (true & mask))
+
+
+@compiled
+def end_wait(m, w, pc, registers, i, mask, true):
+    """A wait is answered: the lanes `true` of `mask` have seen their phase complete."""
+    write_answer(registers, i.d, mask, true)
+    if true == 0:
+        return
+    if m.clocks:
+        judge_asked(m, w, pc, registers, i, true)
+    rest = true
+    while rest:
+        group = same_word(registers, i.a, i.imm, rest)
+        rest &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        log(m, AWAITED, w, pc, address_of(b), b.phase - 1, group, np.int64(0))
+        if m.clocks:
+            note_wait(m, b, w, pc, group)
+            note_use(m, b, w, pc, group)
+            if i.aux & WAIT_RELAXED:
+                learn_times(m, w, group, b.given[1])
+            else:
+                learn(m, w, group, b.given[1])
+    if m.clocks and i.aux & WAIT_RELAXED == 0:
+        begin_interval(warp_at(m.warps, w), w)
+
+
+@compiled
+def judge_tokens(m, w, pc, registers, i, mask):
+    """Tokens of phases before the last one: the hardware takes them for later ones (M13)."""
+    rest = mask if i.op == WAIT else np.int64(0)
+    while rest:
+        group = same_word(registers, i.a, i.imm, rest)
+        rest &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        old = np.int64(0)
+        while group:
+            lane = lowest_bit(group)
+            group &= group - 1
+            _, asked, _ = answer(m, registers, i, lane)
+            if asked < b.phase - 1:
+                old |= np.int64(1) << lane
+        if old:
+            record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0))
+
+
+@compiled
+def wait(m, w, pc, registers, i, mask):
+    """mbarrier.wait.  Status: STANDS, too."""
+    if not all_live(m, w, pc, registers, i.a, i.imm, mask):
+        return failed(m, w, pc)
+    rest = mask
+    while rest:
+        group = same_word(registers, i.a, i.imm, rest)
+        rest &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        if m.clocks:
+            judge_use(m, b, w, pc, group)
+            note_use(m, b, w, pc, group)
+    judge_tokens(m, w, pc, registers, i, mask)
+    if i.aux & PEEK:
+        write_answer(registers, i.d, mask, np.int64(0))
+        if m.clocks:
+            judge_asked(m, w, pc, registers, i, mask)
+        return DONE
+    true = told(m, registers, i, mask)
+    if true == 0 and i.aux & BLOCKS:
+        count_waiters(m, registers, i, mask, np.int64(1))
+        return np.int64(STANDS)
+    end_wait(m, w, pc, registers, i, mask, true)
+    return DONE
+
+
+@compiled
+def count_waiters(m, registers, i, mask, by):
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lane)) - 1)
+        b.waiters += by
+
+
+@compiled
+def ended(m, w):
+    """Of the lanes of a warp that stand, those whose wait ends now: they have its result."""
+    warp = warp_at(m.warps, w)
+    lanes = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        pc = entry.resume - 1
+        i = instruction_at(m.code, pc)
+        if i.op == WAIT or i.op == WAIT_PARITY:
+            true = told(m, warp.registers, i, entry.mask)
+            if true:
+                count_waiters(m, warp.registers, i, entry.mask, np.int64(-1))
+                end_wait(m, w, pc, warp.registers, i, entry.mask, true)
+                lanes |= entry.mask
+        elif i.op == INC and pool_has(m, warp, i):
+            take_registers(m, warp, i)
+            lanes |= entry.mask
+    return lanes
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def count_pending(registers, i, mask):
+    """mbarrier.pending_count (M12)."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        token = load_i64(registers + i.a + 8 * lane)
+        store_u32(registers + i.d + 4 * lane, (1 << 20) - ((token >> 43) & 0xFFFFF))
+
+
+@compiled
+def rely(m, w, lanes, space):
+    """fence.proxy: the asynchronous proxy may rely, in a space, on all that these lanes know, and have done."""
+    warp = warp_at(m.warps, w)
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.warp_count):
+            join(own + relied(m, space) + 256 * u, own + 256 * u)
+        if m.row_bits > 2 * m.agent_bits:
+            for u in range(m.agent_bits):
+                join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
+    now = load_i64(warp.clock + 8 * w)
+    while lanes:
+        store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
+        lanes &= lanes - 1
+
+
+@compiled
+def fence(m, w, pc, kind, mask):
+    """fence.proxy."""
+    log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
+    if kind == PROXY_ALL or kind == PROXY_CTA or kind == PROXY_CLUSTER:
+        rely(m, w, mask, np.int64(0))
+    if kind == PROXY_ALL or kind == PROXY_GLOBAL:
+        rely(m, w, mask, np.int64(1))
+    begin_interval(warp_at(m.warps, w), w)
+
+
+def asynchronous(address, w, pc, mask):
+    """Execute an operation of kind `async`, or fence.proxy, for the lanes of `mask`: a status, or STANDS.  Called by
+    address.
+
+    With pc -1: the lanes of a warp whose waits end.  With -2, at the CTA's end: judge what is left.
+    """
+    m = machine_at(address, 0)
+    if pc == -1:
+        return ended(m, w)
+    if pc == -2:
+        return end_cta(m)
+    if pc == -3:
+        return start_cta(m)
+    warp = warp_at(m.warps, w)
+    registers = warp.registers
+    i = instruction_at(m.code, pc)
+    op = i.op
+    m.operations += 1
+    if op == PROXY:
+        if m.clocks:
+            fence(m, w, pc, i.imm, mask)
+        return np.int64(DONE)
+    if op == PENDING_COUNT:
+        count_pending(registers, i, mask)
+        return np.int64(DONE)
+    if op == DEC:
+        give_back(m, warp, w, pc, i, mask)
+        return np.int64(DONE)
+    if op == INC:
+        return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
+    if op == BULK_LOAD:
+        return np.int64(load_bulk(m, w, pc, registers, i, mask))
+    if op >= FIRST_COPY and op != ASYNC_ARRIVE:
+        return call(m.copy_entry, address, w, pc, mask)
+    if op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
+        m.wanted = GROW_MBARRIERS
+        return np.int64(GROW)
+    if op == ASYNC_ARRIVE and m.clocks:
+        status = call(m.copy_entry, address, w, -1, mask)  # room for their arrivals
+        if status != DONE:
+            return status
+    if not good_addresses(m, w, pc, registers, i.a, i.imm, mask):
+        return np.int64(failed(m, w, pc))
+    if op == INIT:
+        return np.int64(begin(m, w, pc, registers, i, mask))
+    if op == INVAL:
+        return np.int64(end(m, w, pc, registers, i, mask))
+    if op == WAIT or op == WAIT_PARITY:
+        return np.int64(wait(m, w, pc, registers, i, mask))
+    return np.int64(register(m, w, pc, registers, i, mask))
+
+
+@compiled
+def start_cta(m):
+    """No mbarriers, no groups, all registers with the warps that they were launched with."""
+    for number in range(m.mbarrier_count):
+        b = mbarrier_at(m.mbarriers, number)
+        store_i64(m.mbarrier_index + 8 * b.word, 0)
+        b.live = 0
+        b.waiters = 0
+    m.mbarrier_count = 0
+    m.mbarriers_live = 0
+    m.mbarrier_low = 1 << 40
+    m.mbarrier_high = -1
+    m.pool = 0
+    for t in range(LANES * m.warp_count):
+        for kind in range(2):
+            g = groups_at(m.groups, kind * LANES * m.warp_count + t)
+            g.first = 0
+            g.last = 0
+            g.committed = 0
+    for w in range(m.warp_count):
+        warp_at(m.warps, w).held = m.registers
+    return np.int64(0)
+
+
+@compiled
+def end_cta(m):
+    """What mbarriers still wait for; which asynchronous operations nobody has waited for."""
+    last = np.int64(-1)
+    while True:  # in the order of their addresses
+        word_ = np.int64(1) << 40
+        found = np.int64(-1)
+        for number in range(m.mbarrier_count):
+            b = mbarrier_at(m.mbarriers, number)
+            if b.live and b.word > last and b.word < word_:
+                word_ = b.word
+                found = number
+        if found < 0:
+            break
+        judge_open(m, mbarrier_at(m.mbarriers, found))
+        last = word_
+    if m.clocks:
+        call(m.copy_entry, m.address, 0, -2, 0)
+    return np.int64(0)

@@ -1,0 +1,374 @@
+"""The rules of mbarrier phases that make one run decide for every schedule, in compiled code.
+
+Registrants of a phase: what arrives, expects bytes or credits them.  By what comes before in time in every schedule
+(`lane_clocks.time_at`), and init by what orders memory:
+
+R1  each registrant of a phase comes before each of the phase after
+R2  each registrant of the phase before that which a wait sees comes before the wait
+R3  each wait that saw a phase comes before, or with, some registrant of the phase after, when that one completes
+R4  init comes before each use, each use before inval, inval before the next init
+R5  each expectation comes before, or with, some arrival of its phase
+
+Of each thread the latest registrant, wait and expectation counts (`joined`, `waited`, `expects` of a MBARRIER), of
+asynchronous operations each one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached
+from wsemu.machine.records import agent_at, record_finding
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    clear_row,
+    heads,
+    lane_knows,
+    lane_row,
+    row,
+    time_at,
+    time_bits,
+    time_of,
+)
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
+
+ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
+    CODE_NUMBERS[c]
+    for c in (
+        "phase-alias",
+        "phase-unobserved",
+        "uncovered-expectation",
+        "tx-mismatch",
+        "dangling-phase",
+        "mbarrier-uninitialized",
+        "mbarrier-lifetime",
+    )
+)
+ALL = -1
+NONE = 1 << 40
+"""greater than the number of any instruction"""
+
+
+@compiled
+def address_of(b):
+    return (SHARED << SEGMENT_SHIFT) | b.word << 3
+
+
+@compiled
+def misses(m, w, lane, needed):
+    """A lane does not know all that a row of threads and asynchronous operations needs."""
+    own = lane_row(m, w, lane)
+    for u in range(m.warp_count):
+        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
+        if u == w:
+            late &= ~(np.int64(1) << lane)
+        if late:
+            return True
+    for q in range(m.agent_bits):
+        if beyond(needed + bits_of(m) + 256 * q, own + time_bits(m) + 256 * q):
+            return True
+    return False
+
+
+@compiled
+def missing(m, w, lanes, needed):
+    """Those of some lanes that do not know all that a row needs."""
+    found = np.int64(0)
+    leaders = heads(m, w, lanes)
+    while leaders:
+        leader = lowest_bit(leaders)
+        leaders &= leaders - 1
+        if misses(m, w, leader, needed) or behind(row(m, LANES * w + leader) + time_at(m) + 256 * w, needed + 256 * w):
+            found = np.int64(-1)
+    if found == 0:
+        return found
+    found = np.int64(0)
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if misses(m, w, lane, needed):
+            found |= np.int64(1) << lane
+    return found
+
+
+@compiled
+def next_thread(m, late, u, pcs, last, best, who):
+    """The least instruction above `last` of those of the threads `late` of warp u, or the best so far, and its warp."""
+    while late:
+        q = lowest_bit(late)
+        late &= late - 1
+        at = load_i64(pcs + 256 * u + 8 * q)
+        if at > last and at < best:
+            best = at
+            who = u
+    return best, who
+
+
+@compiled
+def next_missed(m, w, lane, needed, pcs, last):
+    """The least instruction above `last` of those that a lane does not know of, and the lowest warp of it."""
+    own = lane_row(m, w, lane)
+    best = np.int64(NONE)
+    who = np.int64(-1)
+    for u in range(m.warp_count):
+        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
+        if u == w:
+            late &= ~(np.int64(1) << lane)
+        best, who = next_thread(m, late, u, pcs, last, best, who)
+    for q in range(LANES * m.agent_bits):
+        unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
+        while unknown:
+            number = m.agent_low + 64 * q + lowest_bit(unknown)
+            unknown &= unknown - 1
+            a = agent_at(m.agents, number - m.base - 1)
+            if a.pc > last and (a.pc < best or (a.pc == best and a.warp < who)):
+                best = a.pc
+                who = a.warp
+    return best, who
+
+
+@compiled
+def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
+    """Report what of a row does not come before some lanes: each instruction once."""
+    bad = missing(m, w, lanes, needed)
+    last = np.int64(-1)
+    while bad:
+        best, who, mask = np.int64(NONE), np.int64(-1), np.int64(0)
+        rest = bad
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            at, warp = next_missed(m, w, lane, needed, pcs, last)
+            if at < best:
+                best = at
+                who = warp
+                mask = np.int64(0)
+            if at == best:
+                who = min(who, warp)
+                mask |= np.int64(1) << lane
+        if best == NONE:
+            break
+        record_finding(m.report_entry, m.address, (code, pc, w, mask, best, who), (address_of(b), b.phase, what, 0, 0))
+        last = best
+
+
+@compiled
+def judge_use(m, b, w, pc, lanes):
+    """R4: init comes before a use."""
+    unknown = np.int64(0)
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if not lane_knows(m, w, lane, b.init_warp, b.init_lane, b.init_interval):
+            unknown |= np.int64(1) << lane
+    if unknown:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (UNINITIALIZED, pc, w, unknown, b.init_pc, b.init_warp),
+            (address_of(b), 1, 0, 0, 0),
+        )
+
+
+@compiled
+def note_use(m, b, w, pc, lanes):
+    put(b.used + 256 * w, lanes, time_of(m, w))
+    put(b.used_pc + 256 * w, lanes, pc)
+
+
+@compiled
+def judge_registrants(m, b, w, pc, lanes):
+    """R1."""
+    if b.phase:
+        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], np.int64(ALIAS), np.int64(1))
+
+
+@compiled
+def judge_wait(m, b, w, pc, lanes, generation):
+    """R2, of a wait for the phase that is open, or the one before."""
+    if generation < 1:
+        return
+    if generation == b.phase:
+        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], np.int64(ALIAS), np.int64(2))
+    elif generation == b.phase - 1:
+        judge_row(m, b, w, pc, lanes, b.joined[2], b.joined_pc[2], np.int64(ALIAS), np.int64(2))
+
+
+@compiled
+def judge_observed(m, b, w, pc, lanes):
+    """Before an arrival somebody has seen the phase before complete."""
+    if b.phase == 0:
+        return
+    unseen = np.int64(0)
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        seen = load_i64(b.waited_first + 256 * w + 8 * lane)
+        own = lane_row(m, w, lane)
+        for u in range(m.warp_count):
+            if seen == 0:
+                seen = reached(own + time_at(m) + 256 * u, b.waited_first + 256 * u)
+        if seen == 0:
+            unseen |= np.int64(1) << lane
+    if unseen:
+        record_finding(
+            m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
+        )
+
+
+@compiled
+def join_known(m, to, w, lanes):
+    """Let times of threads know what some lanes know, and themselves."""
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.warp_count):
+            join(to + 256 * u, own + time_at(m) + 256 * u)
+    put(to + 256 * w, lanes, time_of(m, w))
+
+
+@compiled
+def note_registrants(m, b, w, pc, lanes):
+    """Lanes register for the open phase."""
+    put(b.joined[0] + 256 * w, lanes, time_of(m, w))
+    put(b.joined_pc[0] + 256 * w, lanes, pc)
+    join_known(m, b.reach, w, lanes)
+
+
+@compiled
+def note_expects(m, to, pcs, w, pc, lanes):
+    put(to + 256 * w, lanes, time_of(m, w))
+    put(pcs + 256 * w, lanes, pc)
+
+
+@compiled
+def note_wait(m, b, w, pc, lanes):
+    """Lanes have seen the phase before the open one."""
+    now = time_of(m, w)
+    put(b.waited + 256 * w, lanes, now)
+    put(b.waited_pc + 256 * w, lanes, pc)
+    rest = lanes
+    while rest:
+        place = b.waited_first + 256 * w + 8 * lowest_bit(rest)
+        rest &= rest - 1
+        if load_i64(place) == 0:
+            store_i64(place, now)
+
+
+@compiled
+def set_bit(m, to, number):
+    """A row knows that an asynchronous operation has ended (of what its proxy may rely on that says nothing)."""
+    at = number - m.agent_low
+    if at >= 0:
+        place, bit = to + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
+        store_i64(place, load_i64(place) | bit)
+        place += 256 * m.agent_bits
+        store_i64(place, load_i64(place) | bit)
+
+
+@compiled
+def judge_covered(m, b):
+    """R5."""
+    judge_expects(m, b, b.expects, b.expects_pc, np.int64(0))
+    judge_expects(m, b, b.pluses, b.pluses_pc, np.int64(1))
+
+
+@compiled
+def judge_expects(m, b, expects, pcs, what):
+    """Report what no arrival comes after."""
+    last = np.int64(-1)
+    while True:
+        best, who = np.int64(NONE), np.int64(-1)
+        for u in range(m.warp_count):
+            late = behind(b.cover + 256 * u, expects + 256 * u)
+            best, who = next_thread(m, late, u, pcs, last, best, who)
+        if best == NONE:
+            break
+        record_finding(
+            m.report_entry, m.address, (UNCOVERED, best, who, 0, -1, -1), (address_of(b), b.phase, what, 0, 0)
+        )
+        last = best
+
+
+@compiled
+def judge_seen(m, b, w, pc, lanes):
+    """R3, when a phase completes."""
+    last = np.int64(-1)
+    while True:
+        best, who = np.int64(NONE), np.int64(-1)
+        for u in range(m.warp_count):
+            late = behind(b.reach + 256 * u, b.waited + 256 * u)
+            best, who = next_thread(m, late, u, b.waited_pc, last, best, who)
+        if best == NONE:
+            break
+        record_finding(m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0))
+        last = best
+
+
+@compiled
+def turn_phase(m, b, w, pc, lanes):
+    """A phase completes: judge it, and make room for the next one."""
+    judge_covered(m, b)
+    judge_seen(m, b, w, pc, lanes)
+    given, before = b.given[0], b.given[1]
+    b.given[0] = before
+    b.given[1] = given
+    clear_row(m, before)
+    first, second, third = b.joined[0], b.joined[1], b.joined[2]
+    b.joined[0] = third
+    b.joined[1] = first
+    b.joined[2] = second
+    clear_row(m, third)
+    first, second, third = b.joined_pc[0], b.joined_pc[1], b.joined_pc[2]
+    b.joined_pc[0] = third
+    b.joined_pc[1] = first
+    b.joined_pc[2] = second
+    clear_threads(m, b)
+
+
+@compiled
+def clear_threads(m, b):
+    """Nothing is known yet of the open phase."""
+    for u in range(m.warp_count):
+        put(b.reach + 256 * u, ALL, 0)
+        put(b.cover + 256 * u, ALL, 0)
+        put(b.waited + 256 * u, ALL, 0)
+        put(b.waited_first + 256 * u, ALL, 0)
+        put(b.expects + 256 * u, ALL, 0)
+        put(b.pluses + 256 * u, ALL, 0)
+
+
+@compiled
+def new_phases(m, b):
+    """An mbarrier begins."""
+    for q in range(3):
+        if q < 2:
+            clear_row(m, b.given[q])
+        clear_row(m, b.joined[q])
+    clear_row(m, b.used)
+    clear_threads(m, b)
+
+
+@compiled
+def judge_open(m, b):
+    """R5, R6 at the CTA's end: what the open phase still waits for."""
+    if m.clocks and b.pending == 0:
+        judge_covered(m, b)
+    if b.tx:
+        record_finding(
+            m.report_entry, m.address, (TX, b.tx_pc, b.tx_warp, 0, -1, -1), (address_of(b), b.phase, b.tx, b.pending, 0)
+        )
+    elif 0 < b.pending < b.expected:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (DANGLING, b.last_pc, b.last_warp, 0, -1, -1),
+            (address_of(b), b.phase, b.pending, b.expected, 0),
+        )
