@@ -14,7 +14,7 @@ from wsemu.language import async_names
 STAGES, TILE = 3, 64
 
 
-@pytest.fixture(params=["reference"])
+@pytest.fixture(params=["reference", "vm"])
 def check(request: pytest.FixtureRequest) -> Any:
     """check(kernel, threads, *arguments): the report of a launch of one CTA."""
 
