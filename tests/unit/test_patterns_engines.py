@@ -54,7 +54,7 @@ def operations(case: transfer.TransferCase) -> set[str]:
 def test_every_byte_is_copied_once(name, engine):
     pattern, options = TRANSFERS[name]
     case = transfer.TransferCase(replace(pattern, engine=engine), **options)
-    assert wsemu.check_transfer(case, engine="reference").verdict == "verified"
+    assert wsemu.check_transfer(case).verdict == "verified"
     used = operations(case)
     assert "bulk.load" in used if engine == "bulk" else "cp.async.b128" in used
 
@@ -62,12 +62,12 @@ def test_every_byte_is_copied_once(name, engine):
 @pytest.mark.parametrize("name", COPIED)
 def test_ends_words_and_scatters(name):
     pattern, options = COPIED[name]
-    assert wsemu.check_transfer(pattern, engine="reference", **options).verdict == "verified"
+    assert wsemu.check_transfer(pattern, **options).verdict == "verified"
 
 
 def test_indices_that_a_scatter_has_twice():
     pattern = CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk")
-    report = wsemu.check_transfer(pattern, index=[4, 2, 4], engine="reference")
+    report = wsemu.check_transfer(pattern, index=[4, 2, 4])
     assert "transfer-duplicated" in {f.code for f in report.errors}
 
 
@@ -120,7 +120,7 @@ def test_buffers_take_any_engine(buffering, engine):
     buffers = buffering(CudaDMASequential(1, 32, 64, 64, 4 * TILE, engine=engine))
     x = np.arange(TILE * TILES, dtype=np.float32)
     y = np.zeros_like(x)
-    report = wsemu.check(through_buffers, 1, block_size(buffers), (buffers, x, y), engine="reference")
+    report = wsemu.check(through_buffers, 1, block_size(buffers), (buffers, x, y))
     assert report.verdict == "verified"
     assert (y == 2 * x).all()
 
@@ -155,7 +155,7 @@ def test_drawn_transfers_have_the_engine(name, engine):
 
     collect()
     small = min(drawn, key=lambda case: case.pattern.plan().sectors)
-    assert wsemu.check_transfer(small, engine="reference").verdict == "verified"
+    assert wsemu.check_transfer(small).verdict == "verified"
 
 
 # -- pipelines -------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_a_ring_of_any_number_of_stages_and_consumers(stages, together):
     x = np.arange(TILE * TILES, dtype=np.float32)
     y = np.zeros_like(x)
     ring = Pipeline(stages, 1, 64 * together)
-    report = wsemu.check(by_hand(ring, together), 1, 160, (x, y), engine="reference")
+    report = wsemu.check(by_hand(ring, together), 1, 160, (x, y))
     assert report.verdict == "verified"
     assert (y.reshape(TILES, TILE) == 2 * x.reshape(TILES, TILE)[:, ::-1]).all()
 
@@ -222,7 +222,7 @@ def test_a_pattern_fills_a_ring_with_any_engine(engine):
     x = np.arange(TILE * TILES, dtype=np.float32)
     y = np.zeros_like(x)
     kernel = of_a_pattern(Pipeline.of(pattern, 3), pattern)
-    report = wsemu.check(kernel, 1, block_size(pattern), (x, y), engine="reference")
+    report = wsemu.check(kernel, 1, block_size(pattern), (x, y))
     assert report.verdict == "verified"
     assert (y == 2 * x).all()
 
@@ -248,7 +248,7 @@ def test_a_consumer_that_releases_before_it_has_read():
                 y[i * TILE + t] = tile[ring.stage(i), t]
 
     x = np.arange(TILE * TILES, dtype=np.float32)
-    report = wsemu.check(kernel, 1, 96, (x, np.zeros_like(x)), engine="reference")
+    report = wsemu.check(kernel, 1, 96, (x, np.zeros_like(x)))
     assert {f.code for f in report.errors} == {"race"}
 
 
