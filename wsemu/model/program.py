@@ -107,6 +107,8 @@ class Program:
     """instruction -> source name of the array it touches"""
     element_of: list[str | None] = field(default_factory=list)
     """instruction -> dtype name of that array's element"""
+    registers: int = 0
+    """of a thread at the launch; 0: unknown"""
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
