@@ -23,7 +23,7 @@ from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, NAMES, OPERATIONS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -325,6 +325,8 @@ def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], li
         said = f"{places.where(pc)}: {why}"
         if places.program.code[pc, 0] == ACTIVE:
             steered[said] = "active lanes"
+        elif OPERATIONS[NAMES[int(places.program.code[pc, 0])]].result and places.program.code[pc, 0] >= N_CONTROL:
+            steered[said] = "polls"
         else:
             loose.append(said)
     return steered, list(dict.fromkeys(loose))
