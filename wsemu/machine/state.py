@@ -163,8 +163,8 @@ ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, idea
 executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
-RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
-"""serial: of the access that counted last"""
+RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, apart=1, detail=12)
+"""serial: of the access that counted last; apart: the same of conflicts with the same CTA where lanes have clocks"""
 SLOT = record(key=1, number=1)
 """of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
 left for it"""

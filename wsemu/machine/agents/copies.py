@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
-from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_piece, touch_range
+from wsemu.machine.agents.ranges import host_place, judge_some, judge_written, note_written, prepare, touch_piece, touch_range
 from wsemu.machine.agents.reductions import combined, element_bytes
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
@@ -219,7 +219,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
     if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
         grain = np.int64(1)
     status = prepare(m, pc, to | grain, size, True)
-    return prepare(m, pc, from_, size, False) if status == DONE else status
+    return prepare(m, pc, from_ | grain, size, False) if status == DONE else status
 
 
 @compiled
@@ -286,23 +286,26 @@ def store_lane(m, w, pc, registers, i, lane):
     if host == 0 or source == 0:
         return
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
-    judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     bytes_ = np.int64(WHOLE)
     if i.op == STORE:
         bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
+    judge_some(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size, bytes_)
     if m.clocks:
         from_address = from_ & ~ADDRESS_WRAPPED
         reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), from_address, size)
-        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size)
+        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size if bytes_ else np.int64(0))
         base = cell_of(reads, BULK + w, lane, pc)
-        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        if bytes_ == WHOLE:
+            touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        else:
+            touch_some(m, w, lane, pc, from_, size, np.int64(READ), base, bytes_)
         base = cell_of(writes, BULK + w, lane, pc)
         if i.op == REDUCE:
             touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
         elif bytes_ == WHOLE:
             touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
         else:
-            touch_some(m, w, lane, pc, to, size, base, bytes_)
+            touch_some(m, w, lane, pc, to, size, np.int64(WRITE), base, bytes_)
         enter_group(m, w, lane, np.int64(1), writes)
     store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
@@ -327,8 +330,15 @@ def store_marks(m, w, pc, lane, to, size):
         return
     offset = to & OFFSET_MASK
     if m.claims == 0:
-        mark(segment.marked + offset, size, np.int64(STORED))
-    elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED)):
+        mark(segment.marked + offset, size, np.int64(STORED), np.int64(0))
+        return
+    if segment.claims == 0 or m.claim_count >= m.claim_room:
+        return
+    found = False
+    for q in range(0, size, 16):
+        if claim(m, segment, offset + q, np.int64(16), np.int64(STORED), np.int64(0)):
+            found = True
+    if found:
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
         made.pc = pc
@@ -339,12 +349,12 @@ def store_marks(m, w, pc, lane, to, size):
 
 
 @compiled
-def touch_some(m, w, lane, pc, to, size, base, bytes_):
-    """A bulk store writes some of 16 bytes each."""
+def touch_some(m, w, lane, pc, address, size, kind, base, bytes_):
+    """A bulk store accesses some of 16 bytes each."""
     for q in range(size):
         if (bytes_ >> (q & 15)) & 1:
             one = np.int64(1)
-            touch_piece(m, w, lane, pc, to + q, one, np.int64(WRITE), base, True, size, one << lane)
+            touch_piece(m, w, lane, pc, address + q, one, kind, base, True, size, one << lane)
 
 
 @compiled

@@ -623,7 +623,13 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.lanes = 0
         r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
-    if r.serial != m.serial:
+    if m.by_lanes and interval > m.base:  # counts for itself: it is judged apart, lane by lane
+        if r.apart != m.serial:
+            r.apart = m.serial
+            r.count += 1
+        if r.count > 1 or r.serial == m.serial:
+            return
+    elif r.serial != m.serial:
         r.serial = m.serial
         r.count += 1
     if r.count > 1:
