@@ -61,6 +61,8 @@ class Kernel:
         self.block = self.graph.block()
         self.tags: dict[str, int] = {}
         self._lines = 1
+        self.threads = 0
+        """that it is made for, if that matters"""
         self.guard: Register = TRUE
         self.base = self.graph.special("shared")
         self.tid = self.graph.special("tid.x")

@@ -379,7 +379,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
-        "races": bool(chosen.checkers & {"race", "intra-warp"}),
+        "races": bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set()))),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,

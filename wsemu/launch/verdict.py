@@ -429,6 +429,8 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     if outcome.status == "done":
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+        return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:

@@ -255,7 +255,7 @@ class Cta:
                 able = False
                 for warp in self.warps:
                     run = WarpRun(self, warp)
-                    if warp.ready or run.wakes():
+                    if run.able():
                         able = True
                         run.run()
                 if not able and not any(WarpRun(self, warp).goes_past_standing() for warp in self.warps):

@@ -83,15 +83,18 @@ class Machine:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")
-        while warp.ready:
-            sees = look(WarpRun(cta, warp)) if warp.ready[-1].pc == step.instruction and kind == "access" else None
+        while WarpRun(cta, warp).able():
+            WarpRun(cta, warp).resume()
+            here = warp.ready[-1].pc == step.instruction
+            sees = look(WarpRun(cta, warp)) if here and kind == "access" else None
             for event in self.advance(cta, warp):
                 key = (kind, cta.number, step.warp, step.instruction)
                 if (event.kind, event.cta, event.warp, event.pc) == key and step.nth in (0, self._counts[key]):
                     return self._as_made(step, event, cta), sees and sees()
         line = self.places.line(step.instruction)
         if warp.waits < 0:
-            raise ReplayError(f"warp {step.warp} ends before it comes to line {line}")
+            at = f"waits at line {self.places.line(warp.last_pc)}" if warp.alive else "ends"
+            raise ReplayError(f"warp {step.warp} {at} before it comes to line {line}")
         barrier = cta.barriers[warp.waits]
         raise ReplayError(
             f"warp {step.warp} waits for barrier {barrier.number} generation {barrier.generation} at line "

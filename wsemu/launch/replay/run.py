@@ -261,7 +261,8 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecor
     cta = machine.cta(first)
     warp = cta.warps[first.warp]
     before: list[AccessRecord] = []
-    while warp.ready:
+    while WarpRun(cta, warp).able():
+        WarpRun(cta, warp).resume()
         pc = warp.ready[-1].pc
         sees = look(WarpRun(cta, warp)) if pc in (first.instruction, second.instruction) else None
         machine.advance(cta, warp)
