@@ -150,6 +150,8 @@ def enter_group(m, w, lane, bulk, number):
         agent_at(m.agents, g.last - m.base - 1).next = number
     if g.read == 0:
         g.read = number
+    if g.since == 0:
+        g.since = number
     g.last = number
 
 
