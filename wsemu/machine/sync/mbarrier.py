@@ -545,7 +545,7 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """The open phase is given what a lane has copied: all that it has not waited for, or since the last such arrival."""
+    """The open phase is given what a lane has copied: all that it has not waited for, or did since such an arrival."""
     g = groups_at(m.groups, LANES * w + lane)
     number = g.since
     while number:
