@@ -79,6 +79,7 @@ from wsemu.model.isa import (
     EXPECT,
     LANES,
     MOST_COUNT,
+    N_OPERATIONS,
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
@@ -808,7 +809,17 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
+        elif i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)):
+            lanes |= entry.mask
     return lanes
+
+
+@compiled
+def outside(m, w, pc, mask, again):
+    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: whether lanes
+    that stand there go on; they have done so then."""
+    place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
+    return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -873,6 +884,8 @@ def asynchronous(address, w, pc, mask):
     i = instruction_at(m.code, pc)
     op = i.op
     m.operations += 1
+    if op >= N_OPERATIONS:
+        return outside(m, w, pc, mask, np.int64(0))
     if op == PROXY:
         if m.clocks:
             fence(m, w, pc, i.imm, mask)
@@ -920,6 +933,8 @@ def start_cta(m):
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
     m.pool = 0
+    for n in range(m.objects_room):
+        store_i64(m.objects + 8 * n, 0)
     for t in range(LANES * m.warp_count):
         for kind in range(2):
             g = groups_at(m.groups, kind * LANES * m.warp_count + t)
