@@ -153,9 +153,9 @@ AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
 of the same thread, 0: none"""
 COPIES, STORES, ARRIVES, READS_DONE = range(4)
-GROUPS = record(first=1, last=1, read=1, committed=1)
+GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
-for, and how many groups it has made"""
+for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)

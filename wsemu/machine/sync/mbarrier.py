@@ -546,11 +546,13 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """The open phase is given what a lane has copied and not waited for."""
-    number = groups_at(m.groups, LANES * w + lane).first
+    """The open phase is given what a lane has copied: all that it has not waited for, or did since such an arrival."""
+    g = groups_at(m.groups, LANES * w + lane)
+    number = g.since
     while number:
         set_bit(m, b.given[0], number)
         number = agent_at(m.agents, number - m.base - 1).next
+    g.since = g.first
 
 
 @compiled
@@ -938,6 +940,8 @@ def start_cta(m):
             g = groups_at(m.groups, kind * LANES * m.warp_count + t)
             g.first = 0
             g.last = 0
+            g.read = 0
+            g.since = 0
             g.committed = 0
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers
