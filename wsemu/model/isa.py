@@ -410,6 +410,10 @@ for _name, _result, _operands, _meaning in (
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
 
+WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
+"""for a phase of an mbarrier"""
+
+
 def step_word(name: str) -> str:
     """What a step of a schedule at an operation does: `arrive`, `sync`, `load`, `exit`; an asynchronous one has its own
     name, without the type: `mbarrier.wait`."""
