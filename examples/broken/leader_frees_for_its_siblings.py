@@ -1,4 +1,4 @@
-"""Phase alias: one warp of four arrives for all when it has left the wait; a slower one may find the phase after next."""
+"""Phase alias: one warp of four arrives for all when it has left the wait; a slower one may find a later phase."""
 
 import numpy as np
 
