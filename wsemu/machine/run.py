@@ -102,8 +102,8 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
-_REDUCE = OPCODE["bulk.reduce"]
-_BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
+_REDUCES = [OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]]
+_BULK = {OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")}
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
@@ -144,7 +144,7 @@ def _image_of(key: ProgramKey) -> Image:
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[code[:, 0]]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
-    code[code[:, 0] == _REDUCE, 7] <<= UNUSED_SHIFT  # no bytes a lane: no other atomic is as wide
+    code[np.isin(code[:, 0], _REDUCES), 7] <<= UNUSED_SHIFT  # no bytes a lane: no other atomic is as wide
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -154,7 +154,7 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, *_REDUCES]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
     return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), opcodes, asynchronous)
@@ -716,6 +716,7 @@ _DETAIL = {
     "dangling-phase": ("address", "phase", "pending", "expected"),
     "async-outlives-cta": ("address", "bytes", "what"),
     "copy-size": ("bytes", "what"),
+    "tensor-map": ("address", "what", "value"),
     "setmaxnreg": ("count", "what", "present"),
 }
 

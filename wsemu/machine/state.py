@@ -280,6 +280,7 @@ MACHINE = record(
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
     async_entry=1,  # see sync/mbarrier.py
     copy_entry=1,  # see agents/copies.py
+    tensor_entry=1,  # see agents/tensor_copy.py
     guarded_entry=1,  # see sync/clobber.py: what it calls
     asynchronous=1,  # 1: the program has asynchronous operations: in each CTA each lane has a clock from the start
     row_bytes=1,  # of a row of `known`

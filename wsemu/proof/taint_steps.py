@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
+from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, TENSOR_RANK, access_shape, memory_shape
 from wsemu.model.program import Program, SharedArray
 
 SegmentOf = Callable[[int], "int | None"]
@@ -64,7 +64,7 @@ class Regions:
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
-        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first")]
+        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first", "memory")]
         for row in (*rows, *(array.row for array in program.constant_arrays if array.live)):
             segment = None if segment_of is None else segment_of(row)
             if segment not in segments:
@@ -248,7 +248,9 @@ class Decoder:
         guard = guards[0] if guards else 0
         operation = OPERATIONS[name]
         rows = tuple(fields[3 : 3 + len(operation.operands)])
-        if name in _COPIES:
+        if name.startswith("tensor."):
+            yield from self._tile(pc, name, fields, guards)
+        elif name in _COPIES:
             yield from self._copy(pc, name, rows, guards)
         elif name in _FROM_NOWHERE:
             yield Step(pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, keeps=self.taint)
@@ -272,3 +274,24 @@ class Decoder:
         yield Step(
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, keeps=self.taint
         )
+
+    def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """A copy of a tile: of the memory that the map's address may lead to, of which shared memory any."""
+        # what steers it: coordinates, and the mbarrier's address
+        inside, outside, bar = fields[3], fields[4], fields[5]
+        coordinates = tuple(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK))
+        guard = guards[0] if guards else 0
+        if name == "tensor.load":
+            yield Step(pc, "load", (outside, *guards), (_COPIED,), 0, outside, operands=coordinates, keeps=self.taint)
+            yield Step(
+                pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
+                keeps=self.taint,
+            )  # fmt: skip
+        elif name != "tensor.prefetch":
+            yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
+            kind = "atomic" if name == "tensor.reduce" else "store"
+            yield Step(
+                pc, kind, (outside, _COPIED, *guards), (), guard, outside, operands=coordinates, keeps=self.taint
+            )
+        else:
+            yield Step(pc, "async", guards, guard=guard, operands=(outside, *coordinates))

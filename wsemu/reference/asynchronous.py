@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.model.isa import CP_ASYNC
-from wsemu.reference.agents import bulk_copy, cp_async
+from wsemu.reference.agents import bulk_copy, cp_async, tensor_copy
 from wsemu.reference.sync import mbarrier, register_pool
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ _MEANINGS: dict[str, Meaning] = {
     "bulk.wait": bulk_copy.wait,
     "bulk.prefetch": bulk_copy.prefetch,
     "bulk.zero": bulk_copy.zero,
+    "tensor.load": tensor_copy.load,
+    "tensor.store": tensor_copy.store,
+    "tensor.reduce": tensor_copy.reduce,
+    "tensor.prefetch": tensor_copy.prefetch,
     "setmaxnreg.inc": register_pool.change,
     "setmaxnreg.dec": register_pool.change,
 }
