@@ -142,7 +142,7 @@ def kernel(rank: int, mode: int) -> Any:
     return wsemu.load_ptx(_STORE.format(name="store", instruction=instruction, at=at)).only()
 
 
-def differing(record: Record, engine: str = "fast", block: int = 128) -> tuple[int, wsemu.Report]:
+def differing(record: Record, engine: str = "vm", block: int = 128) -> tuple[int, wsemu.Report]:
     """How many bytes differ, and what the launch was told."""
     at = (*record.coordinates, 0, 0, 0, 0, 0)[:5]
     words = np.array(at, np.int64).astype(np.uint32)
