@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
-from wsemu.model.isa import first_element
+from wsemu.model.isa import SIZE, first_element
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -261,7 +261,7 @@ def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
     load = bool(instruction.results)
     first = first_element(instruction.operation)
     elements = instruction.results if load else instruction.operands[first:]
-    type_ = types[elements[0]]
+    type_ = f"b{8 * SIZE[types[elements[0]]]}"
     fresh = []
     for _ in elements:
         types.append(type_)
