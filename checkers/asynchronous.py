@@ -62,7 +62,7 @@ def _wait_for(raw: RawFinding, places: Places) -> str:
     commit = words.spelled(places, raw.pc, "cp.async.bulk.commit_group" if bulk else "cp.async.commit_group")
     wait = words.spelled(places, raw.pc, "cp.async.bulk.wait_group.read" if bulk else "cp.async.wait_group", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"
-    return f"{commit} after it, and {wait} in the same thread before it ends"
+    return f"{commit} after it, and {wait} in the same thread before it ends, on every path"
 
 
 def _size(raw: RawFinding, places: Places) -> Finding:

@@ -89,13 +89,16 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
 def _late_wait(raw: RawFinding, places: Places) -> Finding:
     name, phase, first = words.mbarrier(raw, places), raw.detail["phase"], _two(raw, places)[0]
     noun, before = words.noun(places, raw.pc), f"phase {phase - 1}" if phase else "that it is new"
+    meet = words.spelled(places, raw.pc, "bar.warp.sync")
     return words.finding(
         raw, places,
         f"{name}: phase {phase} can complete before {first} has seen {before}, which it waits for",
         f"{noun} by {words.who(raw, places)} completes phase {phase}",
         f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, of the other parity, "
         "and waits for ever or a phase too long",
-        f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
+        f"add {meet} {places.after(raw.other_pc, raw.pc)}, before a lane goes on"
+        if first == "another lane"
+        else f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
         f"{words.other(raw, places)} waits" + f" for phase {phase - 1}" * (phase > 0),
     )  # fmt: skip
 

@@ -117,6 +117,18 @@ class Ledger:
                 return f"{words.amount(-state.tx)} that {name} does not expect came to it{self._at(brought, near)}"
         return ""
 
+    def arrivals_elsewhere(self, address: int, near: int) -> str:
+        """`warp 1 arrived on `full[0]` at line 24, where nobody waits`, where nobody ever came to an mbarrier."""
+        if self.users(address):
+            return ""
+        waited = {wait.address for wait in self.places.outcome.phase_waits}
+        for (place, _), phase in self.phases.items():
+            if place not in waited and phase.arrived:
+                warp, pc = min(phase.arrived)
+                who, name = self.places.who(self.cta, warp), words.named(self.places, place, near)
+                return f"{who} arrived on {name} at {self.places.near(pc, near)}, where nobody waits now"
+        return ""
+
     def history(self, address: int, phase: int, near: int, exited: Iterable[int]) -> str:
         """`in phase 1 warp 1 arrived at line 52; it has exited`: who brought what the phase before waited for."""
         before, now = (self.phases.get((address, number), _Phase()) for number in (phase - 1, phase))
@@ -162,6 +174,8 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
             f"({places.near(state.init_pc, pc)}), or count those that do: look for a missing arrive, a loop with fewer "
             "trips, or a path that returns early"
         )
+    if state.pending and (elsewhere := ledger.arrivals_elsewhere(address, pc)):
+        return f"{elsewhere}: give both sides the same mbarrier, if {name} was meant"
     if state.pending:
         return (
             f"every phase of {name} needs {words.amount(state.expected, 'arrival')}: look for a missing arrive, a loop "

@@ -102,7 +102,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
         ],
-        help=_PHASE_LANES_HELP if ordered and places.asynchronous() else _help(found, witness),
+        help=_phase_lanes_help(found, witness) if ordered and places.asynchronous() else _help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
@@ -440,6 +440,31 @@ def _is_recycled(places: Places, barrier: int) -> bool:
     """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
     found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
     return any(raw.detail["barrier"] == barrier for raw in found)
+
+
+def _phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
+    """What lets one lane arrive, or wait, for all of its warp."""
+    places, (one, two) = found.places, (found.first.access, found.second.access)
+    gives = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _made_by(found, 1):
+        line = places.near(gives.pc, two.pc)
+        return (
+            f"add `cuda.syncwarp()` before {line}, where {lanes_text(gives.lanes)} of {found.first.who} arrives for it"
+        )
+    takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
+    if takes is not None and takes.kind == "await" and not takes.lanes & _made_by(found, 2):
+        line = places.near(takes.pc, one.pc)
+        who = f"{lanes_text(takes.lanes)} of {found.second.who}"
+        return f"add `cuda.syncwarp()` behind {line}, where {who} waits for all, or let each lane wait"
+    return _PHASE_LANES_HELP
+
+
+def _made_by(found: Conflict, number: int) -> int:
+    """The lanes that made (1) or (2), as far as the finding has them."""
+    raw = found.raw
+    if number == 2:
+        return raw.lanes
+    return (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.async_kernels import DATA, Kernel, launch
-
 from wsemu.model.isa import BLOCKS, DROP, NO_COMPLETE, NOINC, ONLY_READ, PEEK, RELAXED, WAIT_RELAXED
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Writer:
 
     def write(self, steps: list[Step]) -> None:
         for name, (lanes, *operands) in steps:
-            self.under(lanes, lambda name=name, operands=operands: getattr(self, name)(*operands))
+            self.under(lanes, partial(getattr(self, name), *operands))
 
     def under(self, lanes: int, body: Callable[[], None]) -> None:
         """Guard what follows: by no lanes below `lanes`, 32 all."""
@@ -294,7 +294,9 @@ def differences(seed: int) -> list[str]:
         found.append("arrays")
     assert one.outcome.trace
     assert other.outcome.trace
-    events = [[event for event in run.outcome.trace.events if event.kind in KINDS] for run in (one, other)]
+    events = [
+        [event for event in trace.events if event.kind in KINDS] for trace in (one.outcome.trace, other.outcome.trace)
+    ]
     if events[0] != events[1]:
         found.append(f"events:\n  {_only(*events)}\n  {_only(*events[::-1])}")
     return found

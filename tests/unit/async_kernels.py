@@ -34,9 +34,8 @@ def on_vm(
     **options: Any,
 ) -> Outcome:
     """The compiled machine, with the options of the reference."""
-    of_watch = {
-        name: options.pop(name) for name in ("races", "recycling", "initialised", "lockstep") if name in options
-    }
+    names = ("races", "recycling", "initialised", "lockstep")
+    of_watch = {name: options.pop(name) for name in names if name in options}
     machine = Launch(program, grid, block, rows, segments, watch=Watch(**of_watch), **options)
     outcome = machine.run()
     if trace:
@@ -62,6 +61,8 @@ class Kernel:
         self.block = self.graph.block()
         self.tags: dict[str, int] = {}
         self._lines = 1
+        self.threads = 0
+        """that it is made for, if that matters"""
         self.guard: Register = TRUE
         self.base = self.graph.special("shared")
         self.tid = self.graph.special("tid.x")

@@ -32,6 +32,7 @@ from wsemu.patterns import (
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    Pipeline,
 )
 
 try:
@@ -63,6 +64,14 @@ TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "scatter": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True), {"index": [4, 2, 0]}),
     "halo": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True), {}),
     "not specialized": (CudaDMAStrided.unspecialized(128, 52, 9, 64, 80, alignment=16), {}),
+}
+COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "copied": (CudaDMAStrided(*ROLES, 52, 9, 64, 80, alignment=16, engine="cp.async", load="cg"), {}),
+    "copied in words": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True, engine="cp.async"), {}),
+    "in bulk": (CudaDMAStrided(*ROLES, 64, 9, 64, 80, engine="bulk"), {}),
+    "gathered in bulk": (CudaDMAIndirect(*ROLES, 64, 5, engine="bulk"), {"index": [4, 2, 4, 0, 1]}),
+    "scattered in bulk": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk"), {"index": [4, 2, 0]}),
+    "halo in bulk": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, engine="bulk"), {}),
 }
 SEEN = {
     r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync",
@@ -143,6 +152,15 @@ def test_a_transfer_compiles_for_a_gpu(name, two_phase, constants):
         assert "bar.arrive" in made.ptx
     if pattern.alignment == 16:
         assert re.search(r"\bst\.\S*v4", made.ptx)
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_transfer_past_the_registers_compiles_for_a_gpu(name):
+    pattern, options = COPIED[name]
+    run = transfer.fill(transfer.job(transfer.TransferCase(pattern, **options)))
+    made = offline.compile_kernel(run.job.kernel, run.arguments())
+    how = "bulk" if pattern.bulk else "cg" if pattern.past_l1 else "ca"
+    assert re.search(rf"\bcp\.async\.{how}\b", made.ptx)
 
 
 def test_constant_barriers_are_immediates_in_machine_code():
@@ -274,7 +292,7 @@ def of_zeros(ints: Any) -> None:
     ints[1] = tile[3]
 
 
-HEAD = r"[\w.:]+"
+HEAD = r"\w[\w.]*(?:::[\w.]+)*"
 """an instruction's name, with its qualifiers"""
 
 
@@ -332,3 +350,28 @@ def test_what_an_asynchronous_instruction_cannot_have_is_refused(kernel, message
     array = np.zeros(1, np.float32 if kernel is of_floats else np.int32)
     with pytest.raises(Exception, match=re.escape(message)):
         offline.compile_kernel(kernel, (array,))
+
+
+@pytest.mark.parametrize("engine", ["warps", "cp.async", "bulk"])
+def test_a_pipeline_compiles_for_a_gpu(engine):
+    pattern = CudaDMASequential(1, 32, 64, 64, 256, engine=engine)
+    ring = Pipeline.of(pattern, 3)
+
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, 64), np.float32, 16)
+        ring.start(bars)
+        if cuda.threadIdx.x < 64:
+            ring.consumer_wait(bars, 0)
+            y[cuda.threadIdx.x] = tile[ring.stage(0), cuda.threadIdx.x]
+            ring.consumer_release(bars, 0)
+        elif pattern.owns_this_thread():
+            ring.execute_dma(bars, 0, pattern, x, tile[ring.stage(0)])
+
+    made = offline.compile_kernel(kernel, (np.zeros(64, np.float32), np.zeros(64, np.float32)), lto=False)
+    found = heads(made.ptx)
+    assert {"mbarrier.init.shared::cta.b64", "mbarrier.try_wait.parity.shared::cta.b64"} <= found
+    wanted = {"warps": "mbarrier.arrive.", "cp.async": "cp.async.mbarrier.arrive.", "bulk": "cp.async.bulk."}[engine]
+    assert any(name.startswith(wanted) for name in found)
+    assert made.cubin()

@@ -145,6 +145,8 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "cp.async.mbarrier.arrive.shared.b64 [%r7];": [("cp.async.arrive", BAR, 0)],
     "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
     "cp.async.mbarrier.arrive.noinc.b64 [%rd5];": [("cp.async.arrive", BAR, 1)],
+    "cp.async.mbarrier.arrive.noinc.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
+    "cp.async.mbarrier.arrive.b64 [bar+8];": [("cp.async.arrive", BAR + 8, 0)],
     # bulk copies
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+32], [%rd1+16], %r4, [%r7+8];": [
         ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 0)
@@ -525,3 +527,15 @@ def test_the_last_thread_ends_an_mbarrier_as_atomics_have_it(fence: str, verdict
     report, _ = run(wsemu.load_ptx(text)["k"], 64, lambda: (np.zeros(4), 48, 0))
     assert (report.verdict, [finding.code for finding in report.findings]) == (verdict, codes)
     assert any("atomic" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("at", [0, 64])
+@pytest.mark.parametrize("back", ["cp.async.bulk", "cp.reduce.async.bulk"])
+def test_what_a_bulk_store_writes_is_no_read_only_memory(back: str, at: int) -> None:
+    what = ".add.u32" if "reduce" in back else ""
+    body = f"ld.global.nc.u32 %r9, [%rd1];{COPIED}".replace(
+        "BACK", f"{back}.global.shared::cta.bulk_group{what} [%rd1+{at}], [%r3], 64;"
+    )
+    text = TEXT.format(body=body, directives="", target="sm_90")
+    report, _ = run(wsemu.load_ptx(text)["k"], 32, lambda: (np.zeros(32, "u4"), 48, 0))
+    assert ("read-only-written" in [finding.code for finding in report.findings]) == (at == 0)

@@ -392,9 +392,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "budget": chosen.budget,
         "arch": configuration.arch,
     }
-    # ASYNC: the reference interpreter alone has the asynchronous operations; take this line out when the VM has them
-    engine = "reference" if program.asynchronous and chosen.engine == "vm" else chosen.engine
-    if engine == "vm":
+    if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
 
@@ -402,7 +400,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options)
         return run.run(), run.trace, run.initial
-    if engine == "reference":
+    if chosen.engine == "reference":
         from wsemu.model.outcome import Trace, TraceRequest
         from wsemu.reference import run as reference
 

@@ -42,6 +42,7 @@ _KINDS: dict[str, Kind] = {
     "tensor.load": "copy",
     "tensor.store": "copy",
     "tensor.reduce": "copy",
+    "bulk.zero": "access",
     "cp.async.wait": "landed",
     "bulk.wait": "landed",
 }
@@ -174,7 +175,7 @@ class _Clock:
             self._begin(event, _KINDS.get(operation, "mbarrier"))
         kinds.add(event.kind)
         self.step_of[position] = number
-        if event.kind == "copy":
+        if event.kind == "copy" and operation != "bulk.zero":
             self._issue(event, number, operation)
         elif event.kind == "landed" and not event.generation:
             family = operation.partition(".")[0]

@@ -47,7 +47,7 @@ ENTRIES = {
     "lanes_entry": Made("memory.lane_order", "judge_lanes"),
     "known_entry": Made("memory.shadow", "not_known_one_by_one"),
     "trace_entry": Made("sync.clocks", "log_event"),
-    "async_entry": Made("sync.mbarrier", "asynchronous", rare=True),
+    "async_entry": Made("sync.mbarrier", "asynchronous"),
     "copy_entry": Made("agents.copies", "copy_operation"),
     "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
     "guarded_entry": Made("sync.clobber", "access_guarded"),

@@ -24,6 +24,7 @@ from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    BULK_REDUCTIONS,
     FIRST_ARRAY,
     LANES,
     LOCAL,
@@ -102,7 +103,9 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
-_REDUCES = [OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]]
+_REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
+_REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
+"""bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
 _BULK = {OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")}
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -144,7 +147,9 @@ def _image_of(key: ProgramKey) -> Image:
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[code[:, 0]]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
-    code[np.isin(code[:, 0], _REDUCES), 7] <<= UNUSED_SHIFT  # no bytes a lane: no other atomic is as wide
+    reductions = code[:, 0] == _REDUCE
+    code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
+    code[code[:, 0] == _TILES_REDUCE, 7] <<= UNUSED_SHIFT
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -154,7 +159,7 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, *_REDUCES]).any())
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
     return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), opcodes, asynchronous)
@@ -616,11 +621,13 @@ class Machine:
         groups: dict[tuple[int, int], int] = {}
         for lane in _bits(mask):
             address = (int(addresses[lane]) + imm) & ~ADDRESS_WRAPPED
-            phase = phases[address].phase if address in phases else -1
-            token = int(asked[lane])
-            if type_ is np.uint64:
-                low = token & 0xFFFFFFFF
-                phase = low - 1 if low else phase
+            token, phase = int(asked[lane]), -1
+            if address in phases:
+                odd = token >> 63 if type_ is np.uint64 else token & 1
+                phase = phases[address].phase
+                phase -= odd != phase & 1  # it is complete already
+                if type_ is np.uint64 and token & 0xFFFFFFFF:
+                    phase = (token & 0xFFFFFFFF) - 1
             groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
         for (address, phase), lanes in groups.items():
             yield PhaseWait(w, lanes, pc, address, phase)

@@ -150,8 +150,8 @@ MBARRIER = record(
 THIN_ROWS, FULL_ROWS = 13, 6
 """of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
-"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one of the
-same thread, 0: none"""
+"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
+of the same thread, 0: none"""
 COPIES, STORES, ARRIVES, READS_DONE = range(4)
 GROUPS = record(first=1, last=1, read=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
@@ -163,8 +163,8 @@ ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, idea
 executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
-RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
-"""serial: of the access that counted last"""
+RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, apart=1, detail=12)
+"""serial: of the access that counted last; apart: the same of conflicts with the same CTA where lanes have clocks"""
 SLOT = record(key=1, number=1)
 """of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
 left for it"""

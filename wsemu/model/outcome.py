@@ -22,8 +22,8 @@ barrier; a generation without a count has `pc` of its completing operation too. 
 
 Of mbarriers, with their address as place and their phase as generation: `init` and `inval`; `arrive_on`, `expect` and
 `credit` (bytes that have come), each with its amount; `await`, a wait that was answered with true; `phase`: one
-completes.  `copy`: an asynchronous operation of so many bytes to the place; `landed`: a wait for groups of them;
-`proxy`: a proxy fence."""
+completes.  `copy`: an asynchronous operation of so many bytes to the place, from the address that stands as generation
+(-1: it reads nothing), or zeros; `landed`: a wait for groups of them; `proxy`: a proxy fence."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);

@@ -319,6 +319,8 @@ class Analysis:
     def _why(self, pc: int) -> str:
         if self._program.code[pc, 0] == ACTIVE:
             return "which lanes are active together here is not decided, nor is"
+        if self._program.code[pc, 0] in (*WAITS, ARRIVE):
+            return "the answer of a wait, or the token of an arrival, differs by schedule, and so does"
         if pc not in self._targets:
             return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
         return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"

@@ -560,6 +560,8 @@ def store_all(m, w, pc, registers, i, mask):
         lane = lowest_bit(rest)
         rest &= rest - 1
         p = map_host(m, w, pc, registers, i, lane, False)
+        if i.op == REDUCE:  # as `run.py` does for other reductions, whose elements are known
+            i.aux = (i.aux >> UNUSED_SHIFT) << UNUSED_SHIFT | 16 * element_size(p)
         status = ready(m, w, pc, registers, i, lane, p)
     if status != DONE:
         return status

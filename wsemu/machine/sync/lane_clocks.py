@@ -6,11 +6,11 @@ one clock a lane: `row(m, t)[s]` is the last interval of thread s's warp of whic
 Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its live lanes know of all
 lanes of the other: what it says is so, and what it does not say is looked up here.
 
-Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.  Programs
-with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the asynchronous
-proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in every schedule,
-whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for each
-asynchronous operation that has ended.
+Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
+Programs with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the
+asynchronous proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in
+every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for
+each asynchronous operation that has ended.
 
 Rows, of 32 numbers a warp: those of the threads; then of each barrier what its open generation was given, of the
 threads that have exited what they knew, and of each barrier the interval that a thread's last operation in the open
@@ -384,7 +384,7 @@ def agent_known(m, w, lane, number):
 
 @compiled
 def agent_relied(m, w, lane, space, number):
-    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what one of the generic proxy did."""
+    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on one of the generic proxy."""
     at = number - m.agent_low
     if at < 0:
         return True

@@ -1,9 +1,9 @@
 """mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
 
-The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
-Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand (`divergence.park`)
-until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is
-in `phases.py`.
+The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared
+memory.  Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand
+(`divergence.park`) until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What
+clocks make of them is in `phases.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, careful_lane
-from wsemu.machine.memory.shadow_cells import join, join_bits
+from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
+from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -148,8 +148,12 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
     good = True
     while mask:
         lane = lowest_bit(mask)
-        mask &= mask - 1
         address = load_i64(registers + a + 8 * lane) + imm
+        offset = address - (SHARED << SEGMENT_SHIFT)
+        if offset & 7 == 0 and offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes:
+            mask &= ~same_key(registers + a, -1, address - imm)
+            continue
+        mask &= mask - 1
         if careful_lane(m, pc, w, address, lane, 8, False) == 0:
             good = False
             continue
@@ -168,14 +172,9 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
 
 @compiled
 def same_word(registers, a, imm, mask):
-    """The lanes of `mask` that name the same word as the lowest one."""
-    word = word_of(registers, a, imm, lowest_bit(mask))
-    group = np.int64(0)
-    while mask:
-        if word_of(registers, a, imm, lowest_bit(mask)) == word:
-            group |= mask & -mask
-        mask &= mask - 1
-    return group
+    """The lanes of `mask` that name the same word as the lowest one; their addresses are good."""
+    first = load_i64(registers + a + 8 * lowest_bit(mask)) & OFFSET_MASK
+    return same_key(registers + a, OFFSET_MASK, first) & mask
 
 
 @compiled
@@ -689,11 +688,31 @@ def told(m, registers, i, mask):
     """The lanes whose answer is true."""
     true = np.int64(0)
     while mask:
+        group = same_word(registers, i.a, i.imm, mask)
+        mask &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        if i.op == WAIT_PARITY:
+            odd = odd_lanes(registers, i.b, group)
+            if b.live:
+                true |= group & ~odd if b.phase & 1 else odd
+            continue
+        while group:
+            lane = lowest_bit(group)
+            group &= group - 1
+            yes, _, _ = answer(m, registers, i, lane)
+            true |= yes << lane
+    return true
+
+
+@compiled
+def odd_lanes(registers, row, mask):
+    """The lanes whose b32 in a row is odd."""
+    odd = np.int64(0)
+    while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        yes, _, _ = answer(m, registers, i, lane)
-        true |= yes << lane
-    return true
+        odd |= (load_u32(registers + row + 4 * lane) & 1) << lane
+    return odd
 
 
 @compiled
@@ -713,6 +732,12 @@ def alike(m, registers, i, mask):
 @compiled
 def judge_asked(m, w, pc, registers, i, mask):
     """R2 of a wait, for the phases that some lanes ask for."""
+    if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
+        odd = odd_lanes(registers, i.b, mask)
+        if odd == 0 or odd == mask:
+            _, phase, number = answer(m, registers, i, lowest_bit(mask))
+            judge_wait(m, mbarrier_at(m.mbarriers, number - 1), w, pc, mask, phase)
+            return
     while mask:
         group = alike(m, registers, i, mask)
         _, phase, number = answer(m, registers, i, lowest_bit(mask))
@@ -864,9 +889,9 @@ def rely(m, w, lanes, space):
 def fence(m, w, pc, kind, mask):
     """fence.proxy."""
     log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_CTA or kind == PROXY_CLUSTER:
+    if kind in (PROXY_ALL, PROXY_CTA, PROXY_CLUSTER):
         rely(m, w, mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_GLOBAL:
+    if kind in (PROXY_ALL, PROXY_GLOBAL):
         rely(m, w, mask, np.int64(1))
     begin_interval(warp_at(m.warps, w), w)
 
@@ -922,7 +947,7 @@ def asynchronous(address, w, pc, mask):
         return np.int64(begin(m, w, pc, registers, i, mask))
     if op == INVAL:
         return np.int64(end(m, w, pc, registers, i, mask))
-    if op == WAIT or op == WAIT_PARITY:
+    if op in (WAIT, WAIT_PARITY):
         return np.int64(wait(m, w, pc, registers, i, mask))
     return np.int64(register(m, w, pc, registers, i, mask))
 

@@ -18,14 +18,13 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached
-from wsemu.machine.records import agent_at, record_finding
+from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached, same_key
+from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
     clear_row,
     heads,
-    lane_knows,
     lane_row,
     row,
     time_at,
@@ -67,7 +66,7 @@ def misses(m, w, lane, needed):
             late &= ~(np.int64(1) << lane)
         if late:
             return True
-    for q in range(m.agent_bits):
+    for q in range(m.agent_bits):  # noqa: SIM110 (a generator does not compile)
         if beyond(needed + bits_of(m) + 256 * q, own + time_bits(m) + 256 * q):
             return True
     return False
@@ -160,12 +159,15 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
 def judge_use(m, b, w, pc, lanes):
     """R4: init comes before a use."""
     unknown = np.int64(0)
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        if not lane_knows(m, w, lane, b.init_warp, b.init_lane, b.init_interval):
-            unknown |= np.int64(1) << lane
+    leaders = heads(m, w, lanes)
+    while leaders:
+        leader = lowest_bit(leaders)
+        leaders &= leaders - 1
+        known = load_i64(row(m, LANES * w + leader) + 256 * b.init_warp + 8 * b.init_lane)
+        if known < b.init_interval:
+            unknown |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
+    if b.init_warp == w:
+        unknown &= ~(np.int64(1) << b.init_lane)
     if unknown:
         record_finding(
             m.report_entry,
@@ -205,17 +207,18 @@ def judge_observed(m, b, w, pc, lanes):
     if b.phase == 0:
         return
     unseen = np.int64(0)
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        seen = load_i64(b.waited_first + 256 * w + 8 * lane)
-        own = lane_row(m, w, lane)
+    leaders = heads(m, w, lanes)
+    while leaders:
+        leader = lowest_bit(leaders)
+        leaders &= leaders - 1
+        own = row(m, LANES * w + leader) + time_at(m)
+        seen = np.int64(0)
         for u in range(m.warp_count):
             if seen == 0:
-                seen = reached(own + time_at(m) + 256 * u, b.waited_first + 256 * u)
+                seen = reached(own + 256 * u, b.waited_first + 256 * u)
         if seen == 0:
-            unseen |= np.int64(1) << lane
+            unseen |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
+    unseen &= same_key(b.waited_first + 256 * w, ALL, 0)
     if unseen:
         record_finding(
             m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
@@ -254,12 +257,7 @@ def note_wait(m, b, w, pc, lanes):
     now = time_of(m, w)
     put(b.waited + 256 * w, lanes, now)
     put(b.waited_pc + 256 * w, lanes, pc)
-    rest = lanes
-    while rest:
-        place = b.waited_first + 256 * w + 8 * lowest_bit(rest)
-        rest &= rest - 1
-        if load_i64(place) == 0:
-            store_i64(place, now)
+    put(b.waited_first + 256 * w, lanes & same_key(b.waited_first + 256 * w, ALL, 0), now)
 
 
 @compiled
