@@ -106,6 +106,7 @@ _AUXILIARY = _auxiliary()
 _REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
+_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch")]
 _BULK = {OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")}
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -149,7 +150,7 @@ def _image_of(key: ProgramKey) -> Image:
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
     reductions = code[:, 0] == _REDUCE
     code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
-    code[code[:, 0] == _TILES_REDUCE, 7] <<= UNUSED_SHIFT
+    code[np.isin(code[:, 0], _TILES), 7] <<= UNUSED_SHIFT
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
