@@ -138,35 +138,32 @@ def kernel(rank: int, mode: int) -> Any:
     space = f"{rank}d.global.shared::cta"
     instruction = f"cp.async.bulk.tensor.{space}.tile.bulk_group"
     if mode:
-        instruction = f"cp.reduce.async.bulk.tensor.{space}.{TENSOR_REDUCTIONS[(0, 1, 2, 3, 4, 5, 6, 7)[mode - 1]]}.tile.bulk_group"
+        what = TENSOR_REDUCTIONS[mode - 1]
+        instruction = f"cp.reduce.async.bulk.tensor.{space}.{what}.tile.bulk_group"
     return wsemu.load_ptx(_STORE.format(name="store", instruction=instruction, at=at)).only()
 
 
-def differing(record: Record, engine: str = "vm", block: int = 128) -> tuple[int, wsemu.Report]:
-    """How many bytes differ, and what the launch was told."""
-    at = (*record.coordinates, 0, 0, 0, 0, 0)[:5]
-    words = np.array(at, np.int64).astype(np.uint32)
-    if record.mode == LOAD:
-        bytes_ = -(-max(record.size, record.offset + 16) // 4096 + 1) * 4096
-        bytes_ = (max(record.size, record.offset + record.fields.pitch * 2) + 4095) // 1024 * 1024
-        held, result = np.array(pattern(GLOBAL)), np.zeros(bytes_, np.uint8)
-        memory = result
-    else:
-        rows = record.fields.tile_bytes // record.fields.row_bytes
-        bytes_ = (record.offset + record.fields.pitch * rows + 1023) // 1024 * 1024
-        held = result = np.array(pattern(GLOBAL))
-        memory = np.array(pattern(SHARED, START)[:bytes_])
-        bytes_ = len(memory)
+def launched(record: Record, held: Bytes, memory: Bytes, engine: str = "vm", block: int = 128) -> wsemu.Report:
+    """Make the copy of a record; `held` is global memory, `memory` what shared memory becomes, or holds before."""
+    words = np.array((*record.coordinates, 0, 0, 0, 0)[:5], np.int64).astype(np.uint32)
     map_ = wsemu.TensorMap.of(held, record.fields)
-    report = wsemu.check(
-        kernel(record.fields.rank, record.mode), 1, block,
-        (map_, memory, bytes_, record.offset, record.fields.tile_bytes, *words), dynamic_shared=bytes_, engine=engine,
-    )  # fmt: skip
-    expected = np.full(bytes_, UNTOUCHED, np.uint8) if record.mode == LOAD else np.array(pattern(GLOBAL))
-    low = 0 if record.mode == LOAD else record.low
-    image = np.frombuffer(record.image, np.uint8)
-    if record.size > len(record.image):  # the end of it was not kept
-        end = low + len(image)
-        return int(np.count_nonzero(result[low:end] != image)), report
+    sizes = len(memory), record.offset, record.fields.tile_bytes
+    copy = kernel(len(record.coordinates), record.mode)
+    return wsemu.check(copy, 1, block, (map_, memory, *sizes, *words), dynamic_shared=len(memory), engine=engine)
+
+
+def differing(record: Record, engine: str = "vm", block: int = 128) -> tuple[int, wsemu.Report]:
+    """How many bytes of the memory that a copy writes are not as the hardware left them, and what the launch was
+    told."""
+    fields, image = record.fields, np.frombuffer(record.image, np.uint8)
+    rows = fields.tile_bytes // fields.row_bytes
+    end = max(record.offset + rows * fields.pitch, record.size if record.mode == LOAD else 0)
+    held, size = np.array(pattern(GLOBAL)), -(-end // 128) * 128
+    memory = np.zeros(size, np.uint8) if record.mode == LOAD else np.array(pattern(SHARED, START)[:size])
+    report = launched(record, held, memory, engine, block)
+    result, low = (memory, 0) if record.mode == LOAD else (held, record.low)
+    if record.size > len(image):  # the end of it was not kept
+        return int(np.count_nonzero(result[low : low + len(image)] != image)), report
+    expected = np.full(size, UNTOUCHED, np.uint8) if record.mode == LOAD else np.array(pattern(GLOBAL))
     expected[low : low + len(image)] = image
     return int(np.count_nonzero(result != expected)), report

@@ -1,0 +1,251 @@
+"""Tensor copies: what an H100 left in memory, both engines alike, what no copy may do, forms in PTX and Python."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests import tensor_kernels as kernels
+from wsemu import cuda, ptx
+from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, refusal
+
+RECORDS = kernels.records(Path(__file__).parents[1] / "data" / "tensor-copies.bin.gz")
+ENGINES = ("vm", "reference")
+
+
+# -- what the hardware did -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", range(-1, 9))
+def test_every_byte_is_as_an_h100_left_it(mode: int) -> None:
+    of_mode = [record for record in RECORDS if record.mode == mode]
+    assert of_mode or mode == kernels.STORE
+    for record in of_mode:
+        different, report = kernels.differing(record)
+        assert (different, report.verdict) == (0, "verified"), record._replace(image=b"")
+        assert mode != kernels.LOAD or record.tx == record.fields.tile_bytes
+
+
+def test_the_reference_interpreter_leaves_the_same() -> None:
+    small = [record for record in RECORDS if record.size < 400]
+    for record in small[:: len(small) // 20]:
+        assert kernels.differing(record, "reference", 32)[0] == 0, record._replace(image=b"")
+
+
+# -- both engines ----------------------------------------------------------------------------------------------------
+def random_fields(g: random.Random) -> MapFields:
+    """A map that the driver takes, of at most 3,000 bytes a tile."""
+    while True:
+        name, rank = g.choice(TYPE_NAMES), g.randint(1, 5)
+        size, interleave = ELEMENT_TYPES[name].bytes, g.choice((0, 0, 0, 1, 2)) if rank > 2 else 0
+        unit = 2 * UNIT if interleave == 2 else UNIT
+        extents = (g.randint(1, 70), *(g.choice((1, 2, 3, 5, 8, 16)) for _ in range(rank - 1)))
+        strides, reach = [], -(-extents[0] * (UNIT * interleave or size) // unit) * unit
+        for extent in extents[1:]:
+            strides.append(reach)
+            reach = reach * extent + unit * (g.random() < 0.2)
+        if strides and g.random() < 0.05:
+            strides[-1] = 0
+        box = (g.choice((16, 32, 64, 128)) // size, *(g.randint(1, 4) for _ in extents[1:]))
+        steps = tuple(1 if interleave and g.random() < 0.9 else g.choice((1, 1, 1, 2, 3)) for _ in extents)
+        nan = ELEMENT_TYPES[name].floats and g.random() < 0.5
+        swizzle = g.randint(0, 3)
+        found = MapFields(name, unit * g.randint(0, 3), extents, tuple(strides), box, steps, interleave, swizzle, nan)
+        if not refusal(found) and found.tile_bytes < 3000:
+            return found
+
+
+def random_copy(seed: int) -> tuple[kernels.Record, int]:
+    """A copy of a tile, now and then one that cannot be made, and how many bytes global memory has."""
+    g = random.Random(seed)
+    fields = random_fields(g)
+    step = 1 if fields.interleave else UNIT // fields.size
+    at = [step * g.randint(-2, 4), *(g.randint(-2, extent) for extent in fields.extents[1:])]
+    at[0] += g.random() < 0.05
+    mode = g.choice((-1, -1, -1, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8))
+    if mode != kernels.LOAD and g.random() < 0.9:
+        at = [abs(x) for x in at]
+    rank = fields.rank if g.random() < 0.97 else g.randint(1, 5)
+    coordinates = tuple((at + [0] * 5)[:rank])
+    offset = 128 * g.randint(0, 3) if g.random() < 0.95 else 64
+    outer = sum((extent - 1) * stride for extent, stride in zip(fields.extents[1:], fields.strides, strict=True))
+    need = fields.address + outer + fields.extents[0] * fields.unit
+    memory = g.choice((need, need, need + 64, max(need - 40, 64)))
+    return kernels.Record(fields, coordinates, mode, offset, 0, 0, 0, b""), memory
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 8) for n in range(0, 64, 8)])
+def test_both_engines_do_and_say_the_same(seeds: range) -> None:
+    for seed in seeds:
+        record, size = random_copy(seed)
+        seen = []
+        for engine in ENGINES:
+            held, memory = np.array(kernels.pattern(size)), np.array(kernels.pattern(4096, 7))
+            report = kernels.launched(record, held, memory, engine, 32)
+            said = [(finding.code, finding.message, finding.count) for finding in report.findings]
+            seen.append((report.verdict, report.reasons, said, held.tobytes(), memory.tobytes()))
+        assert seen[0] == seen[1], (seed, record)
+
+
+# -- what no copy may do ---------------------------------------------------------------------------------------------
+PLAIN = MapFields("f32", 0, (20, 8), (96,), (8, 4), (1, 1))
+
+
+def told(engine: str, mode: int = kernels.LOAD, at: tuple[int, ...] = (0, 0), offset: int = 0, **fields: Any) -> Any:
+    record = kernels.Record(PLAIN._replace(**fields), at, mode, offset, 0, 0, 0, b"")
+    held, memory = np.array(kernels.pattern(768)), np.array(kernels.pattern(1024, 7))
+    report = kernels.launched(record, held, memory, engine, 32)
+    return [(finding.code, finding.message) for finding in report.findings], report
+
+
+BAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "t21_inner": ({"at": (1, 0)}, "tensor-map",
+                  "a tensor copy that begins at element 1 of the innermost dimension: no multiple of 16 bytes"),
+    "t21_store": ({"mode": 0, "at": (2, 0)}, "tensor-map",
+                  "a tensor store that begins at element 2 of the innermost dimension: no multiple of 16 bytes"),
+    "t21_negative": ({"mode": 0, "at": (4, -1)}, "tensor-map",
+                     "a tensor store at a negative coordinate, -1: only loads may begin outside"),
+    "t27": ({"mode": 4}, "tensor-map",
+            "a tensor reduction of elements of f32, of which there is no such reduction"),
+    "t29": ({"at": (0, 0, 0)}, "tensor-map", "a tensor copy of other dimensions than its tensor map, which has 2"),
+    "t22": ({"offset": 64}, "misaligned", "the tensor copy names `byte 64 of shared memory`, whose address is no"),
+    "outside": ({"extents": (20, 9), "at": (0, 5)}, "out-of-bounds", "the tensor copy of 32 bytes reaches outside"),
+    "shared_outside": ({"offset": 896, "box": (8, 8)}, "out-of-bounds", "the tensor copy of 256 bytes reaches outside"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", BAD)
+def test_a_copy_that_cannot_be(engine: str, name: str) -> None:
+    arguments, code, message = BAD[name]
+    said, report = told(engine, **arguments)
+    assert report.verdict == "failed"
+    assert said[0][0] == code
+    assert said[0][1].startswith(message)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arguments", [
+    {"at": (-4, -2)}, {"at": (1 << 31 - 2, 0)}, {"at": (-(1 << 31), -(1 << 31))}, {"at": (16, 7)}, {"mode": 0, "at": (16, 6)},
+    {"mode": 1, "at": (40, 60)},
+])  # fmt: skip
+def test_a_tile_outside_is_filled_or_left_out(engine: str, arguments: dict[str, Any]) -> None:
+    said, report = told(engine, **arguments)
+    assert (said, report.verdict) == ([], "verified" if arguments.get("mode") != 1 else report.verdict)
+
+
+def test_t26_a_store_behind_the_last_row_reaches_outside() -> None:
+    said, _ = told("vm", 0, (8, 0), extents=(18, 8), box=(16, 8))
+    assert said == []
+    held = np.array(kernels.pattern(7 * 96 + 72))
+    record = kernels.Record(PLAIN._replace(extents=(18, 8), box=(16, 8)), (8, 0), 0, 0, 0, 0, 0, b"")
+    report = kernels.launched(record, held, np.array(kernels.pattern(1024)), "vm", 32)
+    assert [finding.code for finding in report.findings] == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bytes_that_are_no_map(engine: str) -> None:
+    copy = kernels.kernel(1, kernels.LOAD)
+    for data in (bytes(128), b"\xff" * 128):
+        y = np.zeros(1024, np.uint8)
+        report = wsemu.check(copy, 1, 32, (data, y, 1024, 0, 64, *[np.uint32(0)] * 5), dynamic_shared=1024, engine=engine)
+        assert [finding.code for finding in report.findings] == ["tensor-map"]
+        assert report.findings[0].message == "a tensor copy whose tensor map is none"
+
+
+# -- kernels in Python -----------------------------------------------------------------------------------------------
+@cuda.jit
+def doubled(source, target):
+    tile = cuda.shared.array((8, 32), np.float32, 128)
+    full = cuda.shared.array(1, np.uint64)
+    t, row = cuda.threadIdx.x, 8 * cuda.blockIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.prefetch_tensormap(source)
+        ptx.cp_async_bulk_prefetch_tensor(source, (0, row))
+    cuda.syncthreads()
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 8 * 32 * 4)
+        ptx.cp_async_bulk_tensor_global_to_shared(tile, (0, 0), source, (0, row), full, 0)
+    ptx.mbarrier_wait_parity(full, 0, 0)
+    for r in range(8):
+        tile[r, t] *= 2
+    ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t == 0:
+        ptx.cp_async_bulk_tensor_shared_to_global(target, (0, row), tile, (0, 0))
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+@cuda.jit
+def unfenced(target):
+    tile = cuda.shared.array((8, 32), np.float32, 128)
+    t = cuda.threadIdx.x
+    for r in range(8):
+        tile[r, t] = t
+    cuda.syncthreads()
+    if t == 0:
+        ptx.cp_async_bulk_tensor_shared_to_global(target, (0, 0), tile, (0, 0))
+        ptx.cp_async_bulk_commit_group()
+
+
+@cuda.jit
+def added(target):
+    tile = cuda.shared.array((8, 32), np.uint32, 128)
+    t = cuda.threadIdx.x
+    for r in range(8):
+        tile[r, t] = r
+    ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t == 0:
+        ptx.cp_reduce_async_bulk_tensor_add(target, (0, 0), tile, (0, 0))
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tiles_in_a_kernel(engine: str) -> None:
+    x = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
+    y = np.zeros((30, 32), np.float32)
+    report = wsemu.check(doubled, 4, 32, (wsemu.TensorMap(x, [8, 32]), wsemu.TensorMap(y, [8, 32])), engine=engine)
+    assert report.verdict == "verified"
+    assert np.array_equal(y, 2 * x[:30])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tensor_store_needs_a_fence_and_a_wait(engine: str) -> None:
+    y = np.zeros((8, 32), np.float32)
+    report = wsemu.check(unfenced, 1, 32, (wsemu.TensorMap(y, [8, 32]),), engine=engine)
+    assert {finding.code for finding in report.findings} == {"proxy", "async-outlives-cta"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reductions_of_ctas_are_atomic(engine: str) -> None:
+    y = np.zeros((8, 32), np.uint32)
+    report = wsemu.check(added, 3, 32, (wsemu.TensorMap(y, [8, 32]),), engine=engine)
+    assert report.errors == []
+    assert np.array_equal(y, np.repeat(3 * np.arange(8, dtype=np.uint32)[:, None], 32, 1))
+
+
+def test_the_map_has_as_many_dimensions_as_the_tile() -> None:
+    with pytest.raises(wsemu.KernelError, match="tensor map `source` has 1 dimensions, the tile 2 coordinates"):
+        line = wsemu.TensorMap(np.zeros(64, np.float32), [32])
+        wsemu.check(doubled, 1, 32, (line, line))
+
+
+def test_an_array_is_no_tensor_map() -> None:
+    with pytest.raises(wsemu.KernelError, match="needs a tensor map, not array `source`"):
+        wsemu.check(doubled, 1, 32, (np.zeros((8, 32), np.float32),) * 2)
+
+
+def test_a_map_begins_at_a_multiple_of_16_bytes() -> None:
+    x = np.zeros(65, np.float32)[1:]
+    whole = np.zeros((9, 32), np.float32).reshape(-1)[1:257].reshape(8, 32)
+    assert x.size
+    base = wsemu.TensorMap(whole.base.reshape(-1)[: 8 * 32].reshape(8, 32), [8, 32])
+    with pytest.raises(wsemu.UsageError, match="its array begins 4 bytes after a multiple of 16"):
+        wsemu.check(doubled, 1, 32, (base, wsemu.TensorMap(whole, [8, 32])))
