@@ -8,6 +8,7 @@ axes of an array, outermost first.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -338,6 +339,16 @@ class TensorMap:
         made = cls.__new__(cls)
         made.array, made.fields = array, fields
         return made
+
+    def copied(self) -> TensorMap:
+        """The same map of a copy of the memory that the array is a view of, as far as it reaches."""
+        low, high = np.lib.array_utils.byte_bounds(self.array)
+        held = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8).copy()
+        first = self.array.__array_interface__["data"][0] - low
+        array: npt.NDArray[Any] = np.ndarray(
+            self.array.shape, self.array.dtype, held, first, self.array.strides
+        )
+        return TensorMap.of(array, self.fields)
 
     def admit(self, address: int, name: str) -> None:
         """UsageError where the array lies at an address that a map cannot have."""
