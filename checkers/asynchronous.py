@@ -55,10 +55,10 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
 def _wait_for(raw: RawFinding, places: Places) -> str:
     """What waits for an operation: its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
-    if kind in ("bulk.load", "tensor.load"):
+    if kind in words.LOADS:
         wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
-    bulk = kind.startswith(("bulk", "tensor"))
+    bulk = kind.startswith(words.BULK)
     commit = words.spelled(places, raw.pc, "cp.async.bulk.commit_group" if bulk else "cp.async.commit_group")
     wait = words.spelled(places, raw.pc, "cp.async.bulk.wait_group.read" if bulk else "cp.async.wait_group", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"

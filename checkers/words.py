@@ -36,6 +36,10 @@ _NOUNS = {
     "mbarrier.wait": "wait",
 }
 """operation without its type -> what it is"""
+LOADS = ("bulk.load", "tensor.load")
+"""what credits an mbarrier with what it brings"""
+BULK = ("bulk", "tensor")
+"""how names of what has bulk groups begin"""
 _VERBS = {
     "mbarrier.init": "initialises",
     "mbarrier.inval": "ends",

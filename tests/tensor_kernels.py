@@ -11,7 +11,7 @@ import functools
 import gzip
 import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import wsemu
 from wsemu.model.isa import TENSOR_REDUCTIONS
 from wsemu.model.tensor_map import TYPE_NAMES, MapFields
 
+Engine = Literal["vm", "reference"]
 Bytes = npt.NDArray[np.uint8]
 FIELDS = struct.Struct("<IIQ5Q4Q5I5I4I5iiIiQQQII")
 MOST = 20_000
@@ -143,7 +144,7 @@ def kernel(rank: int, mode: int) -> Any:
     return wsemu.load_ptx(_STORE.format(name="store", instruction=instruction, at=at)).only()
 
 
-def launched(record: Record, held: Bytes, memory: Bytes, engine: str = "vm", block: int = 128) -> wsemu.Report:
+def launched(record: Record, held: Bytes, memory: Bytes, engine: Engine = "vm", block: int = 128) -> wsemu.Report:
     """Make the copy of a record; `held` is global memory, `memory` what shared memory becomes, or holds before."""
     words = np.array((*record.coordinates, 0, 0, 0, 0)[:5], np.int64).astype(np.uint32)
     map_ = wsemu.TensorMap.of(held, record.fields)
@@ -152,7 +153,7 @@ def launched(record: Record, held: Bytes, memory: Bytes, engine: str = "vm", blo
     return wsemu.check(copy, 1, block, (map_, memory, *sizes, *words), dynamic_shared=len(memory), engine=engine)
 
 
-def differing(record: Record, engine: str = "vm", block: int = 128) -> tuple[int, wsemu.Report]:
+def differing(record: Record, engine: Engine = "vm", block: int = 128) -> tuple[int, wsemu.Report]:
     """How many bytes of the memory that a copy writes are not as the hardware left them, and what the launch was
     told."""
     fields, image = record.fields, np.frombuffer(record.image, np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from wsemu import cuda, ptx
 from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, refusal
 
 RECORDS = kernels.records(Path(__file__).parents[1] / "data" / "tensor-copies.bin.gz")
-ENGINES = ("vm", "reference")
+Engine = Literal["vm", "reference"]
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
 
 
 # -- what the hardware did -------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def test_both_engines_do_and_say_the_same(seeds: range) -> None:
 PLAIN = MapFields("f32", 0, (20, 8), (96,), (8, 4), (1, 1))
 
 
-def told(engine: str, mode: int = kernels.LOAD, at: tuple[int, ...] = (0, 0), offset: int = 0, **fields: Any) -> Any:
+def told(engine: Engine, mode: int = kernels.LOAD, at: tuple[int, ...] = (0, 0), offset: int = 0, **fields: Any) -> Any:
     record = kernels.Record(PLAIN._replace(**fields), at, mode, offset, 0, 0, 0, b"")
     held, memory = np.array(kernels.pattern(768)), np.array(kernels.pattern(1024, 7))
     report = kernels.launched(record, held, memory, engine, 32)
@@ -119,7 +120,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", BAD)
-def test_a_copy_that_cannot_be(engine: str, name: str) -> None:
+def test_a_copy_that_cannot_be(engine: Engine, name: str) -> None:
     arguments, code, message = BAD[name]
     said, report = told(engine, **arguments)
     assert report.verdict == "failed"
@@ -132,7 +133,7 @@ def test_a_copy_that_cannot_be(engine: str, name: str) -> None:
     {"at": (-4, -2)}, {"at": (1 << 31 - 2, 0)}, {"at": (-(1 << 31), -(1 << 31))}, {"at": (16, 7)}, {"mode": 0, "at": (16, 6)},
     {"mode": 1, "at": (40, 60)},
 ])  # fmt: skip
-def test_a_tile_outside_is_filled_or_left_out(engine: str, arguments: dict[str, Any]) -> None:
+def test_a_tile_outside_is_filled_or_left_out(engine: Engine, arguments: dict[str, Any]) -> None:
     said, report = told(engine, **arguments)
     assert (said, report.verdict) == ([], "verified" if arguments.get("mode") != 1 else report.verdict)
 
@@ -147,7 +148,7 @@ def test_t26_a_store_behind_the_last_row_reaches_outside() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_bytes_that_are_no_map(engine: str) -> None:
+def test_bytes_that_are_no_map(engine: Engine) -> None:
     copy = kernels.kernel(1, kernels.LOAD)
     for data in (bytes(128), b"\xff" * 128):
         y = np.zeros(1024, np.uint8)
@@ -208,7 +209,7 @@ def added(target):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_tiles_in_a_kernel(engine: str) -> None:
+def test_tiles_in_a_kernel(engine: Engine) -> None:
     x = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
     y = np.zeros((30, 32), np.float32)
     report = wsemu.check(doubled, 4, 32, (wsemu.TensorMap(x, [8, 32]), wsemu.TensorMap(y, [8, 32])), engine=engine)
@@ -217,14 +218,14 @@ def test_tiles_in_a_kernel(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_tensor_store_needs_a_fence_and_a_wait(engine: str) -> None:
+def test_a_tensor_store_needs_a_fence_and_a_wait(engine: Engine) -> None:
     y = np.zeros((8, 32), np.float32)
     report = wsemu.check(unfenced, 1, 32, (wsemu.TensorMap(y, [8, 32]),), engine=engine)
     assert {finding.code for finding in report.findings} == {"proxy", "async-outlives-cta"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_reductions_of_ctas_are_atomic(engine: str) -> None:
+def test_reductions_of_ctas_are_atomic(engine: Engine) -> None:
     y = np.zeros((8, 32), np.uint32)
     report = wsemu.check(added, 3, 32, (wsemu.TensorMap(y, [8, 32]),), engine=engine)
     assert report.errors == []
@@ -243,9 +244,92 @@ def test_an_array_is_no_tensor_map() -> None:
 
 
 def test_a_map_begins_at_a_multiple_of_16_bytes() -> None:
-    x = np.zeros(65, np.float32)[1:]
-    whole = np.zeros((9, 32), np.float32).reshape(-1)[1:257].reshape(8, 32)
-    assert x.size
-    base = wsemu.TensorMap(whole.base.reshape(-1)[: 8 * 32].reshape(8, 32), [8, 32])
+    memory = np.zeros(9 * 32, np.float32)
+    maps = [wsemu.TensorMap(memory[first : first + 256].reshape(8, 32), [8, 32]) for first in (0, 1)]
     with pytest.raises(wsemu.UsageError, match="its array begins 4 bytes after a multiple of 16"):
-        wsemu.check(doubled, 1, 32, (base, wsemu.TensorMap(whole, [8, 32])))
+        wsemu.check(doubled, 1, 32, tuple(maps))
+
+
+# -- PTX of nvcc -----------------------------------------------------------------------------------------------------
+COMPILED = wsemu.load_ptx(Path(__file__).parents[1] / "ptx" / "tensor_copies.sm_90a.ptx")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_copies_as_cuda_ptx_spells_them(engine: Engine) -> None:
+    x = np.random.default_rng(1).integers(0, 9, (40, 32)).astype(np.float32)
+    y, sums = np.zeros_like(x), np.zeros(32, np.float32)
+    maps = wsemu.TensorMap(x, [16, 32], swizzle="128B"), wsemu.TensorMap(y, [16, 32])
+    report = wsemu.check(COMPILED["through_cuda_ptx"], 3, 32, (*maps, sums), engine=engine)
+    assert report.verdict == "verified"
+    assert np.array_equal(y, 2 * x)
+    assert np.array_equal(sums, x.sum(0))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_maps_in_a_structure(engine: Engine) -> None:
+    x, total = np.arange(3 * 7 * 64, dtype=np.float32).reshape(3, 7, 64), np.zeros((12, 32), np.float32)
+    maps = wsemu.TensorMap(x, [1, 16, 32]), wsemu.TensorMap(total, [16, 32])
+    parameters = (np.float32(2), *maps, np.int32(3))
+    report = wsemu.check(COMPILED["in_a_structure"], 1, 32, (parameters,), dynamic_shared=2048, engine=engine)
+    assert report.verdict == "verified"
+    assert np.array_equal(total[1:8], 2 * x[:, :, :32].sum(0))
+    assert not total[0].any()
+    assert not total[8:].any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_read_before_the_tile_is_there(engine: Engine) -> None:
+    map_ = wsemu.TensorMap(np.zeros((16, 32), np.float32), [16, 32])
+    report = wsemu.check(COMPILED["without_wait"], 1, 32, (map_, np.zeros(64, np.float32)), engine=engine)
+    (finding,) = report.findings
+    assert finding.code == "race"
+    assert "nothing waits for the tensor copy of warp 0 before this read" in finding.message
+    assert finding.help is not None
+    assert finding.help.startswith("wait for the phase of its mbarrier")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_map_that_the_launch_changes_is_not_modelled(engine: Engine) -> None:
+    map_ = wsemu.TensorMap(np.zeros((16, 32), np.float32), [16, 32])
+    report = wsemu.check(
+        COMPILED["replaced"], 1, 32, (np.zeros(16, np.uint64), map_, np.zeros(2048, np.float32)), engine=engine
+    )
+    assert (report.verdict, report.findings) == ("incomplete", [])
+    assert "`tensormap.replace.tile.global_address.shared::cta.b1024.b64`" in report.notes[0]
+
+
+_COPIED_MAP = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry copied(.param .align 64 .b8 map[128], .param .u64 other)
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+.shared .align 8 .b64 bar[1]; .shared .align 128 .b8 tile[1024];
+ld.param.u64 %rd1, [other]; mov.u64 %rd2, map; cvta.param.u64 %rd2, %rd2; mov.u32 %r1, bar; mov.u32 %r2, tile;
+mov.u32 %r3, %tid.x; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd4, %rd2, %rd3; add.u64 %rd5, %rd1, %rd3;
+ld.u32 %r4, [%rd4]; STORE setp.ne.u32 %p1, %r3, 0; @!%p1 mbarrier.init.shared.b64 [%r1], 1; bar.sync 0;
+@%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 1024;
+cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [MAP, {0, 0}], [%r1];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r1], 0; @!%p3 bra WAIT;
+AFTER
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_map_in_global_memory(engine: Engine) -> None:
+    x = np.zeros((8, 32), np.float32)
+    map_ = wsemu.TensorMap(x, [8, 32])
+
+    def report(store: str, of: str, after: str = "") -> wsemu.Report:
+        text = _COPIED_MAP.replace("STORE", store).replace("MAP", of).replace("AFTER", after)
+        return wsemu.check(wsemu.load_ptx(text).only(), 1, 32, (map_, np.zeros(16, np.uint64)), engine=engine)
+
+    assert report("", "%rd2").verdict == "verified"
+    changed = report("st.global.u32 [%rd5], %r4;", "%rd1")
+    assert (changed.verdict, changed.findings) == ("incomplete", [])
+    assert "a tensor map that the launch writes" in changed.notes[0]
+    assert [finding.code for finding in report("", "%rd1").findings] == ["tensor-map"]
+    later = report("", "%rd2", "st.global.u32 [%rd5], %r4;")
+    assert later.verdict == "verified"

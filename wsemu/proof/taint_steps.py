@@ -64,12 +64,16 @@ class Regions:
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
-        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first", "memory")]
+        rows = [parameter.row for parameter in program.parameters if parameter.part in ("address", "first")]
         for row in (*rows, *(array.row for array in program.constant_arrays if array.live)):
             segment = None if segment_of is None else segment_of(row)
             if segment not in segments:
                 segments[segment] = self._add(Region("global"))
             self.entry[row] = segments[segment]
+        kept = [parameter.row for parameter in program.parameters if parameter.part == "memory"]
+        if kept:  # what such bytes are never changes; what tensor maps among them lead to may be passed nowhere else
+            self.entry.update(dict.fromkeys(kept, 1 << self.first))
+            self._add(Region("global"))
         if None in segments:  # an unknown one may be any of them
             together = 0
             for bit in segments.values():
@@ -276,22 +280,24 @@ class Decoder:
         )
 
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A copy of a tile: of the memory that the map's address may lead to, of which shared memory any."""
-        # what steers it: coordinates, and the mbarrier's address
+        """A copy of a tile: of global memory that its map may lead to, which is any; and of any shared memory that the
+        address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
         inside, outside, bar = fields[3], fields[4], fields[5]
-        coordinates = tuple(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK))
-        guard = guards[0] if guards else 0
+        steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
+        guard, memory = guards[0] if guards else 0, self.regions.all_of("global")
         if name == "tensor.load":
-            yield Step(pc, "load", (outside, *guards), (_COPIED,), 0, outside, operands=coordinates, keeps=self.taint)
+            yield Step(
+                pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint
+            )
             yield Step(
                 pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
                 keeps=self.taint,
             )  # fmt: skip
         elif name != "tensor.prefetch":
-            yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
             kind = "atomic" if name == "tensor.reduce" else "store"
+            yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
             yield Step(
-                pc, kind, (outside, _COPIED, *guards), (), guard, outside, operands=coordinates, keeps=self.taint
+                pc, kind, (_COPIED, *guards), (), guard, outside, array=memory, operands=steering, keeps=self.taint
             )
         else:
-            yield Step(pc, "async", guards, guard=guard, operands=(outside, *coordinates))
+            yield Step(pc, "async", guards, guard=guard, operands=steering)

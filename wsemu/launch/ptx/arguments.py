@@ -127,25 +127,30 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
     """A structure given by its fields: each at the next multiple of its size."""
     data = bytearray()
     arrays: Arrays = []
-    alignment = _lay_out(fields, (), data, arrays, where)
+    of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
+    alignment = _lay_out(fields, (), data, arrays, where, of_map)
     data.extend(bytes(-len(data) % alignment))
     maps = tuple(entry for entry in arrays if isinstance(entry[2], TensorMap))
     plain = tuple(entry for entry in arrays if not isinstance(entry[2], TensorMap))
     return _sized(Packed(bytes(data), plain, maps), parameter, where)
 
 
-def _lay_out(fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str) -> int:
-    """Append fields to the bytes of a structure; the alignment that it has."""
+def _lay_out(
+    fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str, of_map: int
+) -> int:
+    """Append fields to the bytes of a structure; the alignment that it has.  `of_map` is that of tensor maps: CUDA 13
+    has aligned them to 128 bytes, those before to 64."""
     alignment = 1
     for number, value in enumerate(fields):
         way = (*path, number)
         if isinstance(value, tuple):
             inner = bytearray()
             start: Arrays = []
-            own = _lay_out(value, way, inner, start, where)
+            own = _lay_out(value, way, inner, start, where, of_map)
             inner.extend(bytes(-len(inner) % own))
         else:
             inner, start, own = _field(value, way, where)
+            own = of_map if isinstance(value, TensorMap) else own
         data.extend(bytes(-len(data) % own))
         arrays.extend((len(data) + at, at_path, array) for at, at_path, array in start)
         data.extend(inner)
