@@ -93,7 +93,8 @@ ld.param.u64 %rd1, [memory]; ld.param.u32 %r1, [bytes]; ld.param.u32 %r2, [offse
 ld.param.u32 %r10, [x0]; ld.param.u32 %r11, [x1]; ld.param.u32 %r12, [x2]; ld.param.u32 %r13, [x3];
 ld.param.u32 %r14, [x4];
 mov.u64 %rd2, map; cvta.param.u64 %rd2, %rd2;
-mov.u32 %r4, %tid.x; mov.u32 %r5, tile; add.u32 %r6, %r5, %r2; mov.u32 %r7, bar; mov.u32 %r9, %ntid.x; shl.b32 %r9, %r9, 2;
+mov.u32 %r4, %tid.x; mov.u32 %r5, tile; add.u32 %r6, %r5, %r2; mov.u32 %r7, bar;
+mov.u32 %r9, %ntid.x; shl.b32 %r9, %r9, 2;
 setp.ne.u32 %p2, %r4, 0; shl.b32 %r4, %r4, 2;
 """
 _LOAD = (

@@ -326,7 +326,9 @@ def test_asynchronous_instructions_assemble_for_an_sm_90a():
 
 def of_tiles(rank: int) -> Any:
     at = f"({', '.join(['n', '0', 'np.int64(n)', '4', 'n'][:rank])})" if rank > 1 else "n"
-    reductions = [f"    ptx.cp_reduce_async_bulk_tensor_{name}(tmap, {at}, tile, 32)" for name in async_names.REDUCTIONS]
+    reductions = [
+        f"    ptx.cp_reduce_async_bulk_tensor_{name}(tmap, {at}, tile, 32)" for name in async_names.REDUCTIONS
+    ]
     lines = [
         "def tiles(tmap, n):", "    tile = cuda.shared.array(64, np.float32, 128)",
         "    bar = cuda.shared.array(1, np.uint64)", "    ptx.prefetch_tensormap(tmap)",

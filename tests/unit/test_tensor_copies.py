@@ -130,7 +130,8 @@ def test_a_copy_that_cannot_be(engine: Engine, name: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("arguments", [
-    {"at": (-4, -2)}, {"at": (1 << 31 - 2, 0)}, {"at": (-(1 << 31), -(1 << 31))}, {"at": (16, 7)}, {"mode": 0, "at": (16, 6)},
+    {"at": (-4, -2)}, {"at": (1 << 31 - 2, 0)}, {"at": (-(1 << 31), -(1 << 31))}, {"at": (16, 7)},
+    {"mode": 0, "at": (16, 6)},
     {"mode": 1, "at": (40, 60)},
 ])  # fmt: skip
 def test_a_tile_outside_is_filled_or_left_out(engine: Engine, arguments: dict[str, Any]) -> None:
@@ -152,7 +153,9 @@ def test_bytes_that_are_no_map(engine: Engine) -> None:
     copy = kernels.kernel(1, kernels.LOAD)
     for data in (bytes(128), b"\xff" * 128):
         y = np.zeros(1024, np.uint8)
-        report = wsemu.check(copy, 1, 32, (data, y, 1024, 0, 64, *[np.uint32(0)] * 5), dynamic_shared=1024, engine=engine)
+        report = wsemu.check(
+            copy, 1, 32, (data, y, 1024, 0, 64, *[np.uint32(0)] * 5), dynamic_shared=1024, engine=engine
+        )
         assert [finding.code for finding in report.findings] == ["tensor-map"]
         assert report.findings[0].message == "a tensor copy whose tensor map is none"
 
@@ -233,8 +236,8 @@ def test_reductions_of_ctas_are_atomic(engine: Engine) -> None:
 
 
 def test_the_map_has_as_many_dimensions_as_the_tile() -> None:
+    line = wsemu.TensorMap(np.zeros(64, np.float32), [32])
     with pytest.raises(wsemu.KernelError, match="tensor map `source` has 1 dimensions, the tile 2 coordinates"):
-        line = wsemu.TensorMap(np.zeros(64, np.float32), [32])
         wsemu.check(doubled, 1, 32, (line, line))
 
 

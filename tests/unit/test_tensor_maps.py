@@ -105,7 +105,9 @@ def test_what_the_driver_refuses_is_said(text: str) -> None:
 
 
 def test_a_map_on_the_command_line() -> None:
-    made = argument("tmap(u16[4,8,64]:arange, box=[1,4,64], type=bf16, swizzle=128B, fill=nan, element_strides=[1,2,1])")
+    made = argument(
+        "tmap(u16[4,8,64]:arange, box=[1,4,64], type=bf16, swizzle=128B, fill=nan, element_strides=[1,2,1])"
+    )
     assert isinstance(made, wsemu.TensorMap)
     assert made.fields == MapFields("bf16", 0, (64, 8, 4), (128, 1024), (64, 4, 1), (1, 2, 1), 0, 3, True)
     assert made.array[1, 0, 0] == 512

@@ -112,7 +112,8 @@ _TILE = "[<tmap>, <coordinates>]"
 _OUTWARD = "global.shared::cta{}.tile.bulk_group"
 FORMS |= {
     "cp_async_bulk_tensor_global_to_shared": Form(
-        f"cp.async.bulk.tensor.<rank>.shared::cluster.global.tile.mbarrier::complete_tx::bytes [<dst>], {_TILE}, [<bar>];"
+        "cp.async.bulk.tensor.<rank>.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        f"[<dst>], {_TILE}, [<bar>];"
     ),
     "cp_async_bulk_tensor_shared_to_global": Form(
         f"cp.async.bulk.tensor.<rank>.{_OUTWARD.format('')} {_TILE}, [<src>];", src=SHARED

@@ -404,9 +404,9 @@ for _name, _result, _operands, _meaning in (
     ("bulk.wait", "", "", "until at most imm groups are under way; aux: ONLY_READ"),
     ("bulk.prefetch", "", "b64 b32", "b bytes from global a; no effect here"),
     ("bulk.zero", "", "b64 b32", "b zero bytes at shared a, as a plain store (st.bulk)"),
-    ("tensor.load", "", "b64 b64 b64", ("copy the tile of the tensor map at b to shared a; the mbarrier at c is credited "
-     "with it; rows from d: its coordinates, b32, the innermost first; aux: how many")),
-    ("tensor.store", "", "b64 b64", "copy the tile at shared a to where the tensor map at b has it; d and aux as above"),
+    ("tensor.load", "", "b64 b64 b64", ("copy the tile of the tensor map at b to shared a; the mbarrier at c is "
+     "credited with it; rows from d: its coordinates, b32, the innermost first; aux: how many")),
+    ("tensor.store", "", "b64 b64", "copy the tile at shared a to where the tensor map at b has it; d, aux as above"),
     ("tensor.reduce", "", "b64 b64", ("combine the tile at shared a with that of the tensor map at b; aux: also what, "
      "of TENSOR_REDUCTIONS, << 3")),
     ("tensor.prefetch", "", "b64 b64", "the tile of the tensor map at b (a unused); no effect here"),

@@ -1,9 +1,9 @@
 """Tensor maps: what a tile of an array is, for the asynchronous tensor copies of sm_90, and their 128 bytes.
 
-The fields and their limits are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (CUDA driver API, "Tensor
-Map Object Management"); the layout of the bytes was measured on an H100, 3,891 tiled maps and 195 of im2col mode, and
-what the driver accepts on 6,456 calls.  Here dimension 0 is the innermost one, as in the driver; `TensorMap` has the
-axes of an array, outermost first.
+The fields and their limits are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (CUDA driver API,
+"Tensor Map Object Management"); the layout of the bytes was measured on an H100, with 3,891 tiled maps and 195 of
+im2col mode, and what the driver accepts with 6,456 calls.  Here dimension 0 is the innermost one, as in
+the driver; `TensorMap` has the axes of an array, outermost first.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
     for name, stride in zip(names[1:], fields.strides, strict=True):
         if stride % alignment or not 0 <= stride < MOST_STRIDE:
             return (
-                f"the stride of {name} is {stride:,} bytes: a tensor map's strides are multiples of {alignment}; pad the "
-                "rows of the array"
+                f"the stride of {name} is {stride:,} bytes: a tensor map's strides are multiples of {alignment}; pad "
+                "the rows of the array"
             )
     return _refused_tile(fields, names[0])
 
@@ -302,7 +302,7 @@ class TensorMap:
         type: str | None = None,  # noqa: A002 - the driver's word
         promotion: str | None = None,
     ) -> None:
-        self.array = np.asarray(array) if not isinstance(array, np.ndarray) else array
+        self.array = array
         rank = self.array.ndim
         if not 1 <= rank <= MOST_RANK:
             raise UsageError(f"tensor map: an array of {rank} dimensions: a tensor map has 1 to {MOST_RANK}")
@@ -343,11 +343,9 @@ class TensorMap:
     def copied(self) -> TensorMap:
         """The same map of a copy of the memory that the array is a view of, as far as it reaches."""
         low, high = np.lib.array_utils.byte_bounds(self.array)
-        held = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8).copy()
+        held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low)).copy()
         first = self.array.__array_interface__["data"][0] - low
-        array: npt.NDArray[Any] = np.ndarray(
-            self.array.shape, self.array.dtype, held, first, self.array.strides
-        )
+        array: npt.NDArray[Any] = np.ndarray(self.array.shape, self.array.dtype, held, first, self.array.strides)
         return TensorMap.of(array, self.fields)
 
     def admit(self, address: int, name: str) -> None:
@@ -377,7 +375,9 @@ def _element_type(dtype: np.dtype[Any], given: str | None) -> str:
     if given not in ELEMENT_TYPES:
         raise UsageError(f"tensor map: no type {given!r}: one of {', '.join(ELEMENT_TYPES)}")
     if ELEMENT_TYPES[given].bytes != dtype.itemsize:
-        raise UsageError(f"tensor map: elements of {given} have {ELEMENT_TYPES[given].bytes} bytes, those of {dtype} not")
+        raise UsageError(
+            f"tensor map: elements of {given} have {ELEMENT_TYPES[given].bytes} bytes, those of {dtype} not"
+        )
     return given
 
 

@@ -92,7 +92,8 @@ WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
 ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], (OPCODE["bulk.reduce"], OPCODE["tensor.reduce"])
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
-    "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy", "atomic": "size of an asynchronous copy",
+    "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy",
+    "atomic": "size of an asynchronous copy",
 }  # fmt: skip
 _SOURCE = np.array([
     N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, *REDUCES) for op, name in enumerate(NAMES)

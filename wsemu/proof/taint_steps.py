@@ -286,9 +286,7 @@ class Decoder:
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         guard, memory = guards[0] if guards else 0, self.regions.all_of("global")
         if name == "tensor.load":
-            yield Step(
-                pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint
-            )
+            yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
             yield Step(
                 pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
                 keeps=self.taint,

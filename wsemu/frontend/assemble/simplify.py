@@ -273,7 +273,10 @@ def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
             Instruction(f"mov.{type_}", (old,), (new,), **guard, **place)  # type: ignore[arg-type]
             for old, new in zip(elements, fresh, strict=True)
         ]
-    return [
-        Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
-        for old, new in zip(elements, fresh, strict=True)
-    ] + [replace(instruction, operands=(*instruction.operands[:first], *fresh))]
+    return (
+        [
+            Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
+            for old, new in zip(elements, fresh, strict=True)
+        ]
+        + [replace(instruction, operands=(*instruction.operands[:first], *fresh))]
+    )

@@ -1,8 +1,8 @@
 """Copies of tiles that tensor maps describe, in compiled code: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor.
 
 A tile is rows along dimension 0, each with a stretch of bytes that lie in the tensor.  In shared memory a row is one
-run of bytes, or one for each 16 that the swizzle moves.  Rules T20 - T29 were measured; PTX ISA, "Tensors".  The words of
-a map are those of `model/tensor_map.py`.
+run of bytes, or one for each 16 that the swizzle moves.  Rules T20 - T29 were measured; PTX ISA, "Tensors".  The words
+of a map are those of `model/tensor_map.py`.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def was_written(m, address):
     if m.clocks == 0 or segment.tracked != TRACKED or segment.grain < 0:
         return False
     first = (address & OFFSET_MASK) >> segment.grain
-    for q in range(first, first + (MAP_BYTES >> segment.grain)):
+    for q in range(first, first + (MAP_BYTES >> segment.grain)):  # noqa: SIM110 (a generator does not compile)
         if load_i64(segment.writes + 8 * q):
             return True
     return False
@@ -295,7 +295,7 @@ def reduces(what, code, rounds):
     """Whether there is such a reduction of elements of a type (T27)."""
     if what >= AND:
         return code >= U32 and code <= U64 and rounds == 0
-    if what == INC or what == DEC:
+    if what >= INC and what <= DEC:
         return code == U32
     if what == ADD:
         return code >= U32 and code != S64
@@ -638,7 +638,7 @@ def bring(m, registers, i, lane, p, shift, to):
 @compiled
 def reduction(what, code):
     """The same among BULK_REDUCTIONS."""
-    if what == INC or what == DEC:
+    if what >= INC and what <= DEC:
         return np.int64(INC_U32 if what == INC else DEC_U32)
     if what >= AND:
         return AND_B32 + 2 * (what - AND) + (code == U64)
@@ -646,7 +646,7 @@ def reduction(what, code):
         return ADD_U32 + 4 * what + code - U32
     if what != ADD:
         return (MIN_F16 if code == F16 else MIN_BF16) + 2 * (what - MIN)
-    if code == F16 or code == BF16:
+    if code == F16 or code == BF16:  # noqa: SIM109 (a list does not compile)
         return np.int64(ADD_F16 if code == F16 else ADD_BF16)
     return np.int64(ADD_F64 if code == F64 else ADD_F32)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from wsemu.model.isa import ATOMIC, READ, ROW, SEGMENT_SHIFT, TENSOR_RANK, TENSOR_REDUCTIONS, WRITE
 from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
 from wsemu.reference.agents.copy import Issued
-from wsemu.reference.agents.reductions import SIZES, combined, flushed
+from wsemu.reference.agents.reductions import combined, flushed
 from wsemu.reference.arithmetic import signed
 from wsemu.reference.memory.bounds import find_segment, locate, put
 from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
@@ -291,9 +291,7 @@ class _Copies:
         self, lane: int, tile: Tile, runs: Sequence[tuple[int, int]], *, stores: bool
     ) -> tuple[Place, list[tuple[Place, int]]] | None:
         """Where the tile lies in shared memory, and the rows of it in the tensor; None where one of them does not."""
-        inner = locate(
-            self._run, tile.to, lane, tile.span, writes=not stores, alignment=SHARED_ALIGNMENT, shared=True
-        )
+        inner = locate(self._run, tile.to, lane, tile.span, writes=not stores, alignment=SHARED_ALIGNMENT, shared=True)
         if inner is None:
             return None
         found = []
@@ -376,5 +374,4 @@ def _combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
         as_type = _BITS[type_]
     if type_.endswith("ftz"):
         old, new = flushed(old), flushed(new)
-    assert len(old) == len(new) and len(old) % SIZES[as_type] == 0
     return combined(what, as_type, old, new)

@@ -375,7 +375,8 @@ def _tile(call: Any, function: KernelFunction, tmap: Value, coordinates: Value) 
     items = coordinates.items if isinstance(coordinates, TupleValue) else (coordinates,)
     if len(items) != map_.rank:
         raise call.error(
-            f"`{function.name}`: tensor map `{map_.name}` has {map_.rank} dimensions, the tile {len(items)} coordinates",
+            f"`{function.name}`: tensor map `{map_.name}` has {map_.rank} dimensions, the tile {len(items)} "
+            "coordinates",
             "give one for each dimension, the innermost first",
         )
     numbers = [integer(call, item, names.called(function.__name__, "coordinates")) for item in items]
