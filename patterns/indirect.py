@@ -96,7 +96,7 @@ class CudaDMAIndirect(Transfer):
         ptx.fence_proxy_async()  # behind plain stores to the buffer
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
-            ptx.cp_async_bulk_shared_to_global_bytes(dst, to, src, origin, self.element_bytes)
+            ptx.cp_async_bulk_shared_to_global_bytes(dst, to, src, origin, self.element_bytes // 16 * 16)
         ptx.cp_async_bulk_commit_group()
         ptx.cp_async_bulk_wait_group(0)
 

@@ -128,11 +128,10 @@ class Copy:
 
     def issue_bulk(self, source, destination, bars, k):
         """Start a bulk copy of each element, of which the mbarrier `bars[k]` is told."""
+        size = self.element_bytes // 16 * 16  # all of it; Numba types this for the other engines, too
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
-            ptx.cp_async_bulk_global_to_shared_bytes(
-                destination.array, to, source.array, origin, self.element_bytes, bars, k
-            )
+            ptx.cp_async_bulk_global_to_shared_bytes(destination.array, to, source.array, origin, size, bars, k)
 
     def run(self, thread, source, destination, registers):
         """All steps."""

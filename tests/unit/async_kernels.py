@@ -222,6 +222,7 @@ class Ran:
         self, kernel: Kernel, outcome: Outcome, program: Program, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
     ) -> None:
         self.outcome = outcome
+        self.program = program
         self._b = b
         self.arrays = a.tobytes() + b.tobytes()
         line_of = {span.line: n for n, span in enumerate(program.spans)}

@@ -46,6 +46,8 @@ _ROLES = {
     "finish": "DMA",
 }
 """what a warp is for that executes this method of a transfer pattern"""
+_OF_ALL = "pipeline"
+"""the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
 _COPIES = ("bulk.load", "bulk.store", "tensor.load", "tensor.store", "cp.async.b")
@@ -172,7 +174,7 @@ class Places:
             span = self.program.spans[number]
             if span.file.startswith(PATTERNS):
                 name = view(span.file).function(span)
-                if name in _ROLES:
+                if name in _ROLES and Path(span.file).stem != _OF_ALL:
                     yield name
 
     def callers(self, pc: int) -> list[Site]:

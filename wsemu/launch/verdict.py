@@ -71,7 +71,7 @@ def judge(
     findings += examined
     if more is not None:
         findings += more(places)
-    certain = _certain(wanted, places, settings) if not steered else ()
+    certain = _certain(wanted, places, settings) if findings and not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = accepted(findings, places, settings)

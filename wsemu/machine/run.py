@@ -17,6 +17,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
+from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
@@ -30,6 +31,7 @@ from wsemu.model.isa import (
     LOCAL,
     N_CONTROL,
     N_MEMORY,
+    N_OPERATIONS,
     NAMES,
     OPCODE,
     OPERATIONS,
@@ -47,6 +49,7 @@ from wsemu.model.outcome import (
     BarrierState,
     Event,
     FindingKey,
+    ObjectWait,
     Outcome,
     Pattern,
     PhaseState,
@@ -93,7 +96,7 @@ _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32":
 def _auxiliary() -> npt.NDArray[np.int64]:
     """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16; what begins at
     `UNUSED_SHIFT` belongs to one instruction), -1 for others."""
-    table = np.full(len(NAMES), -1, np.int64)
+    table = np.full(N_OPERATIONS, -1, np.int64)
     for name, operation in OPERATIONS.items():
         if operation.kind in ("load", "store", "atomic"):
             n = memory_shape(name)[2] if operation.kind != "atomic" else 1
@@ -146,7 +149,7 @@ def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
 def _image_of(key: ProgramKey) -> Image:
     program = key.program
     code = np.ascontiguousarray(program.code, np.int64).copy()
-    auxiliary = _AUXILIARY[code[:, 0]]
+    auxiliary = _AUXILIARY[np.minimum(code[:, 0], N_OPERATIONS - 1)]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
     reductions = code[:, 0] == _REDUCE
     code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
@@ -400,8 +403,17 @@ class Machine:
         state["registers"] = self.program.registers
         state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
         state["asynchronous"] = 1
+        if max(self.image.opcodes) >= N_OPERATIONS:
+            self._lay_out_objects()
         if state["clocks"]:
             self._lay_out_phases(256 * count, int(state["row_bytes"]))
+
+    def _lay_out_objects(self) -> None:
+        """What operations from outside need."""
+        state = self.state[0]
+        self.objects = Objects(self.image.opcodes, int(state["row_bytes"]))
+        state["outside"], state["objects"] = address_of(self.objects.table), address_of(self.objects.block)
+        state["objects_room"] = len(self.objects.block)
 
     def _lay_out_phases(self, thin: int, full: int) -> None:
         """The rows of each mbarrier, of so many bytes, in a block of its own."""
@@ -599,17 +611,26 @@ class Machine:
             for b in sorted(live, key=lambda b: int(b["word"]))
         ]
 
+    def _parked(self) -> Iterator[tuple[int, int, int, list[int]]]:
+        """(warp, instruction, lanes, its fields) of what stands somewhere."""
+        for w, warp in enumerate(self.warps):
+            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
+                pc = int(entry["resume"]) - 1
+                yield w, pc, int(entry["mask"]), self.program.code[pc].tolist()
+
     def _phase_waits(self) -> list[PhaseWait]:
         """The lanes that stand at mbarriers."""
         phases = {phase.address: phase for phase in self._phases()}
         waits: list[PhaseWait] = []
-        for w, warp in enumerate(self.warps):
-            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
-                pc, mask = int(entry["resume"]) - 1, int(entry["mask"])
-                row = self.program.code[pc].tolist()
-                if row[0] in _WAITS:
-                    waits += self._phase_waits_at(w, pc, mask, row, phases)
+        for w, pc, mask, row in self._parked():
+            if row[0] in _WAITS:
+                waits += self._phase_waits_at(w, pc, mask, row, phases)
         return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
+
+    def _object_waits(self) -> list[ObjectWait]:
+        """The lanes that stand at objects from outside."""
+        at = (self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked() if row[0] >= N_OPERATIONS)
+        return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _phase_waits_at(
         self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
@@ -647,6 +668,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = self._phase_waits()
+                result.object_waits = self._object_waits()
         return result
 
 

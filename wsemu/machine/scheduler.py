@@ -1,18 +1,14 @@
 """The VM: one compiled scheduler over the operations of `operations.py`.
 
 `run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs
-until it
-waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every
-schedule.
+until it waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for
+every schedule.
 
 Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
-and goes on
-with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+and goes on with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,9 +87,6 @@ from wsemu.model.isa import (
     SHARED,
     UNCOUNTED,
 )
-
-if TYPE_CHECKING:
-    pass
 
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""

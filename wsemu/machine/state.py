@@ -102,7 +102,7 @@ BARRIER = record(
     every=1,
     some=1,
     last_warps=1,  # bit set of the warps that took part in the generation before
-    warps=1,  # bit set (first 64 warps) of those in the open one
+    warps=1,  # bit set of those in the open one
     clock=1,  # host address of int64[32]: what the operations of the open generation have given
     took=1,  # host address of int64[32]: the interval that each warp's last operation in it ended, 0: none
     took_pc=1,
@@ -153,9 +153,9 @@ AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
 of the same thread, 0: none"""
 COPIES, STORES, ARRIVES, READS_DONE = range(4)
-GROUPS = record(first=1, last=1, read=1, committed=1)
+GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
-for, and how many groups it has made"""
+for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
@@ -305,6 +305,9 @@ MACHINE = record(
     pool=1,  # registers of a thread that warps have given
     whole=1,  # bytes of the access of which a piece is judged
     credited=1,  # bytes that a bulk load has brought
+    outside=1,  # host address of int64[2] for each operation from outside: see outside.py
+    objects=1,  # host address of int64[objects_room]: the memory of their objects
+    objects_room=1,
     wanted=1,  # bytes of cells that an access needs, where it is not as wide as they; what has to grow
     claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
     claim_count=1,

@@ -452,9 +452,27 @@ BULK_REDUCTIONS = (
 """(what, type of an element): PTX ISA, "cp.reduce.async.bulk"; s64 add is that of u64"""
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
-NAMES = tuple(OPERATIONS)
+NAMES = list(OPERATIONS)
+N_OPERATIONS = len(OPERATIONS)
+"""those of this table; what `enter` adds follows"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 """loads lie below it, stores from it to N_MEMORY"""
+
+
+def enter(name: str, result: str, operands: str, meaning: str) -> None:
+    """Add an operation of kind `async` from outside, behind all others; an engine has to be given what it means."""
+    if name in OPERATIONS:
+        raise ValueError(f"operation {name!r} is entered twice")
+    OPCODE[name] = len(NAMES)
+    NAMES.append(name)
+    _define(name, ({},), result, operands, meaning, "async", "asynchronous")
+
+
+def leave(name: str) -> None:
+    """Take out the operation that was entered last."""
+    if name != NAMES[-1] or len(NAMES) == N_OPERATIONS:
+        raise ValueError(f"operation {name!r} was not entered last")
+    del NAMES[-1], OPCODE[name], OPERATIONS[name]
 
 
 def memory_shape(name: str) -> tuple[bool, int, int]:

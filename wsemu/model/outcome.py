@@ -116,6 +116,21 @@ class PhaseWait(NamedTuple):
     phase: int
 
 
+class ObjectWait(NamedTuple):
+    """Lanes of a warp that wait at an instruction for an object of a kind that its engine does not know by itself."""
+
+    warp: int
+    lanes: int
+    pc: int
+    kind: str
+    """what it is called: `latch`"""
+    place: int
+    """its id or address"""
+    arrived: int
+    """what has come, and what it takes to let them go on"""
+    expected: int
+
+
 @dataclass(slots=True)
 class PhaseState:
     """A live mbarrier when a run stopped."""
@@ -280,5 +295,7 @@ class Outcome:
     """the live mbarriers of that CTA, by address"""
     phase_waits: list[PhaseWait] = field(default_factory=list)
     """the lanes that wait for them, by warp and lane"""
+    object_waits: list[ObjectWait] = field(default_factory=list)
+    """the lanes that wait for other objects"""
     trace: Trace | None = None
     """where one was asked for"""

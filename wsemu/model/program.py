@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.isa import FIELDS, NAMES, OPCODE, OPERATIONS
-
-_ASYNCHRONOUS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "async"]
+from wsemu.model.isa import FIELDS, N_CONTROL, NAMES
 
 
 class Span(NamedTuple):
@@ -117,7 +115,7 @@ class Program:
     @property
     def asynchronous(self) -> bool:
         """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
-        return bool(np.isin(self.code[:, 0], _ASYNCHRONOUS).any())
+        return bool((self.code[:, 0] >= N_CONTROL).any())
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -26,9 +26,10 @@ from wsemu.model.outcome import (
     Status,
     WarpState,
 )
-from wsemu.reference.agents.copy import Issued, report_outliving
+from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
+from wsemu.reference.asynchronous import FAMILIES
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
@@ -204,13 +205,15 @@ class Cta:
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
         self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
-        self.mbarriers = Mbarriers(self)
+        self.mbarriers: Mbarriers = Mbarriers(self)
         self.registers = RegisterPool(len(self.warps), launch.program.registers)
         self.copies: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """`cp.async` of (warp, lane)"""
         self.bulk: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """bulk stores and reductions of (warp, lane)"""
         self.issued: list[Issued] = []
+        self.objects = {kind: family.state(self) for kind, family in FAMILIES.items() if family.state}
+        """kind -> state of the synchronisation objects that were entered from outside"""
 
     @property
     def order(self) -> ThreadOrder:
@@ -266,8 +269,9 @@ class Cta:
             self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
             return self._stopped(stop.status)
         report_dangling(self)
-        self.mbarriers.report_left()
-        report_outliving(self)
+        for family in FAMILIES.values():
+            if family.end:
+                family.end(self)
         self.launch.watch.end_cta(self.number)
         return "done"
 
@@ -292,4 +296,5 @@ class Cta:
         ]
         outcome.phases = self.mbarriers.states()
         outcome.phase_waits = waiting(self)
+        outcome.object_waits = [wait for family in FAMILIES.values() if family.waits for wait in family.waits(self)]
         return status

@@ -47,7 +47,6 @@ Place = tuple[int, tuple[int, ...], str | None, str | None]
 Fields = list[int]
 
 _MOVE = {0: "mov.pred", 1: "mov.b8", 2: "mov.b16", 4: "mov.b32", 8: "mov.b64"}
-_KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
@@ -160,7 +159,7 @@ class _Rows:
 def _encode(instruction: Instruction, offset: dict[Register, int], types: list[str]) -> Fields:
     """The eight fields of one instruction."""
     operation = instruction.operation
-    kind = _KIND[operation]
+    kind = OPERATIONS[operation].kind
     results, operands = instruction.results, instruction.operands
     fields = [
         OPCODE[operation],

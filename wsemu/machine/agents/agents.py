@@ -144,12 +144,14 @@ def enter_group(m, w, lane, bulk, number):
     g = groups_at(m.groups, groups_of(m, w, lane, bulk))
     a = agent_at(m.agents, number - m.base - 1)
     a.group = g.committed
+    if g.last:
+        agent_at(m.agents, g.last - m.base - 1).next = number
     if g.first == 0:
         g.first = number
-    else:
-        agent_at(m.agents, g.last - m.base - 1).next = number
     if g.read == 0:
         g.read = number
+    if g.since == 0:
+        g.since = number
     g.last = number
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import copy, join, join_bits, join_some, least, put, same_key
+from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS
@@ -30,7 +30,6 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
 RECYCLING = CODE_NUMBERS["barrier-recycling"]
-ALL = -1
 FULL = (1 << LANES) - 1
 
 

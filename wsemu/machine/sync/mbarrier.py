@@ -79,6 +79,7 @@ from wsemu.model.isa import (
     EXPECT,
     LANES,
     MOST_COUNT,
+    N_OPERATIONS,
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
@@ -546,11 +547,13 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """The open phase is given what a lane has copied and not waited for."""
-    number = groups_at(m.groups, LANES * w + lane).first
+    """The open phase is given what a lane has copied: all that it has not waited for, or did since such an arrival."""
+    g = groups_at(m.groups, LANES * w + lane)
+    number = g.since
     while number:
         set_bit(m, b.given[0], number)
         number = agent_at(m.agents, number - m.base - 1).next
+    g.since = g.first
 
 
 @compiled
@@ -849,7 +852,17 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
+        elif i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)):
+            lanes |= entry.mask
     return lanes
+
+
+@compiled
+def outside(m, w, pc, mask, again):
+    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: whether lanes
+    that stand there go on; they have done so then."""
+    place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
+    return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -914,6 +927,8 @@ def asynchronous(address, w, pc, mask):
     i = instruction_at(m.code, pc)
     op = i.op
     m.operations += 1
+    if op >= N_OPERATIONS:
+        return outside(m, w, pc, mask, np.int64(0))
     if op == PROXY:
         if m.clocks:
             fence(m, w, pc, i.imm, mask)
@@ -965,11 +980,15 @@ def start_cta(m):
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
     m.pool = 0
+    for n in range(m.objects_room):
+        store_i64(m.objects + 8 * n, 0)
     for t in range(LANES * m.warp_count):
         for kind in range(2):
             g = groups_at(m.groups, kind * LANES * m.warp_count + t)
             g.first = 0
             g.last = 0
+            g.read = 0
+            g.since = 0
             g.committed = 0
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached, same_key
+from wsemu.machine.memory.shadow_cells import ALL, behind, beyond, join, put, reached, same_key
 from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import (
@@ -46,7 +46,6 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
         "mbarrier-lifetime",
     )
 )
-ALL = -1
 NONE = 1 << 40
 """greater than the number of any instruction"""
 

@@ -369,7 +369,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         phases.register(at, mbarrier, [*at_once, *arrivals], arrives=counted)
         phases.expect(mbarrier, at_once, phases.ARRIVAL)
         for mark in arrivals:
-            landed = cta.copies[run.warp.number, mark.lane].under_way() | 3 << 2 * mark.agent
+            landed = cta.copies[run.warp.number, mark.lane].told() | 3 << 2 * mark.agent
             mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
         happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
         mbarrier.pending -= there.bit_count() if counted else 0
