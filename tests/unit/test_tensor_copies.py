@@ -235,6 +235,27 @@ def test_reductions_of_ctas_are_atomic(engine: Engine) -> None:
     assert np.array_equal(y, np.repeat(3 * np.arange(8, dtype=np.uint32)[:, None], 32, 1))
 
 
+@cuda.jit
+def large(target, x, y):
+    tile = cuda.shared.array((64, 64), np.float32, 128)
+    t = cuda.threadIdx.x
+    for r in range(64):
+        tile[r, t] = tile[r, t + 32] = r
+    cuda.syncthreads()
+    if t == 0:
+        ptx.cp_async_bulk_tensor_shared_to_global(target, (0, 0), tile, (0, 0))
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, (0, 0), 64 * 64 * 4)
+        ptx.cp_async_bulk_commit_group()
+    tile[t, t] = 0
+
+
+def test_there_is_room_for_every_cell_of_a_large_copy() -> None:
+    y, z = np.zeros((64, 64), np.float32), np.zeros(4096, np.float32)
+    for engine in ENGINES:
+        report = wsemu.check(large, 2, 32, (wsemu.TensorMap(y, [64, 64]), z, z), engine=engine)
+        assert {finding.code for finding in report.findings} == {"proxy", "race", "async-outlives-cta"}
+
+
 def test_the_map_has_as_many_dimensions_as_the_tile() -> None:
     line = wsemu.TensorMap(np.zeros(64, np.float32), [32])
     with pytest.raises(wsemu.KernelError, match="tensor map `source` has 1 dimensions, the tile 2 coordinates"):

@@ -258,6 +258,7 @@ MACHINE = record(
     record_count=1,
     record_free=1,  # the first one that is free again, or 1
     record_room=1,  # below this there is room for one more access
+    record_needs=1,  # that an asynchronous operation may add, which begins next
     memo=1,  # host address of MEMO[memo_mask + 1]
     memo_mask=1,
     trace=1,  # host address of EVENT[trace_room], or 0
