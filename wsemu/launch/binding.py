@@ -204,11 +204,16 @@ def _address(place: tuple[int, int]) -> int:
     return (place[0] << SEGMENT_SHIFT) + place[1]
 
 
-def address_rows(program: Program, rows: Rows) -> dict[int, int]:
-    """Register row of an address of an array -> its segment."""
+def address_rows(
+    program: Program, rows: Rows, names: Sequence[str] = (), arrays: Sequence[BoundArray] = ()
+) -> dict[int, int]:
+    """Register row of an address of an array, or of a tensor map of one, -> its segment."""
+    segments = {array.name: array.segment for array in arrays}
+    maps = [p for p in program.parameters if p.part == "memory" and not p.component]
+    mapped = {p.row: segments[names[p.argument]] for p in maps if names and names[p.argument] in segments}
     wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
     wanted += [constant.row for constant in program.constant_arrays]
-    return {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+    return mapped | {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:

@@ -288,7 +288,7 @@ def _examine(
     for captured in program.constant_arrays:
         if _is_blank(captured.array):
             captured.array.blank = False  # type: ignore[attr-defined]
-    rows = address_rows(program, bound.rows)
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
     if isinstance(kernel, CodeKernel):

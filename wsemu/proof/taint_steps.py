@@ -49,6 +49,8 @@ class Regions:
         )
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
+        self.mapped: dict[int, Bits] = {}
+        """row of the address of a tensor map -> what the map is of"""
         self._arguments(program, segment_of)
         self._declared(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes
@@ -70,15 +72,22 @@ class Regions:
             if segment not in segments:
                 segments[segment] = self._add(Region("global"))
             self.entry[row] = segments[segment]
-        kept = [parameter.row for parameter in program.parameters if parameter.part == "memory"]
-        if kept:  # what such bytes are never changes; what tensor maps among them lead to may be passed nowhere else
-            self.entry.update(dict.fromkeys(kept, 1 << self.first))
-            self._add(Region("global"))
+        for parameter in program.parameters:
+            if parameter.part == "memory":  # its bytes never change; a tensor map among them leads to an array
+                self.entry[parameter.row] = 1 << self.first
+                segment = None if segment_of is None else segment_of(parameter.row)
+                if segment is None:
+                    self._add(Region("global"))
+                elif segment in segments:
+                    self.mapped[parameter.row] = segments[segment]
+                else:
+                    self.mapped[parameter.row] = segments[segment] = self._add(Region("global"))
         if None in segments:  # an unknown one may be any of them
             together = 0
             for bit in segments.values():
                 together |= bit
             self.entry.update({row: together for row, bits in self.entry.items() if bits & together})
+            self.mapped = {}
 
     def _declared(self, program: Program) -> None:
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
@@ -280,11 +289,12 @@ class Decoder:
         )
 
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A copy of a tile: of global memory that its map may lead to, which is any; and of any shared memory that the
-        address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
+        """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory that
+        the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
         inside, outside, bar = fields[3], fields[4], fields[5]
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
-        guard, memory = guards[0] if guards else 0, self.regions.all_of("global")
+        memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
+        guard = guards[0] if guards else 0
         if name == "tensor.load":
             yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
             yield Step(
