@@ -220,6 +220,16 @@ def test_tiles_in_a_kernel(engine: Engine) -> None:
     assert np.array_equal(y, 2 * x[:30])
 
 
+def test_what_tiles_bring_is_written() -> None:
+    x, y = cuda.device_array((16, 32), np.float32), cuda.device_array((16, 32), np.float32)
+    maps = wsemu.TensorMap(x, [8, 32]), wsemu.TensorMap(y, [8, 32])
+    assert [finding.code for finding in wsemu.check(doubled, 2, 32, maps).findings] == ["uninitialized-read"]
+    z = cuda.device_array((16, 32), np.float32)
+    full = wsemu.TensorMap(np.ones((16, 32), np.float32), [8, 32])
+    for source, target in ((full, wsemu.TensorMap(z, [8, 32])), (wsemu.TensorMap(z, [8, 32]), full)):
+        assert wsemu.check(doubled, 2, 32, (source, target)).verdict == "verified"
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_tensor_store_needs_a_fence_and_a_wait(engine: Engine) -> None:
     y = np.zeros((8, 32), np.float32)

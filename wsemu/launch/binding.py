@@ -75,6 +75,11 @@ class Packed:
     maps: tuple[tuple[int, tuple[int, ...], TensorMap], ...] = ()
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
 
+    @property
+    def mapped(self) -> Any:
+        """The array of the tensor map that this is, or this."""
+        return self.maps[0][2].array if self.maps and not self.maps[0][1] else self
+
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
     """The part of nested tuples and pattern objects that `path` leads to."""

@@ -340,6 +340,11 @@ class TensorMap:
         made.array, made.fields = array, fields
         return made
 
+    @property
+    def mapped(self) -> npt.NDArray[Any]:
+        """The array, as of other arguments that are passed with one."""
+        return self.array
+
     def copied(self) -> TensorMap:
         """The same map of a copy of the memory that the array is a view of, as far as it reaches."""
         low, high = np.lib.array_utils.byte_bounds(self.array)

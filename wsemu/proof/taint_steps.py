@@ -289,8 +289,8 @@ class Decoder:
         )
 
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory that
-        the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
+        """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory
+        that the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
         inside, outside, bar = fields[3], fields[4], fields[5]
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
