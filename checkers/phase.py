@@ -50,7 +50,7 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
     """Who executes (1) and (2); of one warp it is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
-    if words.operation(places, raw.other_pc) in ("bulk.load", "cp.async.arrive"):
+    if words.operation(places, raw.other_pc) in (*words.LOADS, "cp.async.arrive"):
         return f"the {words.noun(places, raw.other_pc)} of {one}", two
     return ("another lane", f"a lane of {two}") if one == two else (one, two)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import PhaseState, Trace
 
 _ARRIVES = ("mbarrier.arrive", "cp.async.arrive")
-_BRINGS = ("bulk.load", "mbarrier.complete_tx")
+_BRINGS = (*words.LOADS, "mbarrier.complete_tx")
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
 _MOST_TOLD = 3
 """operations of a phase that a note names"""
@@ -195,7 +195,7 @@ def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     if not all(ledger.fresh(address) for _, address in waits):
         return ""
     fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
-    copies = ("bulk.load", "cp.async", "cp.async.arrive")
+    copies = (*words.LOADS, "cp.async", "cp.async.arrive")
     places = ledger.places
     producers = [
         (pc, address) for pc, address in fresh

@@ -151,7 +151,7 @@ def _landing(found: Conflict) -> str:
     kind, noun = words.operation(places, side.access.pc), words.noun(places, side.access.pc)
     if side is found.second:
         return f"the {noun} may access memory from its issue on, whatever its warp does then"
-    if kind == "bulk.load":
+    if kind in words.LOADS:
         return f"the {noun} is over for who has seen its mbarrier's phase complete, and who follows that"
     if kind == "cp.async":
         return (
@@ -178,10 +178,10 @@ def _wait_help(found: Conflict) -> str:
             f"for it before {there}"
         )
     kind = words.operation(places, one.pc)
-    if kind == "bulk.load":
+    if kind in words.LOADS:
         wait = words.spelled(places, one.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
-    bulk = kind.startswith("bulk")
+    bulk = kind.startswith(words.BULK)
     reads = bulk and found.first.kind == READ
     group = f"cp.async.bulk.wait_group{'.read' * reads}" if bulk else "cp.async.wait_group"
     wait = words.spelled(places, one.pc, group, "0")

@@ -21,6 +21,10 @@ _NOUNS = {
     "bulk.store": "bulk store",
     "bulk.reduce": "bulk reduction",
     "bulk.zero": "store of zeros",
+    "tensor.load": "tensor copy",
+    "tensor.store": "tensor store",
+    "tensor.reduce": "tensor reduction",
+    "tensor.prefetch": "tensor prefetch",
     "bulk.prefetch": "prefetch",
     "cp.async": "asynchronous copy",
     "cp.async.arrive": "arrival of asynchronous copies",
@@ -32,6 +36,10 @@ _NOUNS = {
     "mbarrier.wait": "wait",
 }
 """operation without its type -> what it is"""
+LOADS = ("bulk.load", "tensor.load")
+"""what credits an mbarrier with what it brings"""
+BULK = ("bulk", "tensor")
+"""how names of what has bulk groups begin"""
 _VERBS = {
     "mbarrier.init": "initialises",
     "mbarrier.inval": "ends",
@@ -40,6 +48,7 @@ _VERBS = {
     "mbarrier.complete_tx": "completes bytes of",
     "mbarrier.wait": "waits on",
     "bulk.load": "copies with",
+    "tensor.load": "copies with",
     "cp.async.arrive": "lets its copies arrive on",
 }
 """operation -> what who executes it does to an mbarrier"""

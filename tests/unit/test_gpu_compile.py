@@ -26,6 +26,7 @@ from wsemu.launch.crosscheck import Recorder
 from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import NAMES
+from wsemu.model.tensor_map import TensorMap
 from wsemu.patterns import (
     Buffers,
     CudaDMAHalo,
@@ -314,12 +315,39 @@ def test_asynchronous_instructions_assemble_for_an_sm_90a():
         found |= heads(made.ptx)
     made = offline.compile_kernel(cuda.jit(of_zeros), (np.zeros(2, np.uint32),), lto=False)
     assert made.library.get_cubin(cc=(10, 0, "a"))
-    wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in FORMS.values()}
+    plain = [form for name, form in FORMS.items() if "tensor" not in name]
+    wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in plain}
     spelled = {
         re.sub(r"(?<=\.)(noftz\.)?[usbf]\d+$", "", name) if "reduce" in name else name
         for name in found | heads(made.ptx)
     }
     assert spelled == wanted
+
+
+def of_tiles(rank: int) -> Any:
+    at = f"({', '.join(['n', '0', 'np.int64(n)', '4', 'n'][:rank])})" if rank > 1 else "n"
+    reductions = [
+        f"    ptx.cp_reduce_async_bulk_tensor_{name}(tmap, {at}, tile, 32)" for name in async_names.REDUCTIONS
+    ]
+    lines = [
+        "def tiles(tmap, n):", "    tile = cuda.shared.array(64, np.float32, 128)",
+        "    bar = cuda.shared.array(1, np.uint64)", "    ptx.prefetch_tensormap(tmap)",
+        f"    ptx.cp_async_bulk_prefetch_tensor(tmap, {at})",
+        f"    ptx.cp_async_bulk_tensor_global_to_shared(tile, 0, tmap, {at}, bar, 0)",
+        f"    ptx.cp_async_bulk_tensor_shared_to_global(tmap, {at}, tile, 0)", *reductions,
+    ]  # fmt: skip
+    space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "np": np}
+    exec("\n".join(lines), space)
+    return cuda.jit(space["tiles"])
+
+
+@pytest.mark.parametrize("rank", range(1, 6))
+def test_copies_of_tiles_assemble_for_an_sm_90a(rank):
+    map_ = TensorMap(np.zeros((1, 1, 1, 1, 32)[-rank:], np.float32), (1, 1, 1, 1, 32)[-rank:])
+    made = offline.compile_kernel(of_tiles(rank), (map_, 7), lto=False)
+    assert made.cubin()
+    wanted = {form.text.partition(" ")[0].replace("<rank>", f"{rank}d") for n, form in FORMS.items() if "tensor" in n}
+    assert {name for name in heads(made.ptx) | {"prefetch.tensormap"} if "tensor" in name} == wanted
 
 
 @cuda.jit

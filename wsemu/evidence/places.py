@@ -50,7 +50,7 @@ _OF_ALL = "pipeline"
 """the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
-_COPIES = ("bulk.load", "bulk.store", "cp.async.b")
+_COPIES = ("bulk.load", "bulk.store", "tensor.load", "tensor.store", "cp.async.b")
 """what copies, by the beginning of its name"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""

@@ -284,11 +284,11 @@ def _examine(
     outcome, trace, initial = _run(bound, workers)
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
-            value.blank = False
+            _memory(value).blank = False
     for captured in program.constant_arrays:
         if _is_blank(captured.array):
             captured.array.blank = False  # type: ignore[attr-defined]
-    rows = address_rows(program, bound.rows)
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
     if isinstance(kernel, CodeKernel):
@@ -334,8 +334,13 @@ def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
 
 
+def _memory(value: Any) -> Any:
+    """The array of a tensor map, any other argument as it is."""
+    return getattr(value, "mapped", value)
+
+
 def _is_blank(value: Any) -> bool:
-    return getattr(value, "blank", False) is True
+    return getattr(_memory(value), "blank", False) is True
 
 
 def bind_launch(

@@ -441,6 +441,9 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
     if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+        if NAMES[int(places.program.code[outcome.fault_pc, 0])].startswith("tensor."):
+            what = "that the launch writes, that is of im2col mode, or interleaved with element strides"
+            return [f"a tensor map {what}, is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]

@@ -49,6 +49,7 @@ ENTRIES = {
     "trace_entry": Made("sync.clocks", "log_event"),
     "async_entry": Made("sync.mbarrier", "asynchronous"),
     "copy_entry": Made("agents.copies", "copy_operation"),
+    "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
@@ -77,7 +78,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if N_MEMORY <= opcode < N_ATOMIC:
         return "atomic_entry", "atomic_cost_entry"
     if opcode >= N_CONTROL:
-        return ASYNCHRONOUS
+        return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 

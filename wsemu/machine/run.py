@@ -107,10 +107,11 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
-_REDUCE = OPCODE["bulk.reduce"]
+_REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
-_BULK = {OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce")}
+_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch")]
+_BULK = {OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")}
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
@@ -153,6 +154,7 @@ def _image_of(key: ProgramKey) -> Image:
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
     reductions = code[:, 0] == _REDUCE
     code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
+    code[np.isin(code[:, 0], _TILES), 7] <<= UNUSED_SHIFT
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -162,7 +164,7 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
     return Image(code, flow, accesses, registers, has_atomics, loads_read_only(program), opcodes, asynchronous)
@@ -745,6 +747,7 @@ _DETAIL = {
     "dangling-phase": ("address", "phase", "pending", "expected"),
     "async-outlives-cta": ("address", "bytes", "what"),
     "copy-size": ("bytes", "what"),
+    "tensor-map": ("address", "what", "value"),
     "setmaxnreg": ("count", "what", "present"),
 }
 

@@ -85,6 +85,9 @@ _CODES = {
     ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
     "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),
+    "tensor-map": Code(
+        "error", "a tensor copy that its map, its coordinates or its elements do not allow", "asynchronous"
+    ),
     "setmaxnreg": Code("error", "a register count that a warp cannot ask for or give", "setmaxnreg"),
     "out-of-bounds": Code(
         "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"

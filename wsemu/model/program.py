@@ -35,7 +35,8 @@ class Parameter(NamedTuple):
     `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
     (of its memory, in bytes), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
     tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
-    `bytes` and `axis` the byte at which the row's value starts.
+    `bytes` and `axis` the byte at which the row's value starts, or `memory`: the address of read-only memory that holds
+    the bytes, as of a tensor map.
     """
 
     row: int

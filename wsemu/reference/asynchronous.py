@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.isa import CP_ASYNC, WAITS
-from wsemu.reference.agents import bulk_copy, copy, cp_async
+from wsemu.reference.agents import bulk_copy, copy, cp_async, tensor_copy
 from wsemu.reference.sync import mbarrier, register_pool
 
 if TYPE_CHECKING:
@@ -111,6 +111,10 @@ enter(
             "bulk.wait": bulk_copy.wait,
             "bulk.prefetch": bulk_copy.prefetch,
             "bulk.zero": bulk_copy.zero,
+            "tensor.load": tensor_copy.load,
+            "tensor.store": tensor_copy.store,
+            "tensor.reduce": tensor_copy.reduce,
+            "tensor.prefetch": tensor_copy.prefetch,
         },
         end=copy.report_outliving,
     )

@@ -35,7 +35,7 @@ from wsemu.frontend.assemble.simplify import (
     spread_vectors,
     used_registers,
 )
-from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS
+from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
 from wsemu.model.program import Constant, Program
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[
         failing: set[int] = set()
         for block in ordered:
             for instruction in block.instructions:
-                if ".v" in instruction.operation:
-                    elements = instruction.results or instruction.operands[1:]
+                if (first := first_element(instruction.operation)) >= 0:
+                    elements = instruction.results or instruction.operands[first:]
                     if not fixed.isdisjoint(elements) or not groups.add([webs.find(r) for r in elements]):
                         failing.add(id(instruction))
         if not failing:
@@ -183,6 +183,10 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
     if kind == "store":
         fields[2] = offset[operands[1]]
         fields[3] = offset[operands[0]]
+    elif kind == "async" and (first := first_element(operation)) >= 0:
+        fields[2] = offset[operands[first]]
+        for at, register in enumerate(operands[:first], 3):
+            fields[at] = offset[register]
     elif kind == "warp":  # the member mask stands in c, also when unused operands before it were left out
         for at, register in enumerate(operands[:-1], 3):
             fields[at] = offset[register]
@@ -362,7 +366,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
             if r in used
         ],
         specials={name: offset[register] for name, register in graph.specials.items() if register in used},
-        shared_bytes=graph.shared_bytes,
+        shared_bytes=_static_bytes(graph),
         local_bytes=graph.local_bytes,
         shared=list(graph.shared),
         locals=list(graph.locals),
@@ -376,6 +380,12 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         unmodelled=list(graph.unmodelled),
         registers=graph.registers,
     )
+
+
+def _static_bytes(graph: Graph) -> int:
+    """Of shared memory, up to where dynamic shared memory can begin if there is some."""
+    align = graph.dynamic_alignment if graph.uses_dynamic_shared and graph.dynamic_alignment > 16 else 1
+    return -(-graph.shared_bytes // align) * align
 
 
 def _constants(graph: Graph, offset: dict[Register, int], used: Iterable[Register]) -> Iterator[Constant]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
+from wsemu.model.isa import SIZE, first_element
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -258,8 +259,9 @@ def spread_vectors(blocks: Blocks, failing: set[int], graph_types: list[str]) ->
 def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
     """One vector access with fresh element registers and the moves it needs."""
     load = bool(instruction.results)
-    elements = instruction.results if load else instruction.operands[1:]
-    type_ = "b" + instruction.operation.rpartition(".b")[2]
+    first = first_element(instruction.operation)
+    elements = instruction.results if load else instruction.operands[first:]
+    type_ = f"b{8 * SIZE[types[elements[0]]]}"
     fresh = []
     for _ in elements:
         types.append(type_)
@@ -271,7 +273,10 @@ def _spread(instruction: Instruction, types: list[str]) -> list[Instruction]:
             Instruction(f"mov.{type_}", (old,), (new,), **guard, **place)  # type: ignore[arg-type]
             for old, new in zip(elements, fresh, strict=True)
         ]
-    return [
-        Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
-        for old, new in zip(elements, fresh, strict=True)
-    ] + [replace(instruction, operands=(instruction.operands[0], *fresh))]
+    return (
+        [
+            Instruction(f"mov.{type_}", (new,), (old,), **place)  # type: ignore[arg-type]
+            for old, new in zip(elements, fresh, strict=True)
+        ]
+        + [replace(instruction, operands=(*instruction.operands[:first], *fresh))]
+    )

@@ -47,7 +47,8 @@ def new_agent(m, w, lane, pc, what, address, size):
 
 @compiled
 def room(m, n):
-    """Status: DONE if there is room for n agents."""
+    """Status: DONE if there is room for n agents, with which an operation begins."""
+    m.record_needs = 0
     if m.clocks == 0:
         return DONE
     if m.agent_next - m.base - 1 + n > m.agent_room:

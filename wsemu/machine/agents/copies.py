@@ -408,7 +408,7 @@ def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
 @compiled
 def zero_all(m, w, pc, registers, i, mask):
     """bulk.zero: a plain store of zeros by each lane.  Status."""
-    status = np.int64(DONE)
+    status = room(m, np.int64(0))
     rest = mask
     while rest and status == DONE:
         lane = lowest_bit(rest)

@@ -118,7 +118,7 @@ def tracked(m, number, writes):
 
 @compiled
 def prepare(m, pc, address, size, writes):
-    """Status: DONE if shadow memory is ready for a range."""
+    """Status: DONE if shadow memory is ready for a range, beside those that were asked for since `room`."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not tracked(m, number, writes):
@@ -135,6 +135,10 @@ def prepare(m, pc, address, size, writes):
         m.fault_warp = number
         m.wanted = chunk
         return REFINE
+    if segment.watched:
+        m.record_needs += (size >> segment.watched_grain) + 2
+        if m.record_count + m.record_needs > m.record_room:
+            return SWEEP
     if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
         return SWEEP
     return DONE

@@ -97,6 +97,7 @@ INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = 
     for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
 )
 ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
+TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
 INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
@@ -618,6 +619,48 @@ def load_bulk(m, w, pc, registers, i, mask):
     return DONE
 
 
+@compiled
+def load_tiles(m, w, pc, registers, i, mask):
+    """tensor.load, lane by lane.  Status."""
+    if m.resumes == 0:
+        m.serial += 1
+        m.lanes_done = 0
+        if not good_addresses(m, w, pc, registers, i.c, np.int64(0), mask):
+            return failed(m, w, pc)
+        if not all_live(m, w, pc, registers, i.c, np.int64(0), mask):
+            return failed(m, w, pc)
+        status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+        if status != DONE:
+            failed(m, w, pc)
+            return status
+    lanes = mask & ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        status = call(m.tensor_entry, m.address, w, pc, np.int64(1) << lane)
+        if status != DONE:
+            m.resumes = 1
+            return status
+        m.lanes_done |= np.int64(1) << lane
+        if not credit(m, w, pc, registers, i.c, lane, m.credited, m.agent_next - 1):
+            m.resumes = 0
+            m.lanes_done = 0
+            return failed(m, w, pc)
+    m.lanes_done = 0
+    m.resumes = 0
+    return DONE
+
+
+@compiled
+def move_tiles(m, w, pc, mask):
+    """The other copies of tensors, which wait for nothing.  Status."""
+    status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+    if status != DONE:
+        failed(m, w, pc)
+        return status
+    return call(m.tensor_entry, m.address, w, pc, mask)
+
+
 # -- waits -------------------------------------------------------------------------------------------------------------
 
 
@@ -902,6 +945,10 @@ def asynchronous(address, w, pc, mask):
         return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
     if op == BULK_LOAD:
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
+    if op == TENSOR_LOAD:
+        return np.int64(load_tiles(m, w, pc, registers, i, mask))
+    if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
+        return np.int64(move_tiles(m, w, pc, mask))
     if op >= FIRST_COPY and op != ASYNC_ARRIVE:
         return call(m.copy_entry, address, w, pc, mask)
     if op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:

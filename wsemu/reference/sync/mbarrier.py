@@ -100,8 +100,8 @@ class Mbarriers:
 
     def clobbered(
         self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int
-    ) -> None:
-        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes)."""
+    ) -> bool:
+        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes); whether there are some."""
         found = {lane: hit for lane, (place, length) in ranges.items() if (hit := self._hit(place, length)) is not None}
         if found:
             first = min(found)
@@ -110,6 +110,7 @@ class Mbarriers:
                 "mbarrier-clobber", run.group.pc, run.warp.number, sum(1 << lane for lane in found),
                 address=address, at=at, kind=kind, size=size, asynchronous=by_agent,
             )  # fmt: skip
+        return bool(found)
 
     def _hit(self, place: Place, length: int) -> tuple[int, int] | None:
         """The lowest live one that a range of bytes is in, and its first byte there."""
