@@ -10,7 +10,7 @@ A CTA computes 64 x 64 numbers of C from blocks of 64 x 16 of A and 16 x 64 of B
     algorithm_3        accesses of 16 bytes; a block in two halves, one is filled while the other is used
     algorithm_3_dma    the same with DMA warps that fill the halves, in the manner of CudaDMA
     algorithm_3_bulk   the same, but one thread each starts bulk copies for A and for B (sm_90)
-    algorithm_3_ring   a ring of four halves: each lane of one warp copies a column of A or a row of B
+    algorithm_3_ring   a ring of four halves: 16 lanes of a warp copy a column of A or a row of B each
 
 The matrices are column-major.  A column of A lies side by side in memory, a row of B does not: B is transposed
 beforehand.  (The paper transposes A, which does the same for row-major matrices.)  NumPy shows column-major memory as

@@ -14,7 +14,7 @@ column by column in memory, is used once; it is staged only so that more loads a
     both-double     two buffers of each, each with DMA warps of its own
     both-manual     two buffers of each, filled by the same DMA warps in turn
     both-bulk       the same, but one thread each starts bulk copies of the vector and of the columns (sm_90)
-    both-pipeline   a ring of five buffers for both: each lane of one warp copies a column, as far ahead as there are
+    both-pipeline   a ring of five buffers for both: 16 lanes of a warp copy a column each, as far ahead as there are
                     buffers
 
 Without a version it is figure 4's; `all` stands for all.

@@ -14,7 +14,7 @@ on each side; a compute thread keeps its own 4 points ahead and 4 behind in regi
     halo_only_manual      two buffers that the same DMA warps fill in turn
     block_halo_single     more DMA warps bring the points ahead, in 16-byte accesses
     halo_only_bulk        the halo, into two buffers: one thread of each set of DMA warps starts bulk copies (sm_90)
-    pipeline              a ring of slices with their halos: each lane of one warp copies a row, and what lies ahead
+    pipeline              a ring of slices with their halos: 24 lanes of a warp copy a row each, and what lies ahead
                           along Z is already there
 
 The halo beside a row of a tile is half a sector of 32 bytes: `uncoalesced` says so, and nothing can be done about it.

@@ -19,7 +19,8 @@
 
 Tile i lies in buffer i % stages.  A buffer has two mbarriers: one that completes a phase when it is full, one when it
 is empty again.  A phase counts the arrivals of all producers, or of all consumers: each of them calls its two methods
-for every tile, or for every tile of a buffer.
+for every tile, or for every tile of a buffer.  Where one lane is the consumer of a warp the others wait for tiles, too,
+and meet it in a `cuda.syncwarp()` before it releases one.
 
 Reference: PTX ISA, "mbarrier"; CUTLASS' pipelines, whose names these are.
 """

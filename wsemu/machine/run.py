@@ -39,6 +39,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     SIZE,
+    WAITS,
     access_shape,
     memory_shape,
 )
@@ -707,7 +708,7 @@ def _bits(mask: int) -> list[int]:
 
 
 _APART = (layout.HELD, layout.AWAITS)
-_WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
+_WAITS = tuple(OPCODE[name] for name in WAITS)
 _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (

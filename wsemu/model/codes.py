@@ -163,13 +163,23 @@ def _hyphenated(name: object) -> str:
     return name.replace("_", "-") if isinstance(name, str) else ""
 
 
+def _choice(name: str, known: Iterable[str]) -> str:
+    """What there is in place of a name, as far as a line goes; and what may have been meant."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(name, names, 1, 0.5)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"one of {', '.join(names[:8])}, ... (`wsemu explain` lists all){meant}"
+
+
 def checkers_named(names: Iterable[str]) -> frozenset[str]:
     """The checkers that these names or finding codes mean; UsageError for another name."""
     chosen = set()
     for name in names:
         checker = CHECKER_OF.get(name, _hyphenated(name))
         if checker not in CHECKERS:
-            raise UsageError(f"no checker {name!r}: one of {', '.join(CHECKERS)}, or a finding code")
+            raise UsageError(f"no checker {name!r}: {_choice(checker, CHECKERS)}")
         chosen.add(checker)
     return frozenset(chosen)
 
@@ -180,6 +190,6 @@ def finding_codes(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         code = _hyphenated(name)
         if code not in CODES and code not in CHECKERS:
-            raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
+            raise UsageError(f"no finding code {name!r}: {_choice(code, CODES)}")
         chosen.update((code,) if code in CODES else CHECKERS[code])
     return frozenset(chosen)

@@ -416,6 +416,8 @@ for _name, _result, _operands, _meaning in (
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
 
+WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
+"""for a phase of an mbarrier"""
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")

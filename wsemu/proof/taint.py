@@ -180,8 +180,8 @@ def may_be_steered_by(
     sources = sorted(set(racing))
     if not sources:
         return False
-    beside = Analysis(program, executions, sources, segment_of).beside(sources)
-    return bool(Analysis(program, executions, beside, segment_of).tainted)
+    beside = Analysis(program, executions, sources, segment_of, racing=True).beside(sources)
+    return bool(Analysis(program, executions, beside, segment_of, racing=True).tainted)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------

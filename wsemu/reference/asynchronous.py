@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.model.isa import CP_ASYNC
+from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.reference.agents import bulk_copy, copy, cp_async, tensor_copy
 from wsemu.reference.sync import mbarrier, register_pool
 
@@ -76,7 +76,6 @@ def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
     return lambda run, name, fields, lanes: meaning(run, fields, lanes)
 
 
-_AT_MBARRIER = Standing(mbarrier.may_go, mbarrier.go)
 enter(
     Family(
         "mbarrier",
@@ -90,12 +89,11 @@ enter(
             "mbarrier.complete_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(
                 run, fields, lanes, expects=False
             ),
-            "mbarrier.wait": mbarrier.wait,
-            "mbarrier.wait.parity": mbarrier.wait,
+            **dict.fromkeys(WAITS, mbarrier.wait),
             "mbarrier.pending_count": _plain(mbarrier.pending_count),
             "cp.async.arrive": _plain(mbarrier.arrive_async),
         },
-        {"mbarrier.wait": _AT_MBARRIER, "mbarrier.wait.parity": _AT_MBARRIER},
+        dict.fromkeys(WAITS, Standing(mbarrier.may_go, mbarrier.go)),
         end=lambda cta: cta.mbarriers.report_left(),
     )
 )

@@ -35,8 +35,7 @@ from wsemu.frontend.assemble.simplify import (
     spread_vectors,
     used_registers,
 )
-from wsemu.frontend.assemble.waits import mark_waits
-from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, first_element
+from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
 from wsemu.model.program import Constant, Program
 
 if TYPE_CHECKING:
@@ -62,7 +61,10 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     if expand is not None:
         expand(graph, blocks)
     blocks = split_critical_edges(blocks)
-    mark_waits(graph, blocks)
+    if any(instruction.operation in WAITS for block in blocks.values() for instruction in block.instructions):
+        from wsemu.frontend.assemble.waits import mark_waits
+
+        mark_waits(graph, blocks)
     types = graph.types
     fixed = fixed_registers(graph)
     registers, webs, groups = _webs(blocks, fixed, types)

@@ -212,9 +212,9 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
     if bulk:
         own += relied(m, space)
         if u == w and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
-            lanes &= ~(np.int64(1) << lane)
+            lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
     elif u == w:
-        lanes &= ~(np.int64(1) << lane)
+        lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
     return least(own, lanes) >= interval
 
 

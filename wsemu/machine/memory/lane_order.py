@@ -202,7 +202,10 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
                 judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size)
         elif (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
             other_kind, other_size = kind_of(m, access)
-            if kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size):
+            clash = (
+                kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size)
+            )
+            if clash and not (own and m.lockstep):
                 report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)
         r.lanes = left_over(m, w, access, r.lanes, base, lanes, kind, size)
         if access == base:  # the same instruction, in the same interval

@@ -593,7 +593,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
             cell = (load_i64(registers + i.a + 8 * lowest_bit(rest)) + bias) >> grain
             note_range(segment, cell, np.int64(1) << log)
             rest &= rest - 1
-    if segment.watched and not m.lockstep:
+    if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 

@@ -143,7 +143,9 @@ def heads(m, w, lanes):
 
 @compiled
 def separate(m, w, lanes):
-    """Let no lanes but these share rows with them."""
+    """Let no lanes but these share rows with them; in lockstep a warp's lanes always do."""
+    if m.lockstep:
+        return
     leaders = warp_at(m.warps, w).leaders
     rest = lanes
     while rest:
@@ -268,6 +270,8 @@ def refresh_agents(m, w, readers):
 def stamp(m, to, w, lanes):
     """Let a row know what some lanes of a warp have done themselves."""
     warp = warp_at(m.warps, w)
+    if m.lockstep:
+        lanes = np.int64(FULL)
     put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
     if m.proxies:
         join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
@@ -301,7 +305,7 @@ def give_times(m, to, w, lanes):
     while rest:
         join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
-    put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
+    put(to + time_at(m) + 256 * w, FULL if m.lockstep else lanes, time_of(m, w))
 
 
 @compiled
@@ -365,7 +369,7 @@ def end_lanes(m, number):
 @compiled
 def lane_knows(m, w, lane, u, other, interval):
     """Whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
-    if u == w and lane == other:
+    if u == w and (lane == other or m.lockstep):
         return True
     return load_i64(lane_row(m, w, lane) + 256 * u + 8 * other) >= interval
 
@@ -397,7 +401,8 @@ def agent_relied(m, w, lane, space, number):
 def lane_relies(m, w, lane, space, u, other, interval):
     """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u did up
     to an interval."""
-    if u == w and lane == other and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
+    own = u == w and (lane == other or m.lockstep)
+    if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
     return load_i64(lane_row(m, w, lane) + relied(m, space) + 256 * u + 8 * other) >= interval
 

@@ -327,7 +327,7 @@ def judge_again(m, b, w, pc, lane, address):
 
 @compiled
 def knows(m, w, lane, u, other, interval):
-    if u == w and lane == other:
+    if u == w and (lane == other or m.lockstep):
         return True
     leader = load_i64(warp_at(m.warps, w).leaders + 8 * lane)
     return load_i64(row(m, LANES * w + leader) + 256 * u + 8 * other) >= interval
@@ -893,6 +893,8 @@ def rely(m, w, lanes, space):
             for u in range(m.agent_bits):
                 join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
     now = load_i64(warp.clock + 8 * w)
+    if m.lockstep:
+        lanes = (np.int64(1) << LANES) - 1
     while lanes:
         store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
         lanes &= lanes - 1

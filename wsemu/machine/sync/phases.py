@@ -46,6 +46,7 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
         "mbarrier-lifetime",
     )
 )
+ALL_LANES = (1 << LANES) - 1
 NONE = 1 << 40
 """greater than the number of any instruction"""
 
@@ -62,7 +63,7 @@ def misses(m, w, lane, needed):
     for u in range(m.warp_count):
         late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         if late:
             return True
     for q in range(m.agent_bits):  # noqa: SIM110 (a generator does not compile)
@@ -79,7 +80,8 @@ def missing(m, w, lanes, needed):
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        if misses(m, w, leader, needed) or behind(row(m, LANES * w + leader) + time_at(m) + 256 * w, needed + 256 * w):
+        own = row(m, LANES * w + leader) + time_at(m) + 256 * w
+        if misses(m, w, leader, needed) or (behind(own, needed + 256 * w) and m.lockstep == 0):
             found = np.int64(-1)
     if found == 0:
         return found
@@ -115,7 +117,7 @@ def next_missed(m, w, lane, needed, pcs, last):
     for u in range(m.warp_count):
         late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
     for q in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
@@ -166,7 +168,7 @@ def judge_use(m, b, w, pc, lanes):
         if known < b.init_interval:
             unknown |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
     if b.init_warp == w:
-        unknown &= ~(np.int64(1) << b.init_lane)
+        unknown &= 0 if m.lockstep else ~(np.int64(1) << b.init_lane)
     if unknown:
         record_finding(
             m.report_entry,
@@ -217,7 +219,10 @@ def judge_observed(m, b, w, pc, lanes):
                 seen = reached(own + 256 * u, b.waited_first + 256 * u)
         if seen == 0:
             unseen |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
-    unseen &= same_key(b.waited_first + 256 * w, ALL, 0)
+    own_unseen = same_key(b.waited_first + 256 * w, ALL, 0)
+    unseen &= own_unseen
+    if m.lockstep and own_unseen != ALL_LANES:
+        unseen = np.int64(0)
     if unseen:
         record_finding(
             m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
@@ -233,7 +238,7 @@ def join_known(m, to, w, lanes):
         rest &= rest - 1
         for u in range(m.warp_count):
             join(to + 256 * u, own + time_at(m) + 256 * u)
-    put(to + 256 * w, lanes, time_of(m, w))
+    put(to + 256 * w, ALL_LANES if m.lockstep else lanes, time_of(m, w))
 
 
 @compiled

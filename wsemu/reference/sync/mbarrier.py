@@ -22,6 +22,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     WAIT_RELAXED,
+    WAITS,
 )
 from wsemu.model.outcome import EventKind, PhaseState, PhaseWait
 from wsemu.reference.arithmetic import unsigned
@@ -506,7 +507,7 @@ def _waiting(cta: Cta, warp: Warp) -> Iterable[PhaseWait]:
     found: dict[tuple[int, int, int], int] = {}
     for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
         name = cta.launch.name_of(group.pc - 1)
-        if name in ("mbarrier.wait", "mbarrier.wait.parity"):
+        if name in WAITS:
             for lane in lanes_of(group.lanes):
                 answer = _answer(cta.runner(warp), name, cta.launch.code[group.pc - 1], lane)
                 key = group.pc - 1, answer.address, answer.phase

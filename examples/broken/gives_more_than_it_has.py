@@ -1,0 +1,15 @@
+"""Setmaxnreg: the producer warps are to give registers, and ask for a count above what they have."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit(max_registers=168)
+def gives_more_than_it_has(y):
+    if cuda.threadIdx.x >= 128:
+        ptx.setmaxnreg_dec(176)
+    y[cuda.threadIdx.x] = 1
+
+
+gives_more_than_it_has[1, 256](np.zeros(256, np.float32))
