@@ -114,6 +114,16 @@ def test_a_map_on_the_command_line() -> None:
     assert isinstance(argument("{i32:7, tmap(f16[64], box=[64])}")[1], wsemu.TensorMap)
 
 
+def test_the_bytes_of_a_driver_and_an_array_are_a_map() -> None:
+    x = np.zeros((64, 64), np.float16)
+    made = wsemu.TensorMap(x, [8, 64], swizzle="128B")
+    read = wsemu.TensorMap.from_bytes(made.encoded(0x7F00_0000_0000), x)
+    assert (read.fields, read.array is x) == (made.fields, True)
+    for data in (bytes(128), b"", data_of(next(row for row in rows("tensor-maps-im2col.csv.gz") if row["rc"] == "0"))):
+        with pytest.raises(UsageError, match=r"^tensor map: "):
+            wsemu.TensorMap.from_bytes(data, x)
+
+
 def test_a_map_of_a_view() -> None:
     x = np.zeros((4, 6, 32), np.float32)
     made = wsemu.TensorMap(x[:, 1:3, :16], [2, 1, 16], strides=[1536, 256])

@@ -340,6 +340,22 @@ class TensorMap:
         made.array, made.fields = array, fields
         return made
 
+    @classmethod
+    def from_bytes(cls, data: bytes, array: npt.NDArray[Any]) -> TensorMap:
+        """The map whose 128 bytes a CUDA driver has written, with `array` in place of the memory that it was of: the
+        array's first element is where that began.
+
+        UsageError for bytes that are no map, and for a map of im2col mode.
+        """
+        fields = decode(bytes(data)) if len(data) == MAP_BYTES else None
+        if fields is None:
+            raise UsageError(
+                f"tensor map: {len(data)} bytes that no driver writes: give the {MAP_BYTES} of a CUtensorMap"
+            )
+        if fields.im2col:
+            raise UsageError("tensor map: one of im2col mode, which is not modelled: give a tiled one")
+        return cls.of(array, fields._replace(address=0))
+
     @property
     def mapped(self) -> npt.NDArray[Any]:
         """The array, as of other arguments that are passed with one."""
