@@ -120,11 +120,11 @@ SURVIVORS: tuple[tuple[str, str, str], ...] = (
         "the whole tile was loaded in the first phase: the second one looks at the source no more",
     ),
     (
-        "examples/saxpy.py cudadma_double",
+        "examples/saxpy.py doubled",
         "tiles = (n - start + step - 2) // step",
         "n is a multiple of the step, and a CTA starts at a multiple of a tile",
     ),
-    ("examples/saxpy.py cudadma_double", "..._BUFFERS...(i, (tiles + 1)...)", ONE_EACH),
+    ("examples/saxpy.py doubled", "..._buffers...(i, (tiles + 1)...)", ONE_EACH),
     ("examples/saxpy.py main", "kernel[(GRID ... 1), threads](...)", ANY_GRID),
     # sgemv
     ("examples/sgemv.py ", "...VECTOR = CudaDMASequential(0, ...", FREE_ID),
@@ -169,13 +169,13 @@ SURVIVORS: tuple[tuple[str, str, str], ...] = (
     ("examples/dgemm.py algorithm_3_dma", "4, DMA_THREADS, ...", FREE_ID),
     ("examples/dgemm.py algorithm_3_dma", "..., (DMA_THREADS - 32), ...", FREE_THREADS),
     (
-        "examples/dgemm.py algorithm_3_dma",
+        "examples/dgemm.py halves_by_dma",
         "..._halves = Buffers(..._dma, stages=2, ids=1)",
         "both halves share a generation: right, with less overlap",
     ),
-    ("examples/dgemm.py algorithm_3_dma", "b_halves = Buffers(b_dma, stages=2, ids=3)", BY_ZERO),
-    ("examples/dgemm.py algorithm_3_dma", "..._halves...(i, (halves + 1)...)", ONE_EACH),
-    ("examples/dgemm.py algorithm_3_dma", "..._halves.execute_dma((i + 1), ...)", NEIGHBOUR),
+    ("examples/dgemm.py halves_by_dma", "b_halves = Buffers(b_dma, stages=2, ids=3)", BY_ZERO),
+    ("examples/dgemm.py halves_by_dma", "..._halves...(i, (halves + 1)...)", ONE_EACH),
+    ("examples/dgemm.py halves_by_dma", "..._halves.execute_dma((i + 1), ...)", NEIGHBOUR),
     # fft
     (
         "examples/fft.py place",

@@ -1,8 +1,9 @@
 """Asynchronous operations as such.
 
-Detects: operations that nobody waits for before the CTA ends; sizes that a copy cannot have.
+Detects: operations that nobody waits for before the CTA ends; sizes that a copy cannot have; tensor copies that their
+maps do not allow.
 Does not detect: what they do to memory; that is `race`, `bounds`, `initialised`.
-Reference: PTX ISA, "cp.async.bulk", "cp.async"; measured rules T1, C1.
+Reference: PTX ISA, "cp.async.bulk", "cp.async", "cp.async.bulk.tensor"; measured rules T1, T21, T27, T29, C1.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from wsemu.checkers import words
 from wsemu.model.isa import CP_ASYNC, NAMES
 from wsemu.model.outcome import Detail
+from wsemu.model.tensor_map import ELEMENT_TYPES
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -23,6 +25,10 @@ DETAIL = {
         "address": "that it writes, or for a store reads", "bytes": "of it",
         "what": "0: it writes there, 1: it reads there",
     }),
+    "tensor-map": Detail({
+        "address": "of the map", "what": ("0: no map there, 1: of other rank, 2: the inner coordinate, 3: a negative "
+        "coordinate, 4: no such reduction of its elements"), "value": "the map's rank, the coordinate, the type's code",
+    }),
     "copy-size": Detail({"bytes": "of it", "what": "0: no multiple of 16, 1: more than the instruction copies"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
@@ -30,7 +36,8 @@ CODES = tuple(DETAIL)
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an asynchronous operation."""
-    return _outlives(raw, places) if raw.code == "async-outlives-cta" else _size(raw, places)
+    explained = {"async-outlives-cta": _outlives, "copy-size": _size, "tensor-map": _map}
+    return explained[raw.code](raw, places)
 
 
 def _outlives(raw: RawFinding, places: Places) -> Finding:
@@ -48,14 +55,15 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
 def _wait_for(raw: RawFinding, places: Places) -> str:
     """What waits for an operation: its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
-    if kind == "bulk.load":
+    if kind in words.LOADS:
         wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
-    family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if kind.startswith("bulk") else "cp.async"
+    bulk = kind.startswith(words.BULK)
+    family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     commit = words.spelled(places, raw.pc, f"{family}.commit_group")
-    wait = words.spelled(places, raw.pc, f"{family}.wait_group{'.read' * (family == 'cp.async.bulk')}", "0")
+    wait = words.spelled(places, raw.pc, f"{family}.wait_group{'.read' * bulk}", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"
-    return f"{commit} after it, and {wait} in the same thread before it ends"
+    return f"{commit} after it, and {wait} in the same thread before it ends, on every path"
 
 
 def _size(raw: RawFinding, places: Places) -> Finding:
@@ -74,3 +82,38 @@ def _size(raw: RawFinding, places: Places) -> Finding:
         [f"an H100 copies and counts {words.amount(rest)}, silently (T1), and so does this launch"],
         f"copy {words.amount(rest + 16)} of padded arrays, or {rest:,} and the rest with plain stores",
     )  # fmt: skip
+
+
+def _map(raw: RawFinding, places: Places) -> Finding:
+    value, noun = raw.detail["value"], words.with_article(words.noun(places, raw.pc))
+    name = TYPE_OF_CODE.get(value, "")
+    said = {
+        0: (f"{noun} whose tensor map is none", "no driver writes such bytes", _NO_MAP),
+        1: (
+            f"{noun} of other dimensions than its tensor map, which has {value}",
+            "the instruction and its map have to agree",
+            f"use the {value}-dimensional form, with {words.amount(value, 'coordinate')}",
+        ),
+        2: (
+            f"{noun} that begins at element {value} of the innermost dimension: no multiple of 16 bytes",
+            "no manual says so",
+            "begin at a multiple of 16 bytes, and leave out elements where the tile is used",
+        ),
+        3: (
+            f"{noun} at a negative coordinate, {value}: only loads may begin outside",
+            "",
+            "begin at 0 or above; what lies behind the end is left out",
+        ),
+        4: (f"{noun} of elements of {name}, of which there is no such reduction", "", "use another operation or type"),
+    }
+    message, why, remedy = said[raw.detail["what"]]
+    return words.finding(
+        raw, places, message, f"the map of {words.who(raw, places)}",
+        [f"{why and why + '; '}an H100 stops with an illegal instruction ({_RULES[raw.detail['what']]})"], remedy,
+    )  # fmt: skip
+
+
+_RULES = ("T29", "T29", "T21", "T21", "T27")
+"""measured rules, by `what`"""
+_NO_MAP = "pass `wsemu.TensorMap(...)`, `--arg 'tmap(...)'`, or the bytes that `cuTensorMapEncodeTiled` wrote"
+TYPE_OF_CODE = {type_.code: name for name, type_ in reversed(ELEMENT_TYPES.items())}

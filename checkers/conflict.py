@@ -251,7 +251,8 @@ def step(found: Conflict, witness: Witness, number: int) -> Step:
     """Access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
     what = found.places.accessed(side.access.pc, side.access.address)
-    verb = words.operation(found.places, side.access.pc)
+    own = found.places.verb(side.access.pc) == "async"  # zeros are stored by no copy, and have a name of their own
+    verb = found.places.operation(side.access.pc) if own else VERBS[side.kind]
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
 
 

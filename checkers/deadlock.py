@@ -1,10 +1,10 @@
 """`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
 
 Detects: every CTA whose warps all wait at named barriers that cannot complete, for phases of mbarriers
-(`phase_waits.py`) or for registers (`setmaxnreg.py`), or have exited; with who waits where, how many threads each
-generation has and lacks, how many arrivals and bytes each phase, which warps could still deliver them and what those
-wait for, and the cycle if there is one; and lanes of a warp that wait for each other (B14, `held_back.py`).  A
-generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
+(`phase_waits.py`), for registers (`setmaxnreg.py`) or other objects (`object_waits.py`), or have exited; with who waits
+where, how many threads each generation has and lacks, how many arrivals and bytes each phase, which warps could still
+deliver them and what those wait for, and the cycle if there is one; and lanes of a warp that wait for each other (B14,
+`held_back.py`).  A generation that surplus arrivals opened (B9) is also reported as `oversubscribed`.
 Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
 arrive is read off the control flow, so a branch that a warp would not take counts as possible.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wsemu.checkers import held_back, phase_waits, setmaxnreg, words
+from wsemu.checkers import held_back, object_waits, phase_waits, setmaxnreg, words
 from wsemu.checkers.phase_waits import Ledger
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
@@ -101,7 +101,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     waits = _examined(places, _groups(waiting), trace_of)
     held, registers = held_back.held_warps(places), setmaxnreg.waiting(places)
     sites, notes = [site for warp in held for site in held_back.sites(places, warp)], []
-    sites += _register_sites(places, registers)
+    sites += _register_sites(places, registers) + object_waits.sites(places)
     for group in waits.groups:
         sites.append(_waiting_site(waits, group))
         sites += _supplier_sites(places, group, waits.edges[group])
@@ -116,6 +116,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     exited = [w.warp for w in outcome.warps if not w.alive]
     gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
     stuck = {w.warp for w in (*waiting, *held)} | {w.warp for w in outcome.phase_waits} | {*registers}
+    stuck |= {w.warp for w in outcome.object_waits}
     notes.append(f"{len(stuck)} of {len(stuck)} live warps{places.in_cta(outcome.cta)} wait{gone}")
     deadlock = Finding(
         code="deadlock",
@@ -127,7 +128,8 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
         or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]
         + [_wait(places, warp, waits.states[warp.waits]) for warp in waiting]
-        + _phase_steps(places),
+        + _phase_steps(places)
+        + object_waits.steps(places),
     )
     return [deadlock, *_surplus(places, waits)]
 
@@ -144,6 +146,7 @@ def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits
         g for g in groups
         if not (edges[g] if g.barrier < 0 else _could_complete(places, g, states[g.barrier], edges[g]))
     ]  # fmt: skip
+    starved = [g for g in groups if g.barrier < 0 and ledger.out_of_balance(g.address)] or starved
     cycle = [] if starved else _first_missing(places, _cycle(edges), states)
     return _Waits(places, ledger, states, groups, edges, starved, cycle)
 
@@ -209,6 +212,8 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
         text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers a thread, which nobody gives"
         budget = setmaxnreg.budget(waits.places)
         return f"{text}: {budget}" if budget.startswith("needs") else text
+    if not waits.groups and waits.places.outcome.object_waits:
+        return object_waits.message(waits.places, waits.places.outcome.object_waits[0])
     if not waits.groups:
         return f"no warp{waits.places.in_cta(waits.places.outcome.cta)} can go on"
     return _circle(waits.places, waits.cycle) if waits.cycle else waits.starvation(waits.starved[0])
@@ -222,14 +227,14 @@ def _lacking(waits: _Waits, group: Group) -> str:
     text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
     if ledger.state(group.address) is None:
         return text
-    coming = [w for s in waits.edges[group] for w in s.warps]
-    if coming:
+    odd, coming = ledger.out_of_balance(group.address), [w for s in waits.edges[group] for w in s.warps]
+    if coming and not odd:
         return f"{text}; {warps_text(coming)} could still bring it"
     exited = {w.warp for w in places.outcome.warps if not w.alive}
     gone = sorted(ledger.users(group.address) & exited - set(group.warps))
     if gone:
         return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
-    return f"{text}; no live warp can still bring it"
+    return text if odd else f"{text}; no live warp can still bring it"
 
 
 def _accounts(waits: _Waits, group: Group) -> list[str]:
@@ -416,10 +421,12 @@ def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, Barri
 def _help(waits: _Waits) -> str:
     places, cycle, starved = waits.places, waits.cycle, waits.starved
     if not waits.groups:
-        return "look at where the warps stand"
+        others = places.outcome.object_waits
+        return object_waits.help_for(others[0]) if others else "look at where the warps stand"
     if not cycle and starved[0].barrier < 0:
         first = starved[0]
-        parity = phase_waits.first_parity(waits.ledger, [(g.pc, g.address) for g in starved if g.barrier < 0])
+        own = [(g.pc, g.address) for g in starved if g.barrier < 0 and waits.ledger.next_supply(g.pc, g.address)]
+        parity = phase_waits.first_parity(waits.ledger, own)
         help_ = phase_waits.help_for(waits.ledger, first.address, first.phase, first.pc)
         return f"{help_}; {parity}" if parity else help_
     if not cycle and (role := places.role([starved[0].pc])):

@@ -50,6 +50,8 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
     """Who executes (1) and (2); of one warp it is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
+    if words.operation(places, raw.other_pc) in (*words.LOADS, "cp.async.arrive"):
+        return f"the {words.noun(places, raw.other_pc)} of {one}", two
     return ("another lane", f"a lane of {two}") if one == two else (one, two)
 
 
@@ -75,7 +77,7 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places,
         f"{name}: the wait of {second} can come a phase early, and is then answered for the phase two before",
-        f"{words.who(raw, places)} waits",
+        words.acts(raw, places, "waits"),
         f"nothing orders the {noun} (1), of the phase before the one that is waited for, before (2); a parity is that "
         "of every other phase",
         f"let {second} come to every phase of {name} in turn: look at the parity or token on {there}, and whether "
@@ -86,15 +88,18 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
 
 def _late_wait(raw: RawFinding, places: Places) -> Finding:
     name, phase, first = words.mbarrier(raw, places), raw.detail["phase"], _two(raw, places)[0]
-    noun = words.noun(places, raw.pc)
+    noun, before = words.noun(places, raw.pc), f"phase {phase - 1}" if phase else "that it is new"
+    meet = words.spelled(places, raw.pc, "bar.warp.sync")
     return words.finding(
         raw, places,
-        f"{name}: phase {phase} can complete before {first} has seen phase {phase - 1}, which it waits for",
+        f"{name}: phase {phase} can complete before {first} has seen {before}, which it waits for",
         f"{noun} by {words.who(raw, places)} completes phase {phase}",
-        f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, takes it for phase "
-        f"{phase - 1} open, and waits for ever or a phase too long",
-        f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
-        f"{words.other(raw, places)} waits for phase {phase - 1}",
+        f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, of the other parity, "
+        "and waits for ever or a phase too long",
+        f"add {meet} {places.after(raw.other_pc, raw.pc)}, before a lane goes on"
+        if first == "another lane"
+        else f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
+        f"{words.other(raw, places)} waits" + f" for phase {phase - 1}" * (phase > 0),
     )  # fmt: skip
 
 
@@ -102,7 +107,7 @@ def _old_token(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
     return words.finding(
         raw, places, f"{name}: a wait with a token of a phase before phase {phase - 1}",
-        f"{words.who(raw, places)} waits in phase {phase}",
+        f"{words.acts(raw, places, 'waits')} in phase {phase}",
         "a token is valid for the open phase and the one before; an H100 compares the lowest bit of their numbers "
         "alone (M13)",
         "wait with the token of the last arrive, once after each",
@@ -115,7 +120,7 @@ def _unobserved(raw: RawFinding, places: Places) -> Finding:
     parity = f"with parity {(phase - 1) & 1}"
     return words.finding(
         raw, places, f"{name}: an arrive in phase {phase} before anyone has seen phase {phase - 1} complete",
-        f"{words.who(raw, places)} arrives",
+        words.acts(raw, places, "arrives"),
         [f"no wait for phase {phase - 1} that came true happens before this; PTX asks for one in each phase"],
         f"wait for phase {phase - 1} before this arrive ({wait} {parity}), in this thread or in one that it follows",
     )  # fmt: skip
@@ -166,7 +171,7 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
         raw, places,
         f"{name} is left with {came:,} of {words.amount(d['expected'], 'arrival')} in phase {d['phase']} when the CTA "
         "ends",
-        f"{words.who(raw, places)} arrives", ["harmless on the hardware (M21)"],
+        words.acts(raw, places, "arrives"), ["harmless on the hardware (M21)"],
         "leave out the last arrive, or let the others come as often: one side runs a round more than the other",
     )  # fmt: skip
 

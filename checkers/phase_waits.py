@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import PhaseState, Trace
 
 _ARRIVES = ("mbarrier.arrive", "cp.async.arrive")
-_BRINGS = ("bulk.load", "mbarrier.complete_tx")
+_BRINGS = (*words.LOADS, "mbarrier.complete_tx")
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
 _MOST_TOLD = 3
 """operations of a phase that a note names"""
@@ -117,6 +117,18 @@ class Ledger:
                 return f"{words.amount(-state.tx)} that {name} does not expect came to it{self._at(brought, near)}"
         return ""
 
+    def arrivals_elsewhere(self, address: int, near: int) -> str:
+        """`warp 1 arrived on `full[0]` at line 24, where nobody waits`, where nobody ever came to an mbarrier."""
+        if self.users(address):
+            return ""
+        waited = {wait.address for wait in self.places.outcome.phase_waits}
+        for (place, _), phase in self.phases.items():
+            if place not in waited and phase.arrived:
+                warp, pc = min(phase.arrived)
+                who, name = self.places.who(self.cta, warp), words.named(self.places, place, near)
+                return f"{who} arrived on {name} at {self.places.near(pc, near)}, where nobody waits now"
+        return ""
+
     def history(self, address: int, phase: int, near: int, exited: Iterable[int]) -> str:
         """`in phase 1 warp 1 arrived at line 52; it has exited`: who brought what the phase before waited for."""
         before, now = (self.phases.get((address, number), _Phase()) for number in (phase - 1, phase))
@@ -128,6 +140,13 @@ class Ledger:
             gone = ", and has exited" if warp in exited else ""
             texts.append(f"{self.places.who(self.cta, warp)} {does} at {self.places.near(pc, near)}{gone}")
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
+
+    def out_of_balance(self, address: int) -> bool:
+        """Whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
+        state = self.state(address)
+        if state is None or state.pending or not state.tx:
+            return False
+        return state.tx < 0 or bool(self.phases.get((address, state.phase), _Phase()).brought)
 
     def fresh(self, address: int) -> bool:
         """Whether nobody has begun the first phase of an mbarrier."""
@@ -155,6 +174,8 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
             f"({places.near(state.init_pc, pc)}), or count those that do: look for a missing arrive, a loop with fewer "
             "trips, or a path that returns early"
         )
+    if state.pending and (elsewhere := ledger.arrivals_elsewhere(address, pc)):
+        return f"{elsewhere}: give both sides the same mbarrier, if {name} was meant"
     if state.pending:
         return (
             f"every phase of {name} needs {words.amount(state.expected, 'arrival')}: look for a missing arrive, a loop "
@@ -170,11 +191,11 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     """A pointer where someone waits for the first phase of an mbarrier that nobody has begun, and is to begin another
     one: (instruction, mbarrier) of those that wait."""
-    fresh = [
-        (pc, address) for pc, address in waits
-        if ledger.fresh(address) and "parity" in words.full_name(ledger.places, pc)
-    ]  # fmt: skip
-    copies = ("bulk.load", "cp.async", "cp.async.arrive")
+    waits = list(waits)
+    if not all(ledger.fresh(address) for _, address in waits):
+        return ""
+    fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
+    copies = (*words.LOADS, "cp.async", "cp.async.arrive")
     places = ledger.places
     producers = [
         (pc, address) for pc, address in fresh

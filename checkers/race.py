@@ -102,7 +102,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
         ],
-        help=_PHASE_LANES_HELP if ordered and places.asynchronous() else _help(found, witness),
+        help=_phase_lanes_help(found, witness) if ordered and places.asynchronous() else _help(found, witness),
         count=raw.count,
         schedule=numbered(steps),
         schedule_steps=len(steps),
@@ -151,7 +151,7 @@ def _landing(found: Conflict) -> str:
     kind, noun = words.operation(places, side.access.pc), words.noun(places, side.access.pc)
     if side is found.second:
         return f"the {noun} may access memory from its issue on, whatever its warp does then"
-    if kind == "bulk.load":
+    if kind in words.LOADS:
         return f"the {noun} is over for who has seen its mbarrier's phase complete, and who follows that"
     if kind == "cp.async":
         return (
@@ -165,7 +165,7 @@ def _landing(found: Conflict) -> str:
 
 def _wait_help(found: Conflict) -> str:
     """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
-    places, (one, two) = found.places, (found.first.access, found.second.access)
+    raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
     if not found.same_cta:
         return "different CTAs are ordered by nothing within a launch: use a second launch"
@@ -178,16 +178,18 @@ def _wait_help(found: Conflict) -> str:
             f"for it before {there}"
         )
     kind = words.operation(places, one.pc)
-    if kind == "bulk.load":
+    if kind in words.LOADS:
         wait = words.spelled(places, one.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
-    bulk = kind.startswith("bulk")
+    bulk = kind.startswith(words.BULK)
     reads = bulk and found.first.kind == READ
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     group = f"{family}.wait_group{'.read' * reads}"
     wait = words.spelled(places, one.pc, group, "0")
-    barrier = "" if one.warp == two.warp else f", then a barrier that {found.second.who} passes before {there}"
-    before = f" before {there}" if one.warp == two.warp else ""
+    lanes = raw.detail.get("other_lane", -1), raw.detail.get("other_last", 31)
+    alone = one.warp == two.warp and raw.lanes == 1 << max(lanes[0], 0) and lanes[0] == lanes[1]
+    barrier = "" if alone else f", then a barrier that {found.second.who} passes before {there}"
+    before = f" before {there}" if alone else ""
     return f"{wait} in the thread that issued (1){before}{barrier}; a group counts once it is committed"
 
 
@@ -439,6 +441,31 @@ def _is_recycled(places: Places, barrier: int) -> bool:
     """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
     found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
     return any(raw.detail["barrier"] == barrier for raw in found)
+
+
+def _phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
+    """What lets one lane arrive, or wait, for all of its warp."""
+    places, (one, two) = found.places, (found.first.access, found.second.access)
+    gives = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _made_by(found, 1):
+        line = places.near(gives.pc, two.pc)
+        return (
+            f"add `cuda.syncwarp()` before {line}, where {lanes_text(gives.lanes)} of {found.first.who} arrives for it"
+        )
+    takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
+    if takes is not None and takes.kind == "await" and not takes.lanes & _made_by(found, 2):
+        line = places.near(takes.pc, one.pc)
+        who = f"{lanes_text(takes.lanes)} of {found.second.who}"
+        return f"add `cuda.syncwarp()` behind {line}, where {who} waits for all, or let each lane wait"
+    return _PHASE_LANES_HELP
+
+
+def _made_by(found: Conflict, number: int) -> int:
+    """The lanes that made (1) or (2), as far as the finding has them."""
+    raw = found.raw
+    if number == 2:
+        return raw.lanes
+    return (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
 
 
 def _is_behind(places: Places, pc: int, other: int) -> bool:

@@ -43,8 +43,11 @@ class Run(Protocol):
     def accesses(self, places: Places) -> list[tuple[int, str, int]]:
         """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses that were executed."""
 
+    def copies(self, places: Places) -> list[int]:
+        """The pattern's asynchronous copies that were executed."""
+
     def stores(self) -> list[Stored]:
-        """Every lane's stores of the pattern."""
+        """Every lane's stores and asynchronous copies of the pattern."""
 
 
 CODES = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
@@ -59,6 +62,8 @@ def examine(run: Run, places: Places) -> list[Finding]:
     image, wanted = job.image(run.before)
     wrong = np.flatnonzero(run.dst != image)
     stored = sum(size * places.outcome.accesses[pc].lanes for pc, kind, size in accesses if kind == "store")
+    if run.copies(places):  # of which nothing is counted
+        return _explain(run, places, wrong)
     strays = any(kind == "store" and not _into_destination(run, places, pc) for pc, kind, _ in accesses)
     if not (wrong.size or stored != np.count_nonzero(wanted) or strays):
         return _by_bytes(run, places) if any(size < 4 for *_, size in accesses) else []
@@ -91,7 +96,7 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
     again: list[tuple[Stored, int]] = []
     segment = SHARED if not job.scatter else _segment(places, "dst")
     for store in run.stores():
-        offset = store.address & OFFSET_MASK
+        offset = _offset(run, places, store)
         part = slice(offset, offset + store.size)
         inside = store.address >> SEGMENT_SHIFT == segment and 0 <= offset <= job.sizes[1] - store.size
         if not inside or not wanted[part].all():
@@ -112,6 +117,12 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
     if spilled:
         findings.append(_spilled(run, places, spilled))
     return findings
+
+
+def _offset(run: Run, places: Places, store: Stored) -> int:
+    """Bytes from the start of the destination array: in shared memory it lies behind a pattern's own arrays."""
+    own = 0 if run.job.scatter else -(-places.program.shared_bytes // 16) * 16
+    return (store.address & OFFSET_MASK) - own
 
 
 def _is_local(store: Stored) -> bool:
@@ -150,7 +161,9 @@ def _missed(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray
         byte = int(misplaced[0])
         notes.append(f"{_element(run, byte)} holds {_origin(run, byte)}")
     pcs = [pc for pc, kind, _ in run.accesses(places) if kind == "store"]
-    label = "the last store of the transfer" if pcs else ""
+    label = "the last store of the transfer"
+    if not pcs:
+        pcs, label = run.copies(places), "the last copy of the transfer"
     site = places.site(pcs[-1], label) if pcs else None
     return Finding(
         code="transfer-missed",
@@ -189,7 +202,7 @@ def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], c
 
 def _spilled(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
     store = spilled[0]
-    at = (store.address & OFFSET_MASK) - run.job.first_dst
+    at = _offset(run, places, store) - run.job.first_dst
     label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from where the destination begins"
     return Finding(
         code="transfer-spilled",

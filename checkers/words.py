@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding
-from wsemu.model.isa import DROP, EXPECT, NAMES, step_word
+from wsemu.model.isa import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +21,10 @@ _NOUNS = {
     "bulk.store": "bulk store",
     "bulk.reduce": "bulk reduction",
     "bulk.zero": "store of zeros",
+    "tensor.load": "tensor copy",
+    "tensor.store": "tensor store",
+    "tensor.reduce": "tensor reduction",
+    "tensor.prefetch": "tensor prefetch",
     "bulk.prefetch": "prefetch",
     "cp.async": "asynchronous copy",
     "cp.async.arrive": "arrival of asynchronous copies",
@@ -33,6 +37,10 @@ _NOUNS = {
     "mbarrier.wait": "wait",
 }
 """operation without its type -> what it is"""
+LOADS = ("bulk.load", "tensor.load")
+"""what credits an mbarrier with what it brings"""
+BULK = ("bulk", "tensor")
+"""how names of what has bulk groups begin"""
 _VERBS = {
     "mbarrier.init": "initialises",
     "mbarrier.inval": "ends",
@@ -41,6 +49,7 @@ _VERBS = {
     "mbarrier.complete_tx": "completes bytes of",
     "mbarrier.wait": "waits on",
     "bulk.load": "copies with",
+    "tensor.load": "copies with",
     "cp.async.arrive": "lets its copies arrive on",
 }
 """operation -> what who executes it does to an mbarrier"""
@@ -75,7 +84,7 @@ _PYTHON = {
 
 def operation(places: Places, pc: int) -> str:
     """An instruction's operation without the type: `mbarrier.wait`, `cp.async`."""
-    return step_word(NAMES[int(places.program.code[pc, 0])])
+    return places.operation(pc)
 
 
 def full_name(places: Places, pc: int) -> str:
@@ -129,11 +138,10 @@ def does(places: Places, pc: int, count: int = 1) -> str:
     return f"{'let' if verb == 'lets' else verb[:-1]} {rest}".strip()
 
 
-def arrives_with(places: Places, pc: int) -> str:
-    """The instruction of an arrive with its variant: `mbarrier.arrive.expect_tx`."""
-    aux = int(places.program.code[pc, 7])
-    drop = "_drop" if aux & DROP else ""
-    return f"mbarrier.arrive{drop}" + (".expect_tx" if aux & EXPECT else "")
+def acts(raw: RawFinding, places: Places, verb: str) -> str:
+    """`warp 3, lane 0 arrives`, `warp 3, lanes 0-3 arrive`: who does something; the verb ends in an s."""
+    text = who(raw, places)
+    return f"{text} {verb.removesuffix('s')}" if ", lanes" in text else f"{text} {verb}"
 
 
 def amount(number: int, what: str = "byte") -> str:

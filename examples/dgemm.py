@@ -9,6 +9,8 @@ A CTA computes 64 x 64 numbers of C from blocks of 64 x 16 of A and 16 x 64 of B
     algorithm_2        the next block is loaded into registers before the present one is used
     algorithm_3        accesses of 16 bytes; a block in two halves, one is filled while the other is used
     algorithm_3_dma    the same with DMA warps that fill the halves, in the manner of CudaDMA
+    algorithm_3_bulk   the same, but one thread each starts bulk copies for A and for B (sm_90)
+    algorithm_3_ring   a ring of four halves: 16 lanes of a warp copy a column of A or a row of B each
 
 The matrices are column-major.  A column of A lies side by side in memory, a row of B does not: B is transposed
 beforehand.  (The paper transposes A, which does the same for row-major matrices.)  NumPy shows column-major memory as
@@ -20,7 +22,7 @@ import sys
 import numpy as np
 
 from wsemu import cuda, ptx
-from wsemu.patterns import Buffers, CudaDMAStrided
+from wsemu.patterns import Buffers, CudaDMAStrided, Pipeline
 
 BLOCK = 64  # rows and columns of C that a CTA computes
 DEPTH = 16  # columns of A, rows of B in a block
@@ -33,6 +35,10 @@ PAIRS = 32  # threads that load 16 bytes each
 
 DMA_THREADS = 64  # for A, and for B: each moves 4 times 16 bytes of the 8 columns or rows of a half
 DMA_BLOCK = THREADS + 2 * DMA_THREADS
+ROW_BYTES = 8 * BLOCK  # of a column of A or a row of B in a block
+
+STAGES = 4
+RING = Pipeline(STAGES, 2 * HALF, THREADS // 32)  # a lane of each compute warp gives back its halves
 
 NOTHING = ((0.0,) * 4,) * 4
 
@@ -200,20 +206,14 @@ def algorithm_3(a, b, c):
     write_pairs(c, sums)
 
 
-@cuda.jit
-def algorithm_3_dma(a, b, c):
+@cuda.jit(device=True)
+def halves_by_dma(a_dma, b_dma, a, b, c):
+    """Algorithm 3, where DMA warps fill one half while the other is used."""
     a_tile = cuda.shared.array((2, HALF, BLOCK), np.float64, 16)
     b_tile = cuda.shared.array((2, HALF, BLOCK), np.float64, 16)
     row = cuda.blockIdx.x * BLOCK
     column = cuda.blockIdx.y * BLOCK
     halves = a.shape[0] // HALF
-    bytes_of_row = 8 * BLOCK
-    a_dma = CudaDMAStrided(
-        1, DMA_THREADS, THREADS, THREADS, bytes_of_row, HALF, 8 * a.shape[1], bytes_of_row, alignment=16
-    )
-    b_dma = CudaDMAStrided(
-        3, DMA_THREADS, THREADS, THREADS + DMA_THREADS, bytes_of_row, HALF, 8 * b.shape[1], bytes_of_row, alignment=16
-    )
     a_halves = Buffers(a_dma, stages=2, ids=2)  # manual double buffering
     b_halves = Buffers(b_dma, stages=2, ids=2)
 
@@ -238,7 +238,62 @@ def algorithm_3_dma(a, b, c):
         b_halves.finish()
 
 
-KERNELS = ((algorithm_1, THREADS), (algorithm_2, THREADS), (algorithm_3, THREADS), (algorithm_3_dma, DMA_BLOCK))
+@cuda.jit
+def algorithm_3_dma(a, b, c):
+    a_dma = CudaDMAStrided(1, DMA_THREADS, THREADS, THREADS, ROW_BYTES, HALF, 8 * a.shape[1], ROW_BYTES, alignment=16)
+    b_dma = CudaDMAStrided(
+        3, DMA_THREADS, THREADS, THREADS + DMA_THREADS, ROW_BYTES, HALF, 8 * b.shape[1], ROW_BYTES, alignment=16
+    )
+    halves_by_dma(a_dma, b_dma, a, b, c)
+
+
+@cuda.jit
+def algorithm_3_bulk(a, b, c):
+    a_dma = CudaDMAStrided(1, 32, THREADS, THREADS, ROW_BYTES, HALF, 8 * a.shape[1], ROW_BYTES, engine="bulk")
+    b_dma = CudaDMAStrided(3, 32, THREADS, THREADS + 32, ROW_BYTES, HALF, 8 * b.shape[1], ROW_BYTES, engine="bulk")
+    halves_by_dma(a_dma, b_dma, a, b, c)
+
+
+@cuda.jit
+def algorithm_3_ring(a, b, c):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    a_tile = cuda.shared.array((STAGES, HALF, BLOCK), np.float64, 16)
+    b_tile = cuda.shared.array((STAGES, HALF, BLOCK), np.float64, 16)
+    row = cuda.blockIdx.x * BLOCK
+    column = cuda.blockIdx.y * BLOCK
+    halves = a.shape[0] // HALF
+    thread = cuda.threadIdx.x
+
+    RING.start(bars)
+    if thread < THREADS:
+        sums = NOTHING
+        for i in range(halves):
+            RING.consumer_wait(bars, i)
+            sums = multiply_half(a_tile, b_tile, RING.stage(i), sums)
+            cuda.syncwarp()
+            if thread % 32 == 0:
+                RING.consumer_release(bars, i)
+        write_pairs(c, sums)
+    elif thread < THREADS + 2 * HALF:  # the producers
+        k = thread % HALF
+        for i in range(halves):
+            to, full = (RING.stage(i), k, 0), RING.full(i)
+            RING.producer_acquire(bars, i)
+            if thread < THREADS + HALF:
+                ptx.cp_async_bulk_global_to_shared(a_tile, to, a, (i * HALF + k, row), ROW_BYTES, bars, full)
+            else:
+                ptx.cp_async_bulk_global_to_shared(b_tile, to, b, (i * HALF + k, column), ROW_BYTES, bars, full)
+            RING.producer_commit(bars, i, ROW_BYTES)
+
+
+KERNELS = (
+    (algorithm_1, THREADS),
+    (algorithm_2, THREADS),
+    (algorithm_3, THREADS),
+    (algorithm_3_dma, DMA_BLOCK),
+    (algorithm_3_bulk, THREADS + 64),
+    (algorithm_3_ring, THREADS + 32),
+)
 """with the threads of a CTA"""
 
 

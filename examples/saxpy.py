@@ -8,6 +8,8 @@
     staged_float4     the same in accesses of 16 bytes, 8 KB a tile
     cudadma           2 DMA warps copy the tiles of x and 2 those of y, 16 warps compute
     cudadma_double    two buffers, each with 2 + 2 DMA warps of its own
+    bulk              the same two buffers; one thread of each set of DMA warps starts a bulk copy (sm_90)
+    pipeline          a ring of four buffers, which one thread fills by bulk copies, as far ahead as there are buffers
 
 `intensity` is a number of fused multiply-adds that a thread does to each result on top.  At 0 the memory is the limit,
 at hundreds the arithmetic is; in between it matters most who moves the data.
@@ -18,7 +20,7 @@ import sys
 import numpy as np
 
 from wsemu import cuda, ptx
-from wsemu.patterns import Buffers, CudaDMASequential, block_size
+from wsemu.patterns import Buffers, CudaDMASequential, Pipeline, block_size
 
 GRID = 4
 TILE = 512  # elements, and compute threads
@@ -33,6 +35,13 @@ X_BUFFERS = Buffers.double(X)
 Y_BUFFERS = Buffers.double(
     CudaDMASequential(3, DMA_THREADS, TILE, TILE + X_BUFFERS.dma_threads, TILE_BYTES, alignment=16)
 )
+
+# the same transfers, of bulk copies: a warp for each is enough
+X_BULK = Buffers.double(CudaDMASequential(1, 32, TILE, TILE, TILE_BYTES, engine="bulk"))
+Y_BULK = Buffers.double(CudaDMASequential(3, 32, TILE, TILE + X_BULK.dma_threads, TILE_BYTES, engine="bulk"))
+
+STAGES = 4
+RING = Pipeline(STAGES, 1, TILE // 32)  # one thread fills it, a lane of each compute warp gives back its buffers
 
 HALF = np.float32(0.5)
 
@@ -112,8 +121,9 @@ def cudadma(n, a, x, y, intensity):
         Y.wait_for_dma_start()
 
 
-@cuda.jit
-def cudadma_double(n, a, x, y, intensity):
+@cuda.jit(device=True)
+def doubled(x_buffers, y_buffers, n, a, x, y, intensity):
+    """Two buffers of x and two of y, whatever fills them."""
     x_tiles = cuda.shared.array((2, TILE), np.float32, 16)
     y_tiles = cuda.shared.array((2, TILE), np.float32, 16)
     thread = cuda.threadIdx.x
@@ -122,30 +132,68 @@ def cudadma_double(n, a, x, y, intensity):
     tiles = (n - start + step - 1) // step
 
     if thread < TILE:
-        X_BUFFERS.start()
-        Y_BUFFERS.start()
+        x_buffers.start()
+        y_buffers.start()
         for i in range(tiles):
-            X_BUFFERS.wait_for_dma_finish(i)
-            Y_BUFFERS.wait_for_dma_finish(i)
-            own_x = x_tiles[X_BUFFERS.buffer(i), thread]
-            own_y = y_tiles[Y_BUFFERS.buffer(i), thread]
+            x_buffers.wait_for_dma_finish(i)
+            y_buffers.wait_for_dma_finish(i)
+            own_x = x_tiles[x_buffers.buffer(i), thread]
+            own_y = y_tiles[y_buffers.buffer(i), thread]
             y[start + i * step + thread] = compute(a, own_x, own_y, intensity)
-            X_BUFFERS.start_async_dma(i, tiles)
-            Y_BUFFERS.start_async_dma(i, tiles)
-    elif X_BUFFERS.owns_this_thread():
-        registers = cuda.local.array(X_BUFFERS.pattern.register_bytes, np.uint8, 16)
-        for i in range(X_BUFFERS.first_tile(), tiles, X_BUFFERS.tile_step()):
+            x_buffers.start_async_dma(i, tiles)
+            y_buffers.start_async_dma(i, tiles)
+    elif x_buffers.owns_this_thread():
+        registers = cuda.local.array(x_buffers.pattern.register_bytes, np.uint8, 16)
+        for i in range(x_buffers.first_tile(), tiles, x_buffers.tile_step()):
             source = x[start + i * step :]
-            X_BUFFERS.start_xfer_async(source, registers)
-            X_BUFFERS.wait_xfer_finish(i, tiles, source, x_tiles[X_BUFFERS.buffer(i)], registers)
-        X_BUFFERS.finish()
-    elif Y_BUFFERS.owns_this_thread():
-        registers = cuda.local.array(Y_BUFFERS.pattern.register_bytes, np.uint8, 16)
-        for i in range(Y_BUFFERS.first_tile(), tiles, Y_BUFFERS.tile_step()):
+            x_buffers.start_xfer_async(source, registers)
+            x_buffers.wait_xfer_finish(i, tiles, source, x_tiles[x_buffers.buffer(i)], registers)
+        x_buffers.finish()
+    elif y_buffers.owns_this_thread():
+        registers = cuda.local.array(y_buffers.pattern.register_bytes, np.uint8, 16)
+        for i in range(y_buffers.first_tile(), tiles, y_buffers.tile_step()):
             source = y[start + i * step :]
-            Y_BUFFERS.start_xfer_async(source, registers)
-            Y_BUFFERS.wait_xfer_finish(i, tiles, source, y_tiles[Y_BUFFERS.buffer(i)], registers)
-        Y_BUFFERS.finish()
+            y_buffers.start_xfer_async(source, registers)
+            y_buffers.wait_xfer_finish(i, tiles, source, y_tiles[y_buffers.buffer(i)], registers)
+        y_buffers.finish()
+
+
+@cuda.jit
+def cudadma_double(n, a, x, y, intensity):
+    doubled(X_BUFFERS, Y_BUFFERS, n, a, x, y, intensity)
+
+
+@cuda.jit
+def bulk(n, a, x, y, intensity):
+    doubled(X_BULK, Y_BULK, n, a, x, y, intensity)
+
+
+@cuda.jit
+def pipeline(n, a, x, y, intensity):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    x_tiles = cuda.shared.array((STAGES, TILE), np.float32, 16)
+    y_tiles = cuda.shared.array((STAGES, TILE), np.float32, 16)
+    thread = cuda.threadIdx.x
+    start = cuda.blockIdx.x * TILE
+    step = cuda.gridDim.x * TILE
+    tiles = (n - start + step - 1) // step
+
+    RING.start(bars)
+    if thread == TILE:  # the producer
+        for i in range(tiles):
+            first, to, full = start + i * step, (RING.stage(i), 0), RING.full(i)
+            RING.producer_acquire(bars, i)
+            ptx.cp_async_bulk_global_to_shared(x_tiles, to, x, first, TILE_BYTES, bars, full)
+            ptx.cp_async_bulk_global_to_shared(y_tiles, to, y, first, TILE_BYTES, bars, full)
+            RING.producer_commit(bars, i, 2 * TILE_BYTES)
+    elif thread < TILE:
+        for i in range(tiles):
+            RING.consumer_wait(bars, i)
+            own_x, own_y = x_tiles[RING.stage(i), thread], y_tiles[RING.stage(i), thread]
+            y[start + i * step + thread] = compute(a, own_x, own_y, intensity)
+            cuda.syncwarp()
+            if thread % 32 == 0:
+                RING.consumer_release(bars, i)
 
 
 KERNELS = (
@@ -154,6 +202,8 @@ KERNELS = (
     (staged_float4, TILE),
     (cudadma, block_size(X, Y)),
     (cudadma_double, block_size(X_BUFFERS, Y_BUFFERS)),
+    (bulk, block_size(X_BULK, Y_BULK)),
+    (pipeline, TILE + 32),
 )
 """with the threads of a CTA"""
 

@@ -13,6 +13,9 @@ column by column in memory, is used once; it is staged only so that more loads a
     both-single     four DMA warps bring the matrix as well: figure 4, the kernel `sgemv`
     both-double     two buffers of each, each with DMA warps of its own
     both-manual     two buffers of each, filled by the same DMA warps in turn
+    both-bulk       the same, but one thread each starts bulk copies of the vector and of the columns (sm_90)
+    both-pipeline   a ring of five buffers for both: 16 lanes of a warp copy a column each, as far ahead as there are
+                    buffers
 
 Without a version it is figure 4's; `all` stands for all.
 """
@@ -21,8 +24,8 @@ import sys
 
 import numpy as np
 
-from wsemu import cuda
-from wsemu.patterns import Buffers, CudaDMASequential, CudaDMAStrided, block_size
+from wsemu import cuda, ptx
+from wsemu.patterns import Buffers, CudaDMASequential, CudaDMAStrided, Pipeline, block_size
 
 COMPUTE_THREADS = 128
 COLUMN_BYTES = 4 * COMPUTE_THREADS  # of a column of the matrix's tile
@@ -40,9 +43,15 @@ HALF_VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_
 
 SINGLE, DOUBLE, MANUAL = Buffers.single(VECTOR), Buffers.double(VECTOR), Buffers.manual_double(VECTOR)
 HALF_DOUBLE, HALF_MANUAL = Buffers.double(HALF_VECTOR), Buffers.manual_double(HALF_VECTOR)
+VECTOR_IN_BULK = CudaDMASequential(1, 32, COMPUTE_THREADS, COMPUTE_THREADS, 4 * HALF_TILE, engine="bulk")
+HALF_BULK = Buffers.manual_double(VECTOR_IN_BULK)
 FIRST_MATRIX_THREAD = COMPUTE_THREADS + VECTOR_DMA_THREADS
 FIRST_MATRIX_THREAD_DOUBLE = COMPUTE_THREADS + HALF_DOUBLE.dma_threads
 BLOCK_DOUBLE = FIRST_MATRIX_THREAD_DOUBLE + 2 * MATRIX_DMA_THREADS
+
+STAGES = 5
+RING_TILE = 16  # columns of a buffer of the ring, and lanes that copy one each
+RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its buffers
 
 
 @cuda.jit
@@ -203,6 +212,50 @@ def both_manual(n, alpha, matrix, x, y):
     both(HALF_MANUAL, Buffers(columns, stages=2, ids=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
 
 
+@cuda.jit
+def both_bulk(n, alpha, matrix, x, y):
+    vector_tile = cuda.shared.array((2, HALF_TILE), np.float32, 16)
+    matrix_tile = cuda.shared.array((2, HALF_TILE, COMPUTE_THREADS), np.float32, 16)
+    columns = CudaDMAStrided(
+        3, 32, COMPUTE_THREADS, FIRST_MATRIX_THREAD, COLUMN_BYTES, HALF_TILE, 4 * n, COLUMN_BYTES, engine="bulk"
+    )
+    both(HALF_BULK, Buffers(columns, stages=2, ids=2), vector_tile, matrix_tile, n, alpha, matrix, x, y)
+
+
+@cuda.jit
+def both_pipeline(n, alpha, matrix, x, y):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    vector_tile = cuda.shared.array((STAGES, RING_TILE), np.float32, 16)
+    matrix_tile = cuda.shared.array((STAGES, RING_TILE, COMPUTE_THREADS), np.float32, 16)
+    thread = cuda.threadIdx.x
+    lane = thread - COMPUTE_THREADS
+    first_row = cuda.blockIdx.x * COMPUTE_THREADS
+    tiles = n // RING_TILE
+
+    RING.start(bars)
+    if thread < COMPUTE_THREADS:
+        total = np.float32(0)
+        for i in range(tiles):
+            RING.consumer_wait(bars, i)
+            column, element = matrix_tile[RING.stage(i)], vector_tile[RING.stage(i)]
+            for j in range(RING_TILE):
+                total += column[j, thread] * element[j]
+            cuda.syncwarp()
+            if thread % 32 == 0:
+                RING.consumer_release(bars, i)
+        y[first_row + thread] = alpha * total
+    elif lane < RING_TILE:  # the producers
+        for i in range(tiles):
+            stage, full, first = RING.stage(i), RING.full(i), i * RING_TILE
+            column, moved = matrix[first_row:, first + lane :], COLUMN_BYTES
+            RING.producer_acquire(bars, i)
+            ptx.cp_async_bulk_global_to_shared_bytes(matrix_tile[stage, lane], 0, column, 0, COLUMN_BYTES, bars, full)
+            if lane == 0:
+                ptx.cp_async_bulk_global_to_shared(vector_tile, (stage, 0), x, first, 4 * RING_TILE, bars, full)
+                moved += 4 * RING_TILE
+            RING.producer_commit(bars, i, moved)
+
+
 VERSIONS = {
     "both-single": (sgemv, BLOCK),
     "reference": (reference, COMPUTE_THREADS),
@@ -211,6 +264,8 @@ VERSIONS = {
     "vec-manual": (vec_manual, block_size(MANUAL)),
     "both-double": (both_double, BLOCK_DOUBLE),
     "both-manual": (both_manual, BLOCK),
+    "both-bulk": (both_bulk, FIRST_MATRIX_THREAD + 32),
+    "both-pipeline": (both_pipeline, COMPUTE_THREADS + 32),
 }
 """name -> kernel, threads of a CTA"""
 

@@ -13,6 +13,9 @@ on each side; a compute thread keeps its own 4 points ahead and 4 behind in regi
     halo_only_double      two buffers, each with DMA warps of its own
     halo_only_manual      two buffers that the same DMA warps fill in turn
     block_halo_single     more DMA warps bring the points ahead, in 16-byte accesses
+    halo_only_bulk        the halo, into two buffers: one thread of each set of DMA warps starts bulk copies (sm_90)
+    pipeline              a ring of slices with their halos: 24 lanes of a warp copy a row each, and what lies ahead
+                          along Z is already there
 
 The halo beside a row of a tile is half a sector of 32 bytes: `uncoalesced` says so, and nothing can be done about it.
 """
@@ -22,7 +25,7 @@ import sys
 import numpy as np
 
 from wsemu import cuda, ptx
-from wsemu.patterns import Buffers, CudaDMAHalo, CudaDMAStrided, block_size
+from wsemu.patterns import Buffers, CudaDMAHalo, CudaDMAStrided, Pipeline, block_size
 
 RADIUS = 4
 MARGIN = 8  # points of a row before the first and after the last: tiles begin at sectors of 32 bytes
@@ -35,6 +38,9 @@ UNIT = 16  # bytes of a DMA thread's access, and of all that it moves at a time
 HALO_THREADS = 96  # 8 rows of 8 units, then 32 flanks of one
 BLOCK_THREADS = 128  # 16 rows of 8 units
 COMPUTE_BARRIER = 15  # far from the barriers of the DMA objects
+
+SLICES = 8  # in the ring: the one in use, 4 ahead of it, and 3 under way
+RING = Pipeline(SLICES, ROWS, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its slices
 
 C0, C1, C2, C3, C4 = (np.float32(c) for c in (-205 / 24, 8 / 5, -1 / 5, 8 / 315, -1 / 560))  # the Laplacian's
 
@@ -168,6 +174,50 @@ def block_and_halo(halo, block, points, leading, volume, result):
         block.wait_for_dma_start()
 
 
+@cuda.jit
+def pipeline(volume, result):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    tile = cuda.shared.array((SLICES, ROWS, COLUMNS), np.float32, 16)
+    first_x = cuda.blockIdx.x * TILE_X
+    first_y = cuda.blockIdx.y * TILE_Y
+    slices = result.shape[0]
+
+    RING.start(bars)
+    if cuda.threadIdx.x < COMPUTE_THREADS:
+        tile_x = cuda.threadIdx.x % TILE_X + RADIUS
+        tile_y = cuda.threadIdx.x // TILE_X + RADIUS
+        x = first_x + tile_x - RADIUS
+        y = first_y + tile_y - RADIUS
+        line = volume[:, y + RADIUS, x + MARGIN]
+        behind4, behind3, behind2, behind1 = line[0], line[1], line[2], line[3]
+        for z in range(RADIUS):
+            RING.consumer_wait(bars, z)
+        current, ahead1 = tile[0, tile_y, tile_x], tile[1, tile_y, tile_x]
+        ahead2, ahead3 = tile[2, tile_y, tile_x], tile[3, tile_y, tile_x]
+
+        for z in range(slices):
+            RING.consumer_wait(bars, z + RADIUS)
+            ahead4 = tile[RING.stage(z + RADIUS), tile_y, tile_x]
+            result[z, y, x] = stencil(
+                tile[RING.stage(z)], tile_y, tile_x, current,
+                behind1 + ahead1, behind2 + ahead2, behind3 + ahead3, behind4 + ahead4,
+            )  # fmt: skip
+            cuda.syncwarp()
+            if cuda.threadIdx.x % 32 == 0:
+                RING.consumer_release(bars, z)
+            behind4, behind3, behind2, behind1 = behind3, behind2, behind1, current
+            current, ahead1, ahead2, ahead3 = ahead1, ahead2, ahead3, ahead4
+
+    elif cuda.threadIdx.x < COMPUTE_THREADS + ROWS:  # the producers
+        row = cuda.threadIdx.x - COMPUTE_THREADS
+        for z in range(slices + RADIUS):
+            to = RING.stage(z), row, 0
+            source = z + RADIUS, first_y + row, first_x + MARGIN - RADIUS
+            RING.producer_acquire(bars, z)
+            ptx.cp_async_bulk_global_to_shared(tile, to, volume, source, 4 * COLUMNS, bars, RING.full(z))
+            RING.producer_commit(bars, z, 4 * COLUMNS)
+
+
 def versions(pitch):
     """(kernel, threads of a CTA) of each version, for a volume whose rows are `pitch` bytes apart, a multiple of 16."""
     first_block_thread = COMPUTE_THREADS + HALO_THREADS
@@ -179,6 +229,8 @@ def versions(pitch):
         2, BLOCK_THREADS, COMPUTE_THREADS, first_block_thread, 4 * TILE_X, TILE_Y, pitch, 4 * TILE_X,
         alignment=UNIT, bytes_per_thread=UNIT,
     )  # fmt: skip
+    in_bulk = CudaDMAHalo(1, 32, COMPUTE_THREADS, COMPUTE_THREADS, 4, TILE_X, TILE_Y, RADIUS, pitch, engine="bulk")
+    bulk = Buffers.double(in_bulk)
     single, double, manual = Buffers.single(halo), Buffers.double(halo), Buffers.manual_double(halo)
 
     @cuda.jit
@@ -202,12 +254,19 @@ def versions(pitch):
         leading = cuda.shared.array((TILE_Y, TILE_X), np.float32, 16)
         block_and_halo(halo, block, points, leading, volume, result)
 
+    @cuda.jit
+    def halo_only_bulk(volume, result):
+        tile = cuda.shared.array((2, ROWS, COLUMNS), np.float32, 16)
+        halo_only(bulk, tile, volume, result)
+
     return [
         (reference, COMPUTE_THREADS),
         (halo_only_single, block_size(single)),
         (halo_only_double, block_size(double)),
         (halo_only_manual, block_size(manual)),
         (block_halo_single, block_size(halo, block)),
+        (halo_only_bulk, block_size(bulk)),
+        (pipeline, COMPUTE_THREADS + 32),
     ]
 
 

@@ -6,6 +6,7 @@ CudaDMAIndirect      elements that indices name: gather, scatter
 CudaDMAHalo          the border of a two-dimensional tile
 CudaDMACustom        a transfer of your own
 Buffers              one producer loop and one consumer loop for one, two or more buffers
+Pipeline             a ring of buffers in step by mbarriers
 block_size           threads of a CTA, once its objects are seen to fit together
 """
 
@@ -17,6 +18,7 @@ from wsemu.patterns.buffers import Buffers
 from wsemu.patterns.custom import CudaDMACustom
 from wsemu.patterns.halo import CudaDMAHalo
 from wsemu.patterns.indirect import CudaDMAIndirect
+from wsemu.patterns.pipeline import Pipeline
 from wsemu.patterns.sequential import CudaDMASequential
 from wsemu.patterns.strided import CudaDMAStrided
 
@@ -28,5 +30,6 @@ __all__ = [
     "CudaDMAIndirect",
     "CudaDMASequential",
     "CudaDMAStrided",
+    "Pipeline",
     "block_size",
 ]

@@ -50,10 +50,7 @@ class Buffers:
 
     def __post_init__(self) -> None:
         rules.integers(self, "stages", "ids", "sets")
-        if not isinstance(self.pattern, CudaDMA) or not hasattr(self.pattern, "transfer"):
-            raise UsageError(f"pattern is a {type(self.pattern).__name__}: give a pattern that transfers")
-        if not self.pattern.specialized:
-            raise UsageError("pattern is not specialized: buffers need DMA warps; use `syncthreads` without them")
+        rules.transfers(self.pattern)
         rules.multiple(self, "ids", 1)
         rules.multiple(self, "stages", self.ids, "the number of ids")
         if self.sets != 1 and not self.sets == self.ids == self.stages:

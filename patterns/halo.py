@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from wsemu import cuda
 from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.strided import lanes_per_element
@@ -115,28 +112,46 @@ class CudaDMAHalo(Transfer):
     def rows_of(self, array, pitch):
         return RowsAround(array, pitch, self.radius, self.tile_y, self.corner)
 
-    def flanks(self, thread, src, dst, registers):
-        """Transfer what lies beside the tile."""
-        source = Flanks(src, self.src_pitch, self.flank, self.row)
-        destination = Flanks(dst, self.dst_pitch, self.flank, self.row)
-        self.part(2 * self.tile_y, self.flank).run(thread, source, destination, registers)
+    def flanks_copy(self):
+        return self.part(2 * self.tile_y, self.flank)
 
-    def transfer(self, thread, src, dst):
-        registers = cuda.local.array(self.register_bytes, np.uint8, 16)
-        rows, pitch = self.rows_copy(), self.dst_pitch
-        rows.run(thread, self.rows_of(src, self.src_pitch), self.rows_of(dst, pitch), registers)
-        self.flanks(thread, src, dst, registers)
+    def flanks_of(self, array, pitch):
+        """What lies beside the tile."""
+        return Flanks(array, pitch, self.flank, self.row)
 
-    def prefetch(self, thread, src, registers):
+    def total_bytes(self):
+        rows, flanks = self.rows_copy(), self.flanks_copy()
+        return rows.elements * rows.element_bytes + flanks.elements * flanks.element_bytes
+
+    def issue(self, thread, src, dst):
+        pitch, to = self.src_pitch, self.dst_pitch
+        self.rows_copy().issue(thread, self.rows_of(src, pitch), self.rows_of(dst, to))
+        self.flanks_copy().issue(thread, self.flanks_of(src, pitch), self.flanks_of(dst, to))
+
+    def issue_bulk(self, src, dst, bars, k):
+        pitch, to = self.src_pitch, self.dst_pitch
+        self.rows_copy().issue_bulk(self.rows_of(src, pitch), self.rows_of(dst, to), bars, k)
+        self.flanks_copy().issue_bulk(self.flanks_of(src, pitch), self.flanks_of(dst, to), bars, k)
+
+    def flanks_through_registers(self, thread, src, dst, registers):
+        source, destination = self.flanks_of(src, self.src_pitch), self.flanks_of(dst, self.dst_pitch)
+        self.flanks_copy().run(thread, source, destination, registers)
+
+    def through_registers(self, thread, src, dst, registers):
+        source, destination = self.rows_of(src, self.src_pitch), self.rows_of(dst, self.dst_pitch)
+        self.rows_copy().run(thread, source, destination, registers)
+        self.flanks_through_registers(thread, src, dst, registers)
+
+    def load_first(self, thread, src, registers):
         self.rows_copy().load_step(0, thread, self.rows_of(src, self.src_pitch), registers)
 
-    def complete(self, thread, src, dst, registers):
+    def store_first(self, thread, src, dst, registers):
         source, destination = self.rows_of(src, self.src_pitch), self.rows_of(dst, self.dst_pitch)
         self.rows_copy().complete(thread, source, destination, registers)
-        self.flanks(thread, src, dst, registers)
+        self.flanks_through_registers(thread, src, dst, registers)
 
     def parts(self) -> tuple[tuple[str, Copy], ...]:
-        rows, flanks = self.rows_copy(), self.part(2 * self.tile_y, self.flank)
+        rows, flanks = self.rows_copy(), self.flanks_copy()
         return ((f"rows: {rows.way()}", rows), (f"flanks: {flanks.way()}", flanks))
 
     def moves(self) -> list[tuple[int, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wsemu import ptx
 from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.strided import lanes_per_element
@@ -64,6 +65,10 @@ class CudaDMAIndirect(Transfer):
         object.__setattr__(self, "dense_stride", self.dense_bytes)
 
     @property
+    def to_global(self) -> bool:
+        return self.scatter
+
+    @property
     def dense_bytes(self) -> int:
         """Bytes from an element to the next where there are no indices."""
         return self.dense_stride if self.dense_stride else self.element_bytes
@@ -78,6 +83,22 @@ class CudaDMAIndirect(Transfer):
     def destination(self, dst, index):
         stride = self.element_bytes if self.scatter else self.dense_bytes
         return Chosen(dst, index, stride, self.scatter)
+
+    def copy_in_bulk(self, src, dst, index):
+        if self.scatter:
+            self.scatter_in_bulk(src, dst, index)
+        else:
+            self.load_in_bulk(src, dst, index)
+
+    def scatter_in_bulk(self, src, dst, index):
+        """One thread: start a bulk copy of each element to global memory, and wait for them."""
+        source, destination = self.source(src, index), self.destination(dst, index)
+        ptx.fence_proxy_async()  # behind plain stores to the buffer
+        for element in range(self.elements):
+            to, origin = destination.offset(element), source.offset(element)
+            ptx.cp_async_bulk_shared_to_global_bytes(dst, to, src, origin, self.element_bytes // 16 * 16)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
 
     def moves(self, index: Sequence[int]) -> list[tuple[int, int, int]]:
         """(offset in the source, offset in the destination, bytes) of what is moved."""

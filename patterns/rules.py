@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 WARP = 32
 MOST_THREADS = 1024
 """of a CTA"""
+ENGINES = ("warps", "cp.async", "bulk")
+"""what moves bytes: loads and stores of the DMA threads, copies of 4 to 16 bytes past their registers, or copies of
+whole elements that one thread starts"""
+BULK = 16
+"""bytes that addresses and sizes of bulk copies are multiples of"""
 MOST_OBJECTS = 8
 """two named barriers each, of 16"""
 
@@ -50,3 +55,11 @@ def flag(pattern: object, name: str) -> None:
     value = getattr(pattern, name)
     if not isinstance(value, bool):
         raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give True or False")
+
+
+def transfers(pattern: object) -> None:
+    """A pattern with DMA warps of its own."""
+    if not hasattr(pattern, "dma_threads") or not hasattr(pattern, "transfer"):
+        raise UsageError(f"pattern is a {type(pattern).__name__}: give a pattern that transfers")
+    if not pattern.specialized:  # type: ignore[attr-defined]
+        raise UsageError("pattern is not specialized: buffers need DMA warps; use `syncthreads` without them")

@@ -18,7 +18,7 @@ class CudaDMASequential(Transfer):
     def __post_init__(self) -> None:
         super().__post_init__()
         rules.integers(self, "element_bytes")
-        rules.multiple(self, "element_bytes", 4)
+        rules.multiple(self, "element_bytes", rules.BULK if self.bulk else 4)
 
     def copy(self):
         return Copy(self, self.dma_threads, 1, self.element_bytes)

@@ -41,7 +41,7 @@ class CudaDMAStrided(Transfer):
     def __post_init__(self) -> None:
         super().__post_init__()
         rules.integers(self, "element_bytes", "elements", "src_stride", "dst_stride")
-        rules.multiple(self, "element_bytes", 4)
+        rules.multiple(self, "element_bytes", rules.BULK if self.bulk else 4)
         rules.multiple(self, "elements", 1)
         rules.stride(self, "src_stride", self.alignment)
         rules.stride(self, "dst_stride", self.alignment)

@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu import cuda, ptx
+from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.base import CudaDMA
+
+_WARPS = rules.MOST_THREADS // rules.WARP
+"""of a CTA: each may have an mbarrier"""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,30 @@ class Copy:
                         word = ptx.ld_bytes(registers, slot * unit + byte, 4)
                         ptx.st_bytes(destination.array, destination.offset(element) + offset + byte, word, qualifier)
 
+    def issue(self, thread, source, destination):
+        """Start copies of all units past the registers: `engine` is "cp.async"."""
+        unit = self.pattern.alignment
+        for slot in range(self.steps() * self.slots()):
+            element, offset, left = self.locate(thread, slot)
+            if left >= unit:
+                to, origin = destination.offset(element) + offset, source.offset(element) + offset
+                if self.pattern.past_l1:
+                    ptx.cp_async_cg_bytes(destination.array, to, source.array, origin, 16)
+                else:
+                    ptx.cp_async_ca_bytes(destination.array, to, source.array, origin, unit)
+            elif self.element_bytes % unit != 0:  # the end of an element, word by word
+                for byte in range(0, unit - 4, 4):
+                    if byte < left:
+                        to, origin = destination.offset(element) + offset, source.offset(element) + offset
+                        ptx.cp_async_ca_bytes(destination.array, to + byte, source.array, origin + byte, 4)
+
+    def issue_bulk(self, source, destination, bars, k):
+        """Start a bulk copy of each element, of which the mbarrier `bars[k]` is told."""
+        size = self.element_bytes // 16 * 16  # all of it; Numba types this for the other engines, too
+        for element in range(self.elements):
+            to, origin = destination.offset(element), source.offset(element)
+            ptx.cp_async_bulk_global_to_shared_bytes(destination.array, to, source.array, origin, size, bars, k)
+
     def run(self, thread, source, destination, registers):
         """All steps."""
         for step in range(self.steps()):
@@ -134,6 +162,9 @@ class Transfer(CudaDMA):
         wait_xfer_finish(src, dst, registers)    wait until it is, store, transfer the rest, say that it is full
 
     A subclass says how elements are shared out (`copy`) and where they lie (`source`, `destination`).
+
+    With another `engine` than "warps" the bytes do not go through registers: `start_xfer_async` does nothing.  One
+    thread starts bulk copies, with an mbarrier of its own that ends with the transfer.
     """
 
     if TYPE_CHECKING:
@@ -151,8 +182,16 @@ class Transfer(CudaDMA):
     store: str = field(default="", kw_only=True)
     """cache operator of the stores: wb (write back), cg, cs (streaming), wt (write through)"""
 
+    engine: str = field(default="warps", kw_only=True)
+    """what moves the bytes: "warps" (loads and stores), "cp.async" (to shared memory; sm_80), or "bulk" (elements,
+    addresses and strides are multiples of 16 bytes, and so is alignment; sm_90)"""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        rules.one_of(self, "engine", rules.ENGINES)
+        if self.bulk:
+            object.__setattr__(self, "alignment", rules.BULK)
+            object.__setattr__(self, "bytes_per_thread", 0)
         rules.integers(self, "alignment", "bytes_per_thread")
         rules.one_of(self, "alignment", ptx.ACCESS_WIDTHS)
         if self.bytes_per_thread:
@@ -160,6 +199,41 @@ class Transfer(CudaDMA):
         rules.one_of(self, "load", ptx.LOAD_QUALIFIERS)
         rules.one_of(self, "store", ptx.STORE_QUALIFIERS)
         object.__setattr__(self, "bytes_per_thread", self.register_bytes)
+        if self.asynchronous:
+            self._check_engine()
+
+    def _check_engine(self) -> None:
+        """What copies past the registers can do."""
+        if self.to_global and not self.bulk:
+            raise UsageError(f"engine is {self.engine!r}, which copies to shared memory only: give 'warps' or 'bulk'")
+        if self.store:
+            raise UsageError(f"store is {self.store!r}, but engine {self.engine!r} has no stores: leave store out")
+        allowed = ("",) if self.bulk else ("", "ca", "cg") if self.alignment == rules.BULK else ("", "ca")
+        if self.load not in allowed:
+            said = " or ".join(map(repr, allowed))
+            raise UsageError(
+                f"load is {self.load!r}: with engine {self.engine!r} and {self.alignment}-byte accesses give {said}"
+            )
+
+    @property
+    def bulk(self) -> bool:
+        """Whether one thread starts bulk copies."""
+        return self.engine == "bulk"
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether bytes are copied past the registers."""
+        return self.engine != "warps"
+
+    @property
+    def past_l1(self) -> bool:
+        """Whether copies go past the L1 cache."""
+        return self.load == "cg"
+
+    @property
+    def to_global(self) -> bool:
+        """Whether the destination is in global memory."""
+        return False
 
     @property
     def register_bytes(self) -> int:
@@ -188,11 +262,65 @@ class Transfer(CudaDMA):
         self.finish_async_dma()
 
     def transfer(self, thread, src, dst, *index):
-        registers = cuda.local.array(self.register_bytes, np.uint8, 16)
-        self.copy().run(thread, self.source(src, *index), self.destination(dst, *index), registers)
+        if self.bulk:
+            if thread == 0:
+                self.copy_in_bulk(src, dst, *index)
+        else:
+            self.start_transfer(thread, src, dst, *index)
+            if self.asynchronous:
+                ptx.cp_async_wait_all()
+
+    def start_transfer(self, thread, src, dst, *index):
+        """Transfer, or with engine "cp.async" start it: by all DMA threads."""
+        if self.asynchronous:
+            self.issue(thread, src, dst, *index)
+        else:
+            registers = cuda.local.array(self.register_bytes, np.uint8, 16)
+            self.through_registers(thread, src, dst, registers, *index)
 
     def prefetch(self, thread, src, registers, *index):
-        self.copy().load_step(0, thread, self.source(src, *index), registers)
+        if not self.asynchronous:
+            self.load_first(thread, src, registers, *index)
 
     def complete(self, thread, src, dst, registers, *index):
+        if self.asynchronous:
+            self.transfer(thread, src, dst, *index)
+        else:
+            self.store_first(thread, src, dst, registers, *index)
+
+    def copy_in_bulk(self, src, dst, *index):
+        """One thread: start bulk copies, and wait for them."""
+        self.load_in_bulk(src, dst, *index)
+
+    def load_in_bulk(self, src, dst, *index):
+        """The same to shared memory."""
+        bars = cuda.shared.array(_WARPS, np.uint64)
+        warp = cuda.threadIdx.x // cuda.warpsize
+        ptx.mbarrier_init(bars, warp, 1)
+        ptx.fence_mbarrier_init()
+        ptx.fence_proxy_async()  # behind plain accesses to the buffer
+        token = ptx.mbarrier_arrive_expect_tx(bars, warp, self.total_bytes())
+        self.issue_bulk(src, dst, bars, warp, *index)
+        ptx.mbarrier_wait(bars, warp, token)
+        ptx.mbarrier_inval(bars, warp)
+
+    # -- of all that `copy` shares out; a pattern of several parts has its own ----------------------------------------
+    def total_bytes(self):
+        """Bytes that are moved."""
+        copy = self.copy()
+        return copy.elements * copy.element_bytes
+
+    def issue(self, thread, src, dst, *index):
+        self.copy().issue(thread, self.source(src, *index), self.destination(dst, *index))
+
+    def issue_bulk(self, src, dst, bars, k, *index):
+        self.copy().issue_bulk(self.source(src, *index), self.destination(dst, *index), bars, k)
+
+    def through_registers(self, thread, src, dst, registers, *index):
+        self.copy().run(thread, self.source(src, *index), self.destination(dst, *index), registers)
+
+    def load_first(self, thread, src, registers, *index):
+        self.copy().load_step(0, thread, self.source(src, *index), registers)
+
+    def store_first(self, thread, src, dst, registers, *index):
         self.copy().complete(thread, self.source(src, *index), self.destination(dst, *index), registers)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wsemu.model.errors import UnsupportedError as UnsupportedError
     from wsemu.model.errors import UsageError as UsageError
     from wsemu.model.finding import Finding as Finding
+    from wsemu.model.tensor_map import TensorMap as TensorMap
     from wsemu.model.version import __version__ as __version__
 
 _HOME = {
@@ -40,6 +41,7 @@ _HOME = {
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
     "Report": "wsemu.launch.result",
+    "TensorMap": "wsemu.model.tensor_map",
     "TransferCase": "wsemu.launch.transfer",
     "UnsupportedError": "wsemu.model.errors",
     "UsageError": "wsemu.model.errors",
@@ -62,6 +64,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "trace",
     "replay",
     "load_ptx",
+    "TensorMap",
     "TransferCase",
     "Report",
     "Finding",

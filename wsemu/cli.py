@@ -121,7 +121,7 @@ Lockstep = Annotated[
 ]
 Strict = Annotated[
     bool | None,
-    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake: equal values of lanes."),
+    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
 ]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
 KernelOption = Annotated[

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "tests" / "pass").glob("*.py"))]
 ARGUMENTS = {"sgemv": ["1024", "all"]}
 PATTERNS = ("sequential", "strided", "indirect", "halo")
+NEWER = {"zeros_without_a_barrier": (10, 0)}
+"""programs with instructions that a GPU has from this compute capability on: `st.bulk`"""
 TRANSFERS = 125
 """of each pattern"""
 LAUNCHES = 20
@@ -65,16 +69,30 @@ def transfer_of(case: transfer.TransferCase) -> Emulated:
     return emulate(run.job.kernel, configuration, run.arguments())
 
 
+@functools.cache
+def _capability() -> tuple[int, ...]:
+    """Of the GPU, which this process does not touch: its children do."""
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    said = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, said.split()[0].split(".")))
+
+
+def _is_newer(path: Path) -> bool:
+    return path.stem in NEWER and _capability() < NEWER[path.stem]
+
+
 @pytest.fixture(scope="module")
 def programs() -> dict[Path, list[CrossReport]]:
     """All programs, on the GPU together."""
-    emulated = {path: launches_of(path) for path in PROGRAMS}
+    emulated = {path: launches_of(path) for path in PROGRAMS if not _is_newer(path)}
     reports = iter(compare([e for es in emulated.values() for e in es], launches=LAUNCHES, children=CHILDREN))
     return {path: [next(reports) for _ in es] for path, es in emulated.items()}
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_leaves_the_same_arrays(path: Path, programs: dict[Path, list[CrossReport]]) -> None:
+    if _is_newer(path):
+        pytest.skip("this GPU lacks one of its instructions")
     for report in programs[path]:
         report.assert_same()
 

@@ -304,6 +304,7 @@ class Order:
         """node -> those that come after it"""
         self.later = self._closed([*self._edges(), *self._in_time()])
         """the same in time, whether or not memory is in order too"""
+        self.accesses = [a for node in self.nodes for a in self._accesses(node)]
 
     def kind(self, node: Node) -> str:
         t, k = node
@@ -386,9 +387,8 @@ class Order:
         """What goes wrong between accesses; and whether a plain read lacks a fence before an asynchronous write."""
         found: set[str] = set()
         war = False
-        accesses = [a for node in self.nodes for a in self._accesses(node)]
-        for n, one in enumerate(accesses):
-            for other in accesses[n + 1 :]:
+        for n, one in enumerate(self.accesses):
+            for other in self.accesses[n + 1 :]:
                 if one.variable != other.variable or not (one.writes or other.writes):
                     continue
                 if one.node == other.node:
@@ -423,6 +423,12 @@ class Order:
             yield Access(node, ~(VARIABLES * t + step.place), True, agent=True, bulk=True)
 
     def _ordered(self, one: Access, other: Access) -> bool:
+        if self._in_order(one, other):
+            return True
+        written = (a for a in self.accesses if a.agent and a.writes and a.variable == one.variable)
+        return any(self._in_order(one, a) and self._in_order(a, other) for a in written)  # it is overwritten until then
+
+    def _in_order(self, one: Access, other: Access) -> bool:
         if not one.agent:
             return self.before((one.node[0], one.node[1]), other.node)
         return any(self.before(j, other.node) for j in self.joins(one.node, reads=not one.writes))

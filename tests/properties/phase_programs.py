@@ -297,7 +297,16 @@ def judged_phases(program: Program, engines: tuple[Engine, ...]) -> JudgedPhases
                 complaints.append(f"{engine}: found {named}, and the interleavings show {shown}")
         for code in errors & SURE - can.faults if can.faults else ():
             complaints.append(f"{engine}: {code} cannot happen; the interleavings show {shown}")
-        if can.faults and can.faults <= ACCESSES and errors - HARMLESS - {"phase-alias"} != can.faults:
+        hidden = {PROXY} if RACE in errors else set()  # what races hides what was there before
+        if (
+            can.faults
+            and can.faults <= ACCESSES
+            and errors - HARMLESS - {"phase-alias"}
+            not in (
+                can.faults,
+                can.faults - hidden,
+            )
+        ):
             complaints.append(f"{engine}: found {named}, and the interleavings show {shown}")
         warns = any(finding.code == "proxy-war" for finding in report.findings)
         if not can.faults and not errors and warns != can.war:

@@ -34,9 +34,8 @@ def on_vm(
     **options: Any,
 ) -> Outcome:
     """The compiled machine, with the options of the reference."""
-    of_watch = {
-        name: options.pop(name) for name in ("races", "recycling", "initialised", "lockstep") if name in options
-    }
+    names = ("races", "recycling", "initialised", "lockstep")
+    of_watch = {name: options.pop(name) for name in names if name in options}
     machine = Launch(program, grid, block, rows, segments, watch=Watch(**of_watch), **options)
     outcome = machine.run()
     if trace:
@@ -62,6 +61,8 @@ class Kernel:
         self.block = self.graph.block()
         self.tags: dict[str, int] = {}
         self._lines = 1
+        self.threads = 0
+        """that it is made for, if that matters"""
         self.guard: Register = TRUE
         self.base = self.graph.special("shared")
         self.tid = self.graph.special("tid.x")
@@ -217,9 +218,13 @@ class Kernel:
 class Ran:
     """A launch of such a program."""
 
-    def __init__(self, kernel: Kernel, outcome: Outcome, program: Program, b: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self, kernel: Kernel, outcome: Outcome, program: Program, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+    ) -> None:
         self.outcome = outcome
+        self.program = program
         self._b = b
+        self.arrays = a.tobytes() + b.tobytes()
         line_of = {span.line: n for n, span in enumerate(program.spans)}
         self.pc = {
             tag: next(pc for pc, of in enumerate(program.span_of) if of == line_of[line])
@@ -264,7 +269,7 @@ def launch(
     segments = [(a.view(np.uint8), True), (b.view(np.uint8), True)]
     options = {"budget": 20_000, "trace": TraceRequest(), **options}
     outcome = ENGINES[engine](program, (grid, 1, 1), (threads, 1, 1), rows, segments, **options)
-    return Ran(kernel, outcome, program, b)
+    return Ran(kernel, outcome, program, a, b)
 
 
 def kernel_arrays() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

@@ -297,6 +297,7 @@ def test_every_name_has_a_case():
         "cp_async_bulk_shared_to_global_bytes", "cp_async_bulk_prefetch_l2",
         "elect_sync", "griddepcontrol_wait", "griddepcontrol_launch_dependents",
     }  # fmt: skip
+    named |= {name for name in async_names.FUNCTIONS if "tensor" in name}  # test_tensor_copies.py
     assert named == set(async_names.FUNCTIONS)
 
 

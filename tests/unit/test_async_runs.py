@@ -14,7 +14,7 @@ from wsemu.language import async_names
 STAGES, TILE = 3, 64
 
 
-@pytest.fixture(params=["reference"])
+@pytest.fixture(params=["reference", "vm"])
 def check(request: pytest.FixtureRequest) -> Any:
     """check(kernel, threads, *arguments): the report of a launch of one CTA."""
 
@@ -163,7 +163,7 @@ def test_bulk_stores_behind_a_fence(check):
     assert (y == 3 * x).all()
 
 
-REDUCED = {
+REDUCED: dict[str, Any] = {
     "add": lambda y, x: y + x, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "inc": lambda y, x: np.where(y >= x, 0, y + 1),
     "dec": lambda y, x: np.where((y == 0) | (y > x), x, y - 1),

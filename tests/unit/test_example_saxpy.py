@@ -20,6 +20,9 @@ KERNELS = {kernel.py_func.__name__: (kernel, threads) for kernel, threads in EXA
 TILE, TILE_BYTES = EXAMPLE["TILE"], EXAMPLE["TILE_BYTES"]
 PATTERNS = {"x": EXAMPLE["X"], "y": EXAMPLE["Y"], "x of two buffers": EXAMPLE["X_BUFFERS"].pattern}
 kernels = pytest.mark.parametrize("name", KERNELS)
+IN_BULK = ("bulk", "pipeline")
+"""whose tiles are brought by copies, which are no accesses of warps"""
+loading = pytest.mark.parametrize("name", [name for name in KERNELS if name not in IN_BULK])
 
 
 def check(name: str, n: int, intensity: int = 0, grid: int = 4, **options: Any) -> wsemu.Report:
@@ -48,6 +51,13 @@ def test_ctas_may_have_different_numbers_of_tiles_or_none(name, grid):
     assert check(name, 4096, grid=grid).verdict == "verified"
 
 
+def test_a_ring_that_is_filled_more_than_once_on_both_engines() -> None:
+    """6 tiles in 4 buffers; all kernels run there with one tile, in tests/test_programs.py."""
+    reports = [check("pipeline", 6 * TILE, grid=1, engine=engine) for engine in ("vm", "reference")]
+    assert reports[0].model_dump(exclude={"seconds"}) == reports[1].model_dump(exclude={"seconds"})
+    assert (reports[0].verdict, reports[0].findings) == ("verified", [])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -64,7 +74,7 @@ def test_the_program_says_what_it_takes(given, message):
 
 def test_the_program_takes_an_intensity() -> None:
     done = python(PATH, "2048", "3")
-    assert done.stdout == "saxpy: 2048 elements, all 5 kernels equal to NumPy's float32, bit for bit\n"
+    assert done.stdout == "saxpy: 2048 elements, all 7 kernels equal to NumPy's float32, bit for bit\n"
 
 
 # -- the paper's numbers ----------------------------------------------------------------------------------------------
@@ -80,7 +90,7 @@ def test_section_4_3_double_buffering_has_twice_as_many_dma_warps() -> None:
     assert KERNELS["cudadma_double"][1] // 32 == 16 + 2 * 4
 
 
-@kernels
+@loading
 @pytest.mark.parametrize(("intensity", "ratio"), [(0, 6), (1, 3), (11, 0.5)])
 def test_section_5_bytes_for_each_operation(name, intensity, ratio):
     """Figure 9 is of a saxpy with 6 bytes per floating-point operation; each multiply-add more counts two."""
@@ -89,14 +99,14 @@ def test_section_5_bytes_for_each_operation(name, intensity, ratio):
     assert moved / (2 * 32 * counters.instruction_mix["f32"]) == ratio
 
 
-@kernels
+@loading
 def test_section_5_all_accesses_are_coalesced(name):
     counters = check(name, 8192).counters
     assert counters.coalesced == 1
     assert counters.global_load_sectors == 2 * counters.global_store_sectors == 2 * 8192 * 4 // 32
 
 
-@kernels
+@loading
 @pytest.mark.parametrize("arch", ["sm_90", "sm_20"])
 def test_section_4_1_no_bank_conflicts(name, arch):
     """On the paper's own machine accesses of 16 bytes alone take twice their ideal, whatever the addresses."""
@@ -104,6 +114,15 @@ def test_section_4_1_no_bank_conflicts(name, arch):
     assert counters.shared_load_wavefronts == counters.ideal_shared_load_wavefronts
     wide = name in ("staged_float4", "cudadma", "cudadma_double") and arch == "sm_20"
     assert counters.shared_store_wavefronts == (2 if wide else 1) * counters.ideal_shared_store_wavefronts
+
+
+@pytest.mark.parametrize("name", IN_BULK)
+def test_section_4_1_threads_load_from_shared_memory_alone(name):
+    """What copies bring is not counted; each thread loads its x and y there, and stores its result."""
+    n = 8192
+    counters = check(name, n).counters
+    assert (counters.global_load_sectors, counters.global_store_sectors) == (0, 4 * n // 32)
+    assert (counters.shared_load_wavefronts, counters.shared_store_wavefronts) == (2 * n // 32, 0)
 
 
 @pytest.mark.parametrize("alignment", [4, 8, 16])

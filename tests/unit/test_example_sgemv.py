@@ -19,8 +19,11 @@ PATH = Path(__file__).parents[2] / "examples" / "sgemv.py"
 EXAMPLE = runpy.run_path(str(PATH))
 VERSIONS = EXAMPLE["VERSIONS"]
 BOTH = ["both-single", "both-double", "both-manual"]
+IN_BULK = ["both-bulk", "both-pipeline"]
+"""whose tiles are brought by copies, which are no accesses of warps"""
 TILE, ROWS, COLUMN_BYTES = EXAMPLE["TILE"], EXAMPLE["COMPUTE_THREADS"], EXAMPLE["COLUMN_BYTES"]
 versions = pytest.mark.parametrize("version", VERSIONS)
+loading = pytest.mark.parametrize("version", [version for version in VERSIONS if version not in IN_BULK])
 
 
 def check(version: str, n: int, **options: Any) -> wsemu.Report:
@@ -42,17 +45,17 @@ def test_every_version_is_verified_and_equal_to_numpy(version, n):
     assert (report.verdict, report.findings) == ("verified", [])
 
 
-@pytest.mark.parametrize("version", ["reference", "vec-double", "both-manual"])
+@pytest.mark.parametrize("version", ["reference", "vec-double", "both-manual", "both-pipeline"])
 def test_both_engines_agree(version):
-    """Each way of buffering: `both-single` runs on both engines as an example does, in tests/test_programs.py."""
+    """Each way of buffering, and a ring: `both-single` runs on both as an example, in tests/test_programs.py."""
     report = check(version, 128, engine="reference")
     assert report.counters == check(version, 128).counters
     assert report.verdict == "verified"
 
 
-def test_the_versions_are_the_paper_s() -> None:
+def test_the_versions_are_the_paper_s_and_two_of_bulk_copies() -> None:
     names = {f"{what}-{how}" for what in ("vec", "both") for how in ("single", "double", "manual")}
-    assert set(VERSIONS) == {"reference", *names}
+    assert set(VERSIONS) == {"reference", *names, *IN_BULK}
     assert next(iter(VERSIONS)) == "both-single"
     assert VERSIONS["both-single"][0].py_func.__name__ == "sgemv"
 
@@ -127,12 +130,21 @@ def test_section_4_3_dma_warps_of_each_way_of_buffering(version, dma):
     assert VERSIONS[version][1] == ROWS + 32 * dma
 
 
-@versions
+@loading
 def test_section_6_1_the_matrix_is_read_once_and_the_vector_by_every_cta(version):
     n = 384
     counters = check(version, n).counters
     assert counters.global_load_sectors * 32 == 4 * (n * n + n // ROWS * n)
     assert counters.global_store_sectors * 32 == 4 * n
+
+
+@pytest.mark.parametrize("version", IN_BULK)
+def test_section_6_1_threads_load_from_shared_memory_alone(version):
+    """What copies bring is not counted; for each warp and column one load of the matrix, and one of the vector."""
+    n = 256
+    counters = check(version, n).counters
+    assert (counters.global_load_sectors, counters.global_store_sectors) == (0, 4 * n // 32)
+    assert (counters.shared_load_wavefronts, counters.shared_store_wavefronts) == (2 * n * n // 32, 0)
 
 
 @pytest.mark.parametrize("version", BOTH)

@@ -14,8 +14,11 @@ import wsemu
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "stencil.py"
 stencil = SimpleNamespace(**runpy.run_path(str(PROGRAM)))
-VERSIONS = ("reference", "halo_only_single", "halo_only_double", "halo_only_manual", "block_halo_single")
-SIZES = ((32, 16, 1), (32, 32, 2), (64, 16, 3), (32, 16, 8))
+LOADING = ("reference", "halo_only_single", "halo_only_double", "halo_only_manual", "block_halo_single")
+IN_BULK = ("halo_only_bulk", "pipeline")
+"""whose halos are brought by copies, which are no accesses of warps"""
+VERSIONS = (*LOADING, *IN_BULK)
+SIZES = ((32, 16, 1), (32, 32, 2), (64, 16, 3), (32, 16, 12))
 """x, y, z: one slice; CTAs side by side along y, along x; every buffer used again"""
 
 
@@ -43,7 +46,7 @@ def test_a_version_is_verified_and_right(name, size):
     assert np.array_equal(result, stencil.expected(volume))
 
 
-@pytest.mark.parametrize("name", ["halo_only_double", "block_halo_single"])
+@pytest.mark.parametrize("name", ["halo_only_double", "block_halo_single", "pipeline"])
 def test_a_version_on_the_reference_engine(name):
     """Two slices; all versions run there with one, in tests/test_programs.py."""
     volume = volume_of(32, 16, 2)
@@ -52,7 +55,7 @@ def test_a_version_on_the_reference_engine(name):
     assert np.array_equal(result, stencil.expected(volume))
 
 
-@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("name", LOADING)
 def test_warps_meet_no_bank_twice_and_waste_no_sector_but_beside_the_tile(name):
     """Half a sector, 4 points, lies on each side of a row of the tile."""
     report, _ = launch(name, volume_of(64, 32, 2))
@@ -72,11 +75,21 @@ def test_a_slice_comes_once_and_its_halo_with_every_tile():
     tiles = x // stencil.TILE_X * (y // stencil.TILE_Y)
     halo = 2 * stencil.RADIUS * (stencil.TILE_X + stencil.TILE_Y)
     points = x * y * (z + 2 * stencil.RADIUS) + tiles * z * halo
-    for name in VERSIONS:
+    for name in LOADING:
         report, _ = launch(name, volume_of(x, y, z))
         assert report.counters.ideal_global_load_sectors >= 4 * points // 32
         if name != "reference":  # whose warps load 4 points with the lanes of a warp, a sector each
             assert report.counters.ideal_global_load_sectors == 4 * points // 32
+
+
+@pytest.mark.parametrize(("name", "behind"), [("halo_only_bulk", 8), ("pipeline", 4)])
+def test_threads_load_their_own_points_alone_where_copies_bring_the_rest(name, behind):
+    """`halo_only_bulk` loads the slices around the first one, and one more for each; `pipeline` 4 that lie behind."""
+    x, y, z = 64, 32, 3
+    report, _ = launch(name, volume_of(x, y, z))
+    assert (report.findings, report.counters.bank_conflicts) == ([], 0)
+    slices = behind + (z if name == "halo_only_bulk" else 0)
+    assert report.counters.global_load_sectors == 4 * x * y * slices // 32
 
 
 def test_what_numpy_computes_is_the_stencil():

@@ -26,12 +26,14 @@ from wsemu.launch.crosscheck import Recorder
 from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import NAMES
+from wsemu.model.tensor_map import TensorMap
 from wsemu.patterns import (
     Buffers,
     CudaDMAHalo,
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    Pipeline,
 )
 
 try:
@@ -63,6 +65,14 @@ TRANSFERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "scatter": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True), {"index": [4, 2, 0]}),
     "halo": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True), {}),
     "not specialized": (CudaDMAStrided.unspecialized(128, 52, 9, 64, 80, alignment=16), {}),
+}
+COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "copied": (CudaDMAStrided(*ROLES, 52, 9, 64, 80, alignment=16, engine="cp.async", load="cg"), {}),
+    "copied in words": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True, engine="cp.async"), {}),
+    "in bulk": (CudaDMAStrided(*ROLES, 64, 9, 64, 80, engine="bulk"), {}),
+    "gathered in bulk": (CudaDMAIndirect(*ROLES, 64, 5, engine="bulk"), {"index": [4, 2, 4, 0, 1]}),
+    "scattered in bulk": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True, engine="bulk"), {"index": [4, 2, 0]}),
+    "halo in bulk": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, engine="bulk"), {}),
 }
 SEEN = {
     r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync",
@@ -143,6 +153,15 @@ def test_a_transfer_compiles_for_a_gpu(name, two_phase, constants):
         assert "bar.arrive" in made.ptx
     if pattern.alignment == 16:
         assert re.search(r"\bst\.\S*v4", made.ptx)
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_transfer_past_the_registers_compiles_for_a_gpu(name):
+    pattern, options = COPIED[name]
+    run = transfer.fill(transfer.job(transfer.TransferCase(pattern, **options)))
+    made = offline.compile_kernel(run.job.kernel, run.arguments())
+    how = "bulk" if pattern.bulk else "cg" if pattern.past_l1 else "ca"
+    assert re.search(rf"\bcp\.async\.{how}\b", made.ptx)
 
 
 def test_constant_barriers_are_immediates_in_machine_code():
@@ -274,7 +293,7 @@ def of_zeros(ints: Any) -> None:
     ints[1] = tile[3]
 
 
-HEAD = r"[\w.:]+"
+HEAD = r"\w[\w.]*(?:::[\w.]+)*"
 """an instruction's name, with its qualifiers"""
 
 
@@ -296,12 +315,39 @@ def test_asynchronous_instructions_assemble_for_an_sm_90a():
         found |= heads(made.ptx)
     made = offline.compile_kernel(cuda.jit(of_zeros), (np.zeros(2, np.uint32),), lto=False)
     assert made.library.get_cubin(cc=(10, 0, "a"))
-    wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in FORMS.values()}
+    plain = [form for name, form in FORMS.items() if "tensor" not in name]
+    wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in plain}
     spelled = {
         re.sub(r"(?<=\.)(noftz\.)?[usbf]\d+$", "", name) if "reduce" in name else name
         for name in found | heads(made.ptx)
     }
     assert spelled == wanted
+
+
+def of_tiles(rank: int) -> Any:
+    at = f"({', '.join(['n', '0', 'np.int64(n)', '4', 'n'][:rank])})" if rank > 1 else "n"
+    reductions = [
+        f"    ptx.cp_reduce_async_bulk_tensor_{name}(tmap, {at}, tile, 32)" for name in async_names.REDUCTIONS
+    ]
+    lines = [
+        "def tiles(tmap, n):", "    tile = cuda.shared.array(64, np.float32, 128)",
+        "    bar = cuda.shared.array(1, np.uint64)", "    ptx.prefetch_tensormap(tmap)",
+        f"    ptx.cp_async_bulk_prefetch_tensor(tmap, {at})",
+        f"    ptx.cp_async_bulk_tensor_global_to_shared(tile, 0, tmap, {at}, bar, 0)",
+        f"    ptx.cp_async_bulk_tensor_shared_to_global(tmap, {at}, tile, 0)", *reductions,
+    ]  # fmt: skip
+    space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "np": np}
+    exec("\n".join(lines), space)
+    return cuda.jit(space["tiles"])
+
+
+@pytest.mark.parametrize("rank", range(1, 6))
+def test_copies_of_tiles_assemble_for_an_sm_90a(rank):
+    map_ = TensorMap(np.zeros((1, 1, 1, 1, 32)[-rank:], np.float32), (1, 1, 1, 1, 32)[-rank:])
+    made = offline.compile_kernel(of_tiles(rank), (map_, 7), lto=False)
+    assert made.cubin()
+    wanted = {form.text.partition(" ")[0].replace("<rank>", f"{rank}d") for n, form in FORMS.items() if "tensor" in n}
+    assert {name for name in heads(made.ptx) | {"prefetch.tensormap"} if "tensor" in name} == wanted
 
 
 @cuda.jit
@@ -332,3 +378,28 @@ def test_what_an_asynchronous_instruction_cannot_have_is_refused(kernel, message
     array = np.zeros(1, np.float32 if kernel is of_floats else np.int32)
     with pytest.raises(Exception, match=re.escape(message)):
         offline.compile_kernel(kernel, (array,))
+
+
+@pytest.mark.parametrize("engine", ["warps", "cp.async", "bulk"])
+def test_a_pipeline_compiles_for_a_gpu(engine):
+    pattern = CudaDMASequential(1, 32, 64, 64, 256, engine=engine)
+    ring = Pipeline.of(pattern, 3)
+
+    @cuda.jit
+    def kernel(x, y):
+        bars = cuda.shared.array(ring.barriers, np.uint64)
+        tile = cuda.shared.array((ring.stages, 64), np.float32, 16)
+        ring.start(bars)
+        if cuda.threadIdx.x < 64:
+            ring.consumer_wait(bars, 0)
+            y[cuda.threadIdx.x] = tile[ring.stage(0), cuda.threadIdx.x]
+            ring.consumer_release(bars, 0)
+        elif pattern.owns_this_thread():
+            ring.execute_dma(bars, 0, pattern, x, tile[ring.stage(0)])
+
+    made = offline.compile_kernel(kernel, (np.zeros(64, np.float32), np.zeros(64, np.float32)), lto=False)
+    found = heads(made.ptx)
+    assert {"mbarrier.init.shared::cta.b64", "mbarrier.try_wait.parity.shared::cta.b64"} <= found
+    wanted = {"warps": "mbarrier.arrive.", "cp.async": "cp.async.mbarrier.arrive.", "bulk": "cp.async.bulk."}[engine]
+    assert any(name.startswith(wanted) for name in found)
+    assert made.cubin()

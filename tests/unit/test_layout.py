@@ -189,7 +189,8 @@ def test_the_picture_is_that_of_the_imports():
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
-        "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay", "strategies", "trace",
+        "TensorMap", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay",
+        "strategies", "trace",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None

@@ -121,7 +121,7 @@ def one_more(y, n):
     y[cuda.threadIdx.x + n] = 1
 
 
-@pytest.mark.parametrize("checkers", [{"bounds"}, {"bounds", "race"}], ids=" ".join)
+@pytest.mark.parametrize("checkers", [("bounds",), ("bounds", "race")], ids=" ".join)
 def test_a_launch_knows_nothing_of_the_one_before(checkers):
     """The tables of findings are kept for the next launch."""
 

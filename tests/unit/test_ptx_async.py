@@ -145,6 +145,8 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "cp.async.mbarrier.arrive.shared.b64 [%r7];": [("cp.async.arrive", BAR, 0)],
     "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
     "cp.async.mbarrier.arrive.noinc.b64 [%rd5];": [("cp.async.arrive", BAR, 1)],
+    "cp.async.mbarrier.arrive.noinc.b64 [%r7+8];": [("cp.async.arrive", BAR + 8, 1)],
+    "cp.async.mbarrier.arrive.b64 [bar+8];": [("cp.async.arrive", BAR + 8, 0)],
     # bulk copies
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+32], [%rd1+16], %r4, [%r7+8];": [
         ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 0)
@@ -345,8 +347,17 @@ cp.async.bulk.shared::cta.global.bulk_group [%r3], [%rd1], 16;
 cp.async.bulk.shared::cta.global [%r3], [%rd1], 16, [%r7];
 cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r3], 16;
 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16, %h1;
-cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r4}], [%r3];
-cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r4}];
+cp.async.bulk.tensor.1d.global.shared::cta [%rd1, {%r4}], [%r3];
+cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [%rd1, {%r4}], [%r3];
+cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r4, %r4, %r4}], [%r3];
+cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r4, %r4, %r4, %r4, %r4}], [%r3];
+cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0}], [8], 1;
+cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [%r3], [%rd1, {%r4}], [%r7];
+cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [8], [8, {0, 1, 2, 3, 4}], [8];
+cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [%rd1, {%r4, %r4, %r4}], {%h1};
+cp.reduce.async.bulk.tensor.1d.global.shared::cta.mul.tile.bulk_group [%rd1, {%r4}], [%r3];
+tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd6;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r3], 128;
 cp.async.bulk.wait_group.write 0;
 cp.async.bulk.wait_all;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%rd1], [%r3], 16;
@@ -354,7 +365,6 @@ cp.reduce.async.bulk.global.shared::cta.bulk_group.min.noftz.bf16 [%rd1], [%r3],
 cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.s32 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], 16, [%r7];
-cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%rd1, {%r4}], [%r3];
 multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r7];
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r3], %r4, [%r7];
@@ -417,6 +427,19 @@ def test_registers_at_the_launch(directives: str, registers: int) -> None:
 
 
 # -- runs ------------------------------------------------------------------------------------------------------------
+def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tuple[wsemu.Report, Any]:
+    """The report of a launch and its first argument; the same from both engines."""
+    reports, left = [], []
+    for engine in ("vm", "reference"):
+        given = arguments()
+        reports.append(wsemu.check(kernel, 1, block, given, engine=engine))
+        left.append(given[0])
+    one, other = (report.model_dump(exclude={"seconds"}) for report in reports)
+    assert one == other
+    assert left[0].tobytes() == left[1].tobytes()
+    return reports[0], left[0]
+
+
 COPIED = """
 setp.ne.u32 %p2, %tid.x, 0; @%p2 bra $end;
 mbarrier.init.shared.b64 [%r7], 1;
@@ -433,13 +456,12 @@ $end:
 
 def copied_back(instruction: str, elements: np.ndarray[Any, Any]) -> list[Any]:
     """What is left in the second half of two times 64 bytes."""
-    out = elements.copy()
     kernel = wsemu.load_ptx(TEXT.format(body=COPIED.replace("BACK", instruction), directives="", target="sm_100a"))["k"]
-    report = wsemu.check(kernel, 1, 32, (out, 48, 0), engine="reference")
+    report, out = run(kernel, 32, lambda: (elements.copy(), 48, 0))
     assert (report.verdict, report.findings, report.notes[1:]) == ("verified", [], [])
     half = len(elements) // 2
     assert np.array_equal(out[:half], elements[:half])
-    return out[half:].tolist()
+    return list(out[half:].tolist())
 
 
 def test_a_bulk_store_of_some_bytes_leaves_the_others() -> None:
@@ -474,10 +496,9 @@ def test_a_bulk_reduction_combines_elements(what: str, dtype: str, expected: Cal
 
 
 def test_what_bulk_reductions_add_up_is_the_same_in_every_order() -> None:
-    x, y = np.arange(64, dtype=np.int32), np.zeros(32, np.int32)
-    report = wsemu.check(wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"], 1, 64, (x, y), engine="reference")
+    kernel = wsemu.load_ptx(FOLDER / "bulk.sm_90a.ptx")["sums"]
+    report, _ = run(kernel, 64, lambda: (np.arange(64, dtype=np.int32), np.zeros(32, np.int32)))
     assert (report.verdict, report.notes) == ("verified", [])
-    assert y.tolist() == (x[:32] + x[32:]).tolist()
 
 
 LAST_ENDS_IT = """
@@ -503,6 +524,18 @@ $end:
 )
 def test_the_last_thread_ends_an_mbarrier_as_atomics_have_it(fence: str, verdict: str, codes: list[str]) -> None:
     text = TEXT.format(body=LAST_ENDS_IT.replace("FENCE", fence), directives="", target="sm_90")
-    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.zeros(4), 48, 0), engine="reference")
+    report, _ = run(wsemu.load_ptx(text)["k"], 64, lambda: (np.zeros(4), 48, 0))
     assert (report.verdict, [finding.code for finding in report.findings]) == (verdict, codes)
     assert any("atomic" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("at", [0, 64])
+@pytest.mark.parametrize("back", ["cp.async.bulk", "cp.reduce.async.bulk"])
+def test_what_a_bulk_store_writes_is_no_read_only_memory(back: str, at: int) -> None:
+    what = ".add.u32" if "reduce" in back else ""
+    body = f"ld.global.nc.u32 %r9, [%rd1];{COPIED}".replace(
+        "BACK", f"{back}.global.shared::cta.bulk_group{what} [%rd1+{at}], [%r3], 64;"
+    )
+    text = TEXT.format(body=body, directives="", target="sm_90")
+    report, _ = run(wsemu.load_ptx(text)["k"], 32, lambda: (np.zeros(32, "u4"), 48, 0))
+    assert ("read-only-written" in [finding.code for finding in report.findings]) == (at == 0)

@@ -66,7 +66,7 @@ cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%
 mbarrier.try_wait.parity.frobnicated.b64 %p2, [%rd5], 0;
 setmaxnreg.frobnicated.sync.aligned.u32 64;
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32;
-cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r4, %r5}], [%r6];
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0, 1}], [8];
 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r4,%r5,%r6,_}, %q1;
 cvt.rn.satfinite.e2m1x2.f32 %h1, %f1, %f2;
 discard.global.L2 [%rd1], 128;

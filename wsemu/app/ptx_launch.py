@@ -7,6 +7,8 @@ f32[64,64]:x.npy
 x.npy                             an array as it is in the file
 {i32:7, f32[8]:zeros}             a structure by value, of such fields; an array is a pointer in it
 bytes:0700000000000000            a structure by its bytes, in hexadecimal
+tmap(f16[64,64], box=[64,8], swizzle=128B)
+                                  a tensor map of an array, with the options of `wsemu.TensorMap`
 null                              a null pointer
 """
 
@@ -23,6 +25,7 @@ import numpy as np
 
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
+from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,6 +133,8 @@ def argument(text: str, number: int = 0) -> Any:
     text = text.strip()
     if text.startswith("{"):
         return _structure(text, number)
+    if text.startswith("tmap("):
+        return _tensor_map(text, number)
     if text == "null":
         return None
     if text.startswith("bytes:"):
@@ -239,16 +244,51 @@ def _structure(text: str, number: int) -> tuple[Any, ...]:
     """`{...}`: fields between commas, which may be structures themselves."""
     if not text.endswith("}"):
         raise UsageError(f"`--arg {text}` lacks `}}` at its end")
-    depth, start, parts = 0, 1, []
-    for place, character in enumerate(text[1:-1], 1):
-        depth += (character in "{[") - (character in "]}")
+    return tuple(argument(part, RANDOM * (number + 1) + n) for n, part in enumerate(_parts(text, text[1:-1])))
+
+
+def _parts(text: str, inside: str) -> list[str]:
+    """What stands between the commas inside brackets; `text` is the whole."""
+    depth, start, parts = 0, 0, []
+    for place, character in enumerate(inside):
+        depth += (character in "{[(") - (character in "]})")
         if character == "," and depth == 0:
-            parts.append(text[start:place])
+            parts.append(inside[start:place])
             start = place + 1
-    parts.append(text[start:-1])
+    parts.append(inside[start:])
     if depth or len(text) > 100_000 or text.count("{") > 50:
         raise UsageError(f"`--arg {text[:60]}`: its brackets do not match, or are too many")
-    return tuple(argument(part, RANDOM * (number + 1) + n) for n, part in enumerate(parts))
+    return parts
+
+
+_LISTS, _WORDS = ("box", "strides", "element_strides"), ("swizzle", "interleave", "fill", "type", "promotion")
+"""options of a tensor map: lists of numbers, and words"""
+
+
+def _tensor_map(text: str, number: int) -> TensorMap:
+    """`tmap(...)`: an array, then options."""
+    example = "write `tmap(f16[64,64], box=[64,8], swizzle=128B)`"
+    if not text.endswith(")"):
+        raise UsageError(f"`--arg {text}` lacks `)` at its end: {example}")
+    first, *others = _parts(text, text[len("tmap(") : -1])
+    options: dict[str, Any] = {}
+    for part in others:
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or name not in (*_LISTS, *_WORDS):
+            raise UsageError(f"`--arg {text}`: no option `{part.strip()}`: {', '.join((*_LISTS, *_WORDS))}; {example}")
+        options[name] = _extents(value, text) if name in _LISTS else None if value == "none" else value
+    array = argument(first, number)
+    if not isinstance(array, np.ndarray) or "box" not in options:
+        raise UsageError(f"`--arg {text}`: a tensor map has an array and a box: {example}")
+    return TensorMap(array, options.pop("box"), **options)
+
+
+def _extents(value: str, text: str) -> list[int]:
+    """`[64,8]`"""
+    inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
+    if not all(part.strip().isdecimal() for part in inside):
+        raise UsageError(f"`--arg {text}`: `{value}` is no list of numbers: write `[64,8]`")
+    return [int(part[:18]) for part in inside]
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -268,7 +308,9 @@ def _check_out(out: str) -> None:
 def _save(path: Path, kernel: PtxKernel, arguments: Sequence[Any]) -> None:
     """The arrays among the arguments, as `arg0`, `arg1`, ... by position; whole or not at all."""
     arrays: Mapping[str, Any] = {
-        f"arg{number}": np.asarray(value) for number, value in enumerate(arguments) if isinstance(value, np.ndarray)
+        f"arg{number}": np.asarray(array)
+        for number, value in enumerate(arguments)
+        if isinstance(array := value.array if isinstance(value, TensorMap) else value, np.ndarray)
     }
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".wsemu-")

@@ -25,6 +25,7 @@ from wsemu.backends.intrinsics import (
     is_none,
     literal,
 )
+from wsemu.backends.tensor_maps import TensorMapType
 from wsemu.language import async_names as names
 from wsemu.model.errors import UsageError
 
@@ -107,6 +108,25 @@ FORMS = {
     "griddepcontrol_wait": Form("griddepcontrol.wait;"),
     "griddepcontrol_launch_dependents": Form("griddepcontrol.launch_dependents;"),
 }  # fmt: skip
+_TILE = "[<tmap>, <coordinates>]"
+_OUTWARD = "global.shared::cta{}.tile.bulk_group"
+FORMS |= {
+    "cp_async_bulk_tensor_global_to_shared": Form(
+        "cp.async.bulk.tensor.<rank>.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        f"[<dst>], {_TILE}, [<bar>];"
+    ),
+    "cp_async_bulk_tensor_shared_to_global": Form(
+        f"cp.async.bulk.tensor.<rank>.{_OUTWARD.format('')} {_TILE}, [<src>];", src=SHARED
+    ),
+    **{
+        f"cp_reduce_async_bulk_tensor_{what}": Form(
+            f"cp.reduce.async.bulk.tensor.<rank>.{_OUTWARD.format('.' + what)} {_TILE}, [<src>];", src=SHARED
+        )
+        for what in names.REDUCTIONS
+    },
+    "cp_async_bulk_prefetch_tensor": Form(f"cp.async.bulk.prefetch.tensor.<rank>.L2.global.tile {_TILE};"),
+    "prefetch_tensormap": Form("prefetch.tensormap [<tmap>];"),
+}
 FORMS |= {f"{name}_bytes": FORMS[name] for name in (
     "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global"
 )}  # fmt: skip
@@ -167,10 +187,25 @@ def _check(name: str, given: dict[str, Any]) -> None:
     for parameter, kind in given.items():
         if parameter in _ARRAYS:
             _check_array(name, given, parameter)
-        elif parameter not in indices and not is_none(kind):
+        elif parameter == "tmap":
+            _check_tile(name, kind, given.get("coordinates"))
+        elif parameter not in indices and parameter != "coordinates" and not is_none(kind):
             _check_number(name, parameter, kind)
-    if name.startswith("cp_reduce"):
+    if name.startswith("cp_reduce") and "tmap" not in given:
         _reduced_type(name, given)
+
+
+def _check_tile(name: str, map_: Any, coordinates: Any) -> None:
+    if not isinstance(map_, TensorMapType):
+        raise errors.TypingError(f"ptx.{name}: {map_}: give a tensor map")
+    kinds = _coordinates(coordinates) if coordinates is not None else [types.int32] * map_.rank
+    if len(kinds) != map_.rank or not all(isinstance(kind, types.Integer) for kind in kinds):
+        raise errors.TypingError(f"ptx.{name}: a map of {map_.rank} dimensions, coordinates {coordinates}")
+
+
+def _coordinates(kind: Any) -> list[Any]:
+    """The types of coordinates, which are one number or a tuple."""
+    return list(kind) if isinstance(kind, types.BaseTuple) else [kind]
 
 
 def _reduced_type(name: str, given: dict[str, Any]) -> str:
@@ -204,6 +239,12 @@ class _Statement:
         comma, parameter = found.groups()
         if parameter == "type":
             return _reduced_type(self.name, self.given)
+        if parameter == "rank":
+            return f"{self.given['tmap'].rank}d"
+        if parameter == "tmap":
+            return self.register(self.values["tmap"])
+        if parameter == "coordinates":
+            return self.coordinates()
         if is_none(self.given[parameter]):
             return ""
         text = self.address(parameter) if parameter in _ARRAYS else self.number(parameter)
@@ -230,6 +271,16 @@ class _Statement:
         wide = (self.name, parameter) in _WIDE
         to = types.uint64 if wide else types.uint32
         return self.register(self.context.cast(self.builder, self.values[parameter], kind, to))
+
+    def coordinates(self) -> str:
+        """`{x, y}`"""
+        kind, value = self.given["coordinates"], self.values["coordinates"]
+        kinds = _coordinates(kind)
+        is_tuple = isinstance(kind, types.BaseTuple)
+        items = [self.builder.extract_value(value, n) for n in range(len(kinds))] if is_tuple else [value]
+        pairs = zip(items, kinds, strict=True)
+        numbers = [self.context.cast(self.builder, item, types.unliteral(k), types.int32) for item, k in pairs]
+        return f"{{{', '.join(map(self.register, numbers))}}}"
 
     def emit(self) -> Any:
         text = re.sub(r"<(, )?(\w+)>", self.operand, self.form.text)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from wsemu.backends import numba_cuda
 from wsemu.model.errors import UsageError
+from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,9 +155,13 @@ def _launch(launch: GpuLaunch, begins: Callable[[], None]) -> GpuResult:
     begins()
     started = time.perf_counter()
     for n in range(launch.times):
-        arguments = tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in launch.arguments)
+        arguments = tuple(
+            a.copied() if isinstance(a, TensorMap) else np.array(a, order="K") if isinstance(a, np.ndarray) else a
+            for a in launch.arguments
+        )
         numba_cuda.launch(launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared)
-        arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+        passed = (a.array if isinstance(a, TensorMap) else a for a in arguments)
+        arrays = {k: a for k, a in enumerate(passed) if isinstance(a, np.ndarray)}
         if n == 0:
             result.arrays = arrays
         elif any(a.tobytes() != result.arrays[k].tobytes() for k, a in arrays.items()):

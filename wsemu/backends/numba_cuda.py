@@ -19,6 +19,7 @@ from wsemu.language.markers import Declared, KernelFunction
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError
+from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -97,6 +98,10 @@ class _Arguments:
 
         from wsemu.backends.pattern_types import PatternType
 
+        if isinstance(value, TensorMap):
+            from wsemu.backends import tensor_maps
+
+            return tensor_maps.sent(value, retr)
         if not isinstance(type_, PatternType):
             return type_, value
         values = type_.values
@@ -189,8 +194,13 @@ def type_of(value: Any) -> Any:
 
 
 def prepare(arguments: Iterable[Any]) -> None:
-    """Make the classes of pattern arguments known to Numba."""
-    for value in arguments:
+    """Make the classes of pattern arguments, and tensor maps, known to Numba."""
+    given = tuple(arguments)
+    if any(isinstance(value, TensorMap) for value in given):
+        from wsemu.backends import tensor_maps
+
+        tensor_maps.apart(given)
+    for value in given:
         if _is_pattern(value):
             _bridge(value)
 

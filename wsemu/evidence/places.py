@@ -46,9 +46,11 @@ _ROLES = {
     "finish": "DMA",
 }
 """what a warp is for that executes this method of a transfer pattern"""
+_OF_ALL = "pipeline"
+"""the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
-_COPIES = ("bulk.load", "bulk.store", "cp.async.b")
+_COPIES = ("bulk.load", "bulk.store", "tensor.load", "tensor.store", "cp.async.b")
 """what copies, by the beginning of its name"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
@@ -172,7 +174,7 @@ class Places:
             span = self.program.spans[number]
             if span.file.startswith(PATTERNS):
                 name = view(span.file).function(span)
-                if name in _ROLES:
+                if name in _ROLES and Path(span.file).stem != _OF_ALL:
                     yield name
 
     def callers(self, pc: int) -> list[Site]:
@@ -365,6 +367,10 @@ class Places:
             if name and element:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
+
+    def phase(self, address: int, number: int, pc: int) -> str:
+        """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
+        return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
     def beyond(self, address: int) -> tuple[str, str]:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is

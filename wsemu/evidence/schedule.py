@@ -29,7 +29,9 @@ Knowledge = dict[int, int]
 _ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys", "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
 """what warps do to mbarriers; a copy's credit is where it is issued"""
-_ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES)
+_ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")
+_BY_LANES: tuple[EventKind, ...] = (*OF_PHASES, "copy")
+"""of which an execution of an instruction may have several, of different lanes"""
 _EXECUTIONS: tuple[EventKind, ...] = ("access", "atomic", "copy")
 _MOST_STEPS = 6
 """of a schedule, before the two operations that it is about"""
@@ -98,18 +100,26 @@ class Witness:
     def _begins(self) -> list[bool]:
         """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
         an mbarrier, stand one behind the other, of lanes that are not the same."""
-        begins = []
+        return [first for first, _ in self._parts_of_executions]
+
+    @functools.cached_property
+    def _starts(self) -> list[bool]:
+        """Of each event, whether it is the first one of an execution."""
+        return [start for _, start in self._parts_of_executions]
+
+    @functools.cached_property
+    def _parts_of_executions(self) -> list[tuple[bool, bool]]:
+        parts = []
         instruction: tuple[int, int, int] | None = None
         done: dict[EventKind, int] = {}
         for event in self.events:
             own = event.cta, event.warp, event.pc
-            if own != instruction:
+            again = event.kind in done and (done[event.kind] & event.lanes or event.kind not in _BY_LANES)
+            if own != instruction or again:
                 instruction, done = own, {}
-            lanes = done.get(event.kind, 0)
-            first = not lanes or bool(lanes & event.lanes) or event.kind not in (*OF_PHASES, "copy")
-            begins.append(first)
-            done[event.kind] = event.lanes if first else lanes | event.lanes
-        return begins
+            parts.append((event.kind not in done, not done))
+            done[event.kind] = done.get(event.kind, 0) | event.lanes
+        return parts
 
     def executions(self, cta: int, warp: int, pc: int) -> list[int]:
         """Where in the trace a warp executes an access."""
@@ -148,22 +158,31 @@ class Witness:
 
     def _at(self, access: Access) -> list[int]:
         """The executions of an access in its interval that touch its address with one of its lanes; where a copy is
-        issued that writes there, or reads there as far as is known."""
+        issued that reads or writes there."""
         found = self.executions(access.cta, access.warp, access.pc)
         if not access.interval:
             return [n for n in found if self._copies(n, access.address)] or found
         found = found[bisect_left(found, access.interval, key=self._interval) :]
         found = found[: bisect_right(found, access.interval, key=self._interval)]
-        return [n for n in found if self.reaches(self.events[n], access.address, access.lanes)]
+        return [
+            n
+            for n in found
+            if (
+                self._copies(n, access.address)
+                if self.events[n].kind == "copy"
+                else self.reaches(self.events[n], access.address, access.lanes)
+            )
+        ]
 
     def _copies(self, position: int, address: int) -> bool:
-        """Whether one of the copies issued there goes to an address."""
+        """Whether one of the copies issued there goes to an address, or comes from it."""
         own = self.events[position]
         for n in range(position, len(self.events)):
             event = self.events[n]
             if (event.cta, event.warp, event.pc) != (own.cta, own.warp, own.pc) or (n > position and self._begins[n]):
                 return False
-            if event.kind == "copy" and 0 <= address - event.place < event.amount:
+            sides = (event.place, event.generation) if event.kind == "copy" else ()
+            if any(at >= 0 and 0 <= address - at < event.amount for at in sides):
                 return True
         return False
 
@@ -220,7 +239,7 @@ class Witness:
     @functools.cached_property
     def _orders(self) -> list[int]:
         """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
-        return [n for n, event in enumerate(self.events) if event.kind in _ORDERS]
+        return [n for n, event in enumerate(self.events) if event.kind in _ORDERS and self._starts[n]]
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
@@ -364,7 +383,7 @@ class Witness:
             if event.kind == "exit":
                 steps.append(self.step(event, n, "exit", shown=shown))
             elif event.kind in OF_PHASES:
-                what = f"{self.places.element(event.place, event.pc)} phase {event.generation}"
+                what = self.places.phase(event.place, event.generation, event.pc)
                 steps.append(self.step(event, n, self._does(event), what=what, shown=shown))
             elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""

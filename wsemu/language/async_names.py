@@ -129,6 +129,34 @@ _REDUCING = {
     for name, reduction in REDUCTIONS.items()
 }
 
+_TILE = (
+    "`tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an int or "
+    "a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  "
+)
+_TENSOR_REDUCED = {
+    "add": "integers of 32 bits, uint64, and floats", "min": "integers, float16 and bf16",
+    "max": "integers, float16 and bf16", "inc": "uint32", "dec": "uint32", "and": "integers but int64",
+    "or": "integers but int64", "xor": "integers but int64",
+}  # fmt: skip
+_TENSOR_COPIES = {
+    "cp_async_bulk_tensor_global_to_shared(dst, i, tmap, coordinates, bar, k)": "Copies a tile of the array of `tmap` "
+    "to element `i` of `dst` in shared memory, at a multiple of 128 bytes, then says so to the mbarrier `bar[k]`, "
+    f"which must expect all its bytes.  What lies outside the array is filled.  {_TILE}[PTX: cp.async.bulk.tensor]",
+    "cp_async_bulk_tensor_shared_to_global(tmap, coordinates, src, j)": "Copies the tile at element `j` of `src` in "
+    "shared memory, at a multiple of 128 bytes, to where `tmap` has it.  What lies outside the array is left out.  "
+    f"{_GROUP}Coordinates are 0 or above.  {_TILE}[PTX: cp.async.bulk.tensor]",
+    **{
+        f"cp_reduce_async_bulk_tensor_{name}(tmap, coordinates, src, j)": "Puts into each element where `tmap` has a "
+        f"tile {reduction.doc.replace('`dst`', 'global memory').replace('`src`', 'the tile')}, with the elements of "
+        f"the tile at element `j` of `src` in shared memory; each one is an atomic.  Of {_TENSOR_REDUCED[name]}.  "
+        f"{_GROUP}Coordinates are 0 or above.  {_TILE}[PTX: cp.reduce.async.bulk.tensor]"
+        for name, reduction in REDUCTIONS.items()
+    },
+    "cp_async_bulk_prefetch_tensor(tmap, coordinates)": "Brings a tile of the array of `tmap` into the L2 cache; no "
+    f"effect here.  {_TILE}[PTX: cp.async.bulk.prefetch.tensor]",
+    "prefetch_tensormap(tmap)": "Brings a tensor map into the cache; no effect.  [PTX: prefetch.tensormap]",
+}
+
 _PROXY = "Orders plain accesses and those of bulk copies with each other, of this thread and what others gave it, in "
 _OTHERS = {
     "fence_proxy_async()": _PROXY + "all memory.  [PTX: fence.proxy.async]",
@@ -147,7 +175,9 @@ _OTHERS = {
     "griddepcontrol_launch_dependents()": "Lets the next launch begin; no effect here.  "
     "[PTX: griddepcontrol.launch_dependents]",
 }
-FUNCTIONS: Final = functions("ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_OTHERS})
+FUNCTIONS: Final = functions(
+    "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS}
+)
 """name -> kernel function"""
 
 COPY_BYTES: Final = {

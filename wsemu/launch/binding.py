@@ -14,6 +14,7 @@ import numpy.typing as npt
 from wsemu.model.bound import BoundArray
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
 from wsemu.model.program import Program
+from wsemu.model.tensor_map import MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,13 @@ class Packed:
     data: bytes
     arrays: tuple[tuple[int, tuple[int, ...], npt.NDArray[Any]], ...] = ()
     """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
+    maps: tuple[tuple[int, tuple[int, ...], TensorMap], ...] = ()
+    """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
+
+    @property
+    def mapped(self) -> Any:
+        """The array of the tensor map that this is, or this."""
+        return self.maps[0][2].array if self.maps and not self.maps[0][1] else self
 
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
@@ -83,14 +91,22 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
 def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
     wanted = _wanted(program, arguments)
+    kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
     copied = (
         c.array.copy() if c.addresses or (c.writable and not c.live) else c.array for c in program.constant_arrays
     )
-    arrays = [*wanted.values(), *copied]
+    blocks = [np.zeros(len(_packed(arguments, key).data), np.uint8) for key in kept]
+    arrays = [*wanted.values(), *copied, *blocks]
     constants = enumerate(program.constant_arrays, len(wanted))
-    memory = Memory(arrays, frozenset(n for n, c in constants if not c.writable))
+    first = len(arrays) - len(blocks)
+    read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
+    memory = Memory(arrays, frozenset(read_only))
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
-    rows: Rows = {p.row: (p.type, _value(p, arguments[p.argument], wanted, places)) for p in program.parameters}
+    rows: Rows = {
+        p.row: (p.type, _value(p, arguments[p.argument], wanted, places))
+        for p in program.parameters
+        if p.part != "memory"
+    }
     bound = []
     for (argument, path), array in wanted.items():
         name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
@@ -103,6 +119,10 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
                 constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype
             )
         )
+    for n, (key, row) in enumerate(kept.items(), first):
+        blocks[n - first][:] = np.frombuffer(_contents(_packed(arguments, key), key, places, names), np.uint8)
+        rows[row] = ("b64", _address(memory.place(n)))
+        bound.append(BoundArray(f"{names[key[0]]}.bytes", *memory.place(n), (arrays[n].size,), (1,), arrays[n].dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         for at, row, more in constant.addresses:
             address = np.array([int(rows[row][1]) + more], np.int64)
@@ -110,17 +130,51 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     return rows, memory, bound
 
 
+def _packed(arguments: Sequence[Any], key: tuple[int, tuple[int | str, ...]]) -> Packed:
+    """An argument, or a part of it, that is passed as bytes."""
+    value = component(arguments[key[0]], key[1])
+    return packed_map(value) if isinstance(value, TensorMap) else value
+
+
+def packed_map(value: TensorMap) -> Packed:
+    """A tensor map as an argument."""
+    return Packed(bytes(MAP_BYTES), (), ((0, (), value),))
+
+
+def _contents(
+    given: Packed, key: tuple[int, tuple[int | str, ...]], places: _Places, names: Sequence[str] = ()
+) -> bytes:
+    """The bytes that are passed, with addresses and tensor maps in them; `names`: of the arguments, for messages.
+
+    UsageError for a map whose array lies where it cannot.
+    """
+    whole = bytearray(given.data)
+    argument, way = key
+    for at, path, _ in given.arrays:
+        whole[at : at + 8] = _address(places[argument, (*way, *path)]).to_bytes(8, "little")
+    for at, path, value in given.maps:
+        address = _address(places[argument, (*way, *path)])
+        value.admit(address, names[argument] if names else "")
+        whole[at : at + MAP_BYTES] = value.encoded(address)
+    return bytes(whole)
+
+
 def _wanted(program: Program, arguments: Sequence[Any]) -> _Arrays:
     """The arrays whose addresses or shapes the program asks for, and those in structures."""
     wanted: _Arrays = {}
     for p in program.parameters:
-        if p.part not in ("value", "bytes"):
+        if p.part == "memory":
+            value = component(arguments[p.argument], p.component)
+            if isinstance(value, TensorMap):
+                wanted[p.argument, p.component] = value.array
+        elif p.part not in ("value", "bytes"):
             key = (p.argument, p.component)
             if key not in wanted:
                 wanted[key] = np.asarray(component(arguments[p.argument], p.component))
     for argument, value in enumerate(arguments):
         if isinstance(value, Packed):
             wanted.update(((argument, path), array) for _, path, array in value.arrays)
+            wanted.update(((argument, path), map_.array) for _, path, map_ in value.maps)
     return wanted
 
 
@@ -129,8 +183,7 @@ def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -
     argument, path = parameter.argument, parameter.component
     match parameter.part:
         case "bytes":
-            addresses = {place: _address(places[argument, way]) for place, way, _ in given.arrays}
-            return _unpacked(given.data, addresses, parameter.type, parameter.axis)
+            return _unpacked(_contents(given, (argument, ()), places), parameter.type, parameter.axis)
         case "value":
             return _scalar(component(given, path), parameter.axis)
         case "address":
@@ -156,11 +209,16 @@ def _address(place: tuple[int, int]) -> int:
     return (place[0] << SEGMENT_SHIFT) + place[1]
 
 
-def address_rows(program: Program, rows: Rows) -> dict[int, int]:
-    """Register row of an address of an array -> its segment."""
+def address_rows(
+    program: Program, rows: Rows, names: Sequence[str] = (), arrays: Sequence[BoundArray] = ()
+) -> dict[int, int]:
+    """Register row of an address of an array, or of a tensor map of one, -> its segment."""
+    segments = {array.name: array.segment for array in arrays}
+    maps = [p for p in program.parameters if p.part == "memory" and not p.component]
+    mapped = {p.row: segments[names[p.argument]] for p in maps if names and names[p.argument] in segments}
     wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
     wanted += [constant.row for constant in program.constant_arrays]
-    return {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+    return mapped | {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
@@ -180,12 +238,9 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
     return frozenset(found)
 
 
-def _unpacked(data: bytes, addresses: dict[int, int], type_: str, at: int) -> int | float:
-    """What stands at a byte of an argument in which `addresses` are put."""
-    whole = bytearray(data)
-    for place, address in addresses.items():
-        whole[place : place + 8] = address.to_bytes(8, "little")
-    found = bytes(whole[at : at + SIZE[type_]])
+def _unpacked(data: bytes, type_: str, at: int) -> int | float:
+    """What stands at a byte of an argument."""
+    found = data[at : at + SIZE[type_]]
     if type_ in ("f32", "f64"):
         value: float = struct.unpack("<f" if type_ == "f32" else "<d", found)[0]
         return value

@@ -284,11 +284,11 @@ def _examine(
     outcome, trace, initial = _run(bound, workers)
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
-            value.blank = False
+            _memory(value).blank = False
     for captured in program.constant_arrays:
         if _is_blank(captured.array):
             captured.array.blank = False  # type: ignore[attr-defined]
-    rows = address_rows(program, bound.rows)
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
     if isinstance(kernel, CodeKernel):
@@ -334,8 +334,13 @@ def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
 
 
+def _memory(value: Any) -> Any:
+    """The array of a tensor map, any other argument as it is."""
+    return getattr(value, "mapped", value)
+
+
 def _is_blank(value: Any) -> bool:
-    return getattr(value, "blank", False) is True
+    return getattr(_memory(value), "blank", False) is True
 
 
 def bind_launch(
@@ -379,7 +384,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
-        "races": bool(chosen.checkers & {"race", "intra-warp"}),
+        "races": bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set()))),
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
@@ -392,9 +397,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "budget": chosen.budget,
         "arch": configuration.arch,
     }
-    # ASYNC: the reference interpreter alone has the asynchronous operations; take this line out when the VM has them
-    engine = chosen.engine
-    if engine == "vm":
+    if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
 
@@ -402,7 +405,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options)
         return run.run(), run.trace, run.initial
-    if engine == "reference":
+    if chosen.engine == "reference":
         from wsemu.model.outcome import Trace, TraceRequest
         from wsemu.reference import run as reference
 

@@ -21,6 +21,7 @@ from wsemu.model import settings
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.model.launch_shape import LaunchConfiguration, configure
+from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +115,10 @@ class Emulated:
 
 def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments with arrays of their own, of the same layout."""
-    return tuple(np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments)
+    return tuple(
+        a.copied() if isinstance(a, TensorMap) else np.array(a, order="K") if isinstance(a, np.ndarray) else a
+        for a in arguments
+    )
 
 
 @hide_internal_frames
@@ -151,7 +155,8 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     before = copied(given)
     program, _, _ = compiled(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
-    kept = [(a, np.array(a, order="K")) for a in (*given, *named) if isinstance(a, np.ndarray)]
+    passed = (a.array if isinstance(a, TensorMap) else a for a in (*given, *named))
+    kept = [(a, np.array(a, order="K")) for a in passed if isinstance(a, np.ndarray)]
     blank = [a for a, _ in kept if getattr(a, "blank", False)]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
@@ -221,7 +226,8 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
     allowed = ulps if calls_library(program) else 0
     compared, differing, first = 0, 0, []
     for k, gpu in result.arrays.items():
-        ours = emulated.after[k]
+        left = emulated.after[k]
+        ours = left.array if isinstance(left, TensorMap) else left
         compared += ours.size
         wrong, distance = disagreements(ours, gpu, allowed)
         differing += len(wrong)

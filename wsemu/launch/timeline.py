@@ -169,6 +169,8 @@ class Timeline:
 
     def counted(self, barrier: int, number: int) -> str:
         """`generation 3`, `phase 3`."""
+        if number < 0:
+            return "new"
         return f"{'phase' if barrier in self.mbarriers else 'generation'} {number}"
 
     @property

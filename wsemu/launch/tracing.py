@@ -39,6 +39,10 @@ _KINDS: dict[str, Kind] = {
     "bulk.load": "copy",
     "bulk.store": "copy",
     "bulk.reduce": "copy",
+    "tensor.load": "copy",
+    "tensor.store": "copy",
+    "tensor.reduce": "copy",
+    "bulk.zero": "access",
     "cp.async.wait": "landed",
     "bulk.wait": "landed",
 }
@@ -171,7 +175,7 @@ class _Clock:
             self._begin(event, _KINDS.get(operation, "mbarrier"))
         kinds.add(event.kind)
         self.step_of[position] = number
-        if event.kind == "copy":
+        if event.kind == "copy" and operation != "bulk.zero":
             self._issue(event, number, operation)
         elif event.kind == "landed" and not event.generation:
             family = operation.partition(".")[0]
@@ -215,8 +219,9 @@ class _Clock:
             return
         step = self.steps[number]
         self._copies[number] = Copy(event.warp, step.at, None, event.pc, event.amount)
-        if operation != "bulk.load":
-            self._pending[event.warp, operation.partition(".")[0]].append(number)
+        if not operation.endswith(".load"):
+            kind = operation.partition(".")[0].replace("tensor", "bulk")
+            self._pending[event.warp, kind].append(number)
 
     def _end(self, copies: Iterable[int], until: int) -> None:
         for n in copies:

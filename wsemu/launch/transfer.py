@@ -19,7 +19,7 @@ from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, hide_internal_frames
-from wsemu.model.isa import NAMES, OPERATIONS, access_shape
+from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
 from wsemu.model.own import HARNESS
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
+COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce"))
+"""asynchronous operations that write memory"""
 _GUARD = 64
 """bytes on both sides of what a transfer touches, a multiple of every alignment"""
 Bytes = npt.NDArray[np.uint8]
@@ -287,11 +289,18 @@ class Run:
                 found.append((pc, OPERATIONS[name].kind, access_shape(name)[1]))
         return found
 
+    def copies(self, places: Places) -> list[int]:
+        """The pattern's asynchronous copies that were executed."""
+        program, executions = places.program, places.outcome.executions
+        names = enumerate(NAMES[op] for op in program.code[:, 0].tolist())
+        return [pc for pc, name in names if name in COPIES and executions[pc] and self.job.from_pattern(program, pc)]
+
     def stores(self) -> list[Stored]:
-        """Every lane's stores of the pattern in a run of the job, from the reference interpreter."""
+        """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
+        interpreter."""
         from wsemu.launch.binding import bind
         from wsemu.launch.check import compiled
-        from wsemu.model.outcome import TraceRequest
+        from wsemu.model.outcome import Stored, TraceRequest
         from wsemu.reference import run as reference
 
         job, arguments = self.job, fill(self.job).arguments()
@@ -302,7 +311,11 @@ class Run:
             races=False, recycling=False, initialised=False, trace=TraceRequest(stores=True),
         )  # fmt: skip
         assert outcome.trace is not None
-        return [store for store in outcome.trace.stores if job.from_pattern(program, store.pc)]
+        copied = [
+            Stored(e.pc, e.cta, e.warp, e.lanes.bit_length() - 1, e.place, e.amount)
+            for e in outcome.trace.events if e.kind == "copy"
+        ]  # fmt: skip
+        return [store for store in (*outcome.trace.stores, *copied) if job.from_pattern(program, store.pc)]
 
     def __str__(self) -> str:
         return spelled(self.job.case)
@@ -393,8 +406,10 @@ class Plan:
     """of global memory"""
     ideal_sectors: int
     wavefronts: int
-    """of shared memory"""
+    """of shared memory; of bulk copies, which are no accesses of warps, there are none"""
     ideal_wavefronts: int
+    copies: dict[int, int] = field(default_factory=dict)
+    """bytes of an asynchronous copy -> how many of them: warp-wide `cp.async`, or bulk copies"""
 
     @property
     def steps(self) -> int:
@@ -403,19 +418,23 @@ class Plan:
 
     def __str__(self) -> str:
         p = self.pattern
-        what = f"{p.dma_threads} DMA threads, {p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
-        lines = [f"{type(p).__name__}: {what}"]
+        what = f"{p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
+        if p.asynchronous:
+            what = "bulk copies" if p.bulk else f"{p.alignment}-byte copies"
+        lines = [f"{type(p).__name__}: {p.dma_threads} DMA threads, {what}"]
         header = ["way", "elements", "bytes", "lanes", "at a time", "steps"]
         rows = [[str(part[name]) for name in header] for part in self.parts]
         widths = [max(len(row[n]) for row in [header, *rows]) for n in range(len(header))]
         for row in [header, *rows]:
             cells = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
             lines.append("  ".join(["", row[0].ljust(widths[0]), *cells[1:]]))
-        for kind, counts in (("loads", self.loads), ("stores", self.stores)):
-            text = ", ".join(f"{n:,} of {width} bytes" for width, n in sorted(counts.items()))
-            lines.append(f"  {kind:<10} {text} a lane, by warps")
+        kinds = [("copies", self.copies)] if self.copies else [("loads", self.loads), ("stores", self.stores)]
+        for kind, counts in kinds:
+            text = ", ".join(f"{n:,} of {width:,} bytes" for width, n in sorted(counts.items()))
+            lines.append(f"  {kind:<10} {text}{', by one thread' if p.bulk else ' a lane, by warps'}")
         lines.append(f"  {'sectors':<10} {self.sectors:,}, ideal {self.ideal_sectors:,}")
-        lines.append(f"  {'wavefronts':<10} {self.wavefronts:,}, ideal {self.ideal_wavefronts:,}")
+        if not p.bulk:
+            lines.append(f"  {'wavefronts':<10} {self.wavefronts:,}, ideal {self.ideal_wavefronts:,}")
         return "\n".join(lines)
 
 
@@ -424,7 +443,13 @@ def plan(pattern: Any, arch: str = "sm_90") -> Plan:
     if not hasattr(pattern, "parts"):
         raise UsageError(f"{type(pattern).__name__} has no plan: only the patterns that CudaDMA has know how they go")
     index = np.arange(pattern.elements) if hasattr(pattern, "dense_bytes") else None
-    run = fill(job(TransferCase(pattern, index)))
+    work = job(TransferCase(pattern, index))
+    if pattern.bulk:
+        return _bulk_plan(work)
+    if pattern.asynchronous:  # each copy touches what a load and a store would
+        made = plan(replace(pattern, engine="warps"), arch)
+        return replace(made, pattern=pattern, copies=made.loads, loads={}, stores={})
+    run = fill(work)
     loads: dict[int, int] = {}
     stores: dict[int, int] = {}
     costs = [0, 0, 0, 0]
@@ -454,4 +479,28 @@ def plan(pattern: Any, arch: str = "sm_90") -> Plan:
         }
         for way, part in pattern.parts()
     )
-    return Plan(pattern, parts, loads, stores, *costs)
+    sectors, ideal_sectors, wavefronts, ideal_wavefronts = costs
+    return Plan(pattern, parts, loads, stores, sectors, ideal_sectors, wavefronts, ideal_wavefronts)
+
+
+_SECTOR = 32
+"""bytes"""
+
+
+def _bulk_plan(work: Job) -> Plan:
+    """One thread starts a copy of each element, one after the other."""
+    copies: dict[int, int] = {}
+    sectors, ideal = 0, 0
+    for a, b, size in work.moves:
+        first = work.first_dst + b if work.scatter else work.first_src + a
+        copies[size] = copies.get(size, 0) + 1
+        sectors += (first + size - 1) // _SECTOR - first // _SECTOR + 1
+        ideal += -(-size // _SECTOR)
+    parts = tuple(
+        {
+            "way": "bulk", "elements": part.elements, "bytes": part.element_bytes, "lanes": 1,
+            "at a time": part.elements, "steps": 1,
+        }
+        for _, part in work.pattern.parts()
+    )  # fmt: skip
+    return Plan(work.pattern, parts, {}, {}, sectors, ideal, 0, 0, copies)

@@ -23,7 +23,7 @@ from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, NAMES, OPERATIONS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -71,7 +71,7 @@ def judge(
     findings += examined
     if more is not None:
         findings += more(places)
-    certain = _certain(wanted, places, settings) if not steered else ()
+    certain = _certain(wanted, places, settings) if findings and not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = accepted(findings, places, settings)
@@ -124,7 +124,7 @@ def judge(
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
-        proof=_proof(settings, suppressed, findings) if verdict == "verified" else "",
+        proof=_proof(places, settings, suppressed, findings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -159,21 +159,23 @@ def _too_many(untold: int) -> str:
     return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
-def _proof(settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
+def _proof(places: Places, settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it."""
     counts = Counter(finding.code for finding in (*findings, *(entry.finding for entry in suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    return ", but ".join([_shown(settings, suppressed), *([" and ".join(reservations)] if reservations else [])])
+    shown = _shown(places, settings, suppressed)
+    return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 
-def _shown(settings: Settings, suppressed: list[Suppressed]) -> str:
+def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
     if any(entry.finding.severity == "error" for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
+    proven = f"{EVERY_SCHEDULE}, phases and copies included" if places.asynchronous() else EVERY_SCHEDULE
     if not off:
-        return EVERY_SCHEDULE
+        return proven
     if not any(name in off for name in SCHEDULES):
-        return f"{EVERY_SCHEDULE}; not looked for: {', '.join(off)}"
+        return f"{proven}; not looked for: {', '.join(off)}"
     on = [name for name in CHECKERS if name in settings.checkers]
     if len(on) < len(off):
         return f"looked for {', '.join(on) or 'nothing'} alone, no error in this schedule"
@@ -334,6 +336,8 @@ def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], li
         said = f"{places.where(pc)}: {why}"
         if places.program.code[pc, 0] == ACTIVE:
             steered[said] = "active lanes"
+        elif OPERATIONS[NAMES[int(places.program.code[pc, 0])]].result and places.program.code[pc, 0] >= N_CONTROL:
+            steered[said] = "polls"
         else:
             loose.append(said)
     return steered, list(dict.fromkeys(loose))
@@ -447,6 +451,11 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     if outcome.status == "done":
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
+    if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+        if NAMES[int(places.program.code[outcome.fault_pc, 0])].startswith("tensor."):
+            what = "that the launch writes, that is of im2col mode, or interleaved with element strides"
+            return [f"a tensor map {what}, is not modelled{where}"]
+        return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
         return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
     if outcome.status in ("deadlock", "fault") and not failed:

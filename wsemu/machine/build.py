@@ -211,6 +211,16 @@ def entry() -> Callable[[int], int]:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded["run"])
 
 
+def from_outside(name: str, function: Callable[..., int]) -> int:
+    """Address of a function that is no part of the VM: compiled for this process alone."""
+    from wsemu.machine.lowering import compile_function
+
+    with _loading:
+        if name not in _loaded:
+            _load(name, compile_function(function, name, rare=True))
+        return _loaded[name]
+
+
 def _load(name: str, part: Part) -> None:
     """Give a part a place in this process."""
     symbol, needed, code = part

@@ -49,8 +49,9 @@ ENTRIES = {
     "lanes_entry": Made("memory.lane_order", "judge_lanes"),
     "known_entry": Made("memory.shadow", "not_known_one_by_one"),
     "trace_entry": Made("sync.clocks", "log_event"),
-    "async_entry": Made("sync.mbarrier", "asynchronous", rare=True),
+    "async_entry": Made("sync.mbarrier", "asynchronous"),
     "copy_entry": Made("agents.copies", "copy_operation"),
+    "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
@@ -78,10 +79,10 @@ def _part_of(opcode: int) -> tuple[str, ...]:
         return () if family == CORE else (family,)
     if N_MEMORY <= opcode < N_ATOMIC:
         return "atomic_entry", "atomic_cost_entry"
-    if opcode >= FIRST_GROUP_OPERATION:
+    if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
-        return ASYNCHRONOUS
+        return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:
         return ("matrix_entry",)
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()

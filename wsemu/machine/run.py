@@ -18,6 +18,7 @@ from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
+from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
@@ -25,6 +26,7 @@ from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    BULK_REDUCTIONS,
     FIRST_ARRAY,
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
@@ -32,6 +34,7 @@ from wsemu.model.isa import (
     LOCAL,
     N_CONTROL,
     N_MEMORY,
+    N_OPERATIONS,
     N_WARP,
     NAMES,
     OPCODE,
@@ -40,6 +43,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     SIZE,
+    WAITS,
     access_shape,
     memory_shape,
 )
@@ -51,6 +55,7 @@ from wsemu.model.outcome import (
     BarrierState,
     Event,
     FindingKey,
+    ObjectWait,
     Outcome,
     Pattern,
     PhaseState,
@@ -97,7 +102,7 @@ _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32":
 def _auxiliary() -> npt.NDArray[np.int64]:
     """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16; what begins at
     `UNUSED_SHIFT` belongs to one instruction), -1 for others."""
-    table = np.full(len(NAMES), -1, np.int64)
+    table = np.full(N_OPERATIONS, -1, np.int64)
     for name, operation in OPERATIONS.items():
         if operation.kind in ("load", "store", "atomic"):
             n = memory_shape(name)[2] if operation.kind != "atomic" else 1
@@ -107,8 +112,14 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
-_REDUCE = OPCODE["bulk.reduce"]
-_BULK = {OPCODE[name] for name in ("bulk.load", "bulk.store", "bulk.reduce", *WGMMA)}
+_REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
+_REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
+"""bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
+_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch")]
+_BULK = {
+    *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")),
+    *(OPCODE[name] for name in WGMMA),
+}
 """operations in the asynchronous proxy"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -150,9 +161,11 @@ def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
 def _image_of(key: ProgramKey) -> Image:
     program = key.program
     code = np.ascontiguousarray(program.code, np.int64).copy()
-    auxiliary = _AUXILIARY[code[:, 0]]
+    auxiliary = _AUXILIARY[np.minimum(code[:, 0], N_OPERATIONS - 1)]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
-    code[code[:, 0] == _REDUCE, 7] <<= UNUSED_SHIFT  # no bytes a lane: no other atomic is as wide
+    reductions = code[:, 0] == _REDUCE
+    code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
+    code[np.isin(code[:, 0], _TILES), 7] <<= UNUSED_SHIFT
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -162,7 +175,7 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE]).any())
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
     multiplies = any(FIRST_MATRIX <= opcode < N_WARP or opcode >= FIRST_GROUP_OPERATION for opcode in opcodes)
@@ -404,8 +417,17 @@ class Machine:
         state["registers"] = self.program.registers
         state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
         state["asynchronous"] = 1
+        if max(self.image.opcodes) >= N_OPERATIONS:
+            self._lay_out_objects()
         if state["clocks"]:
             self._lay_out_phases(256 * count, int(state["row_bytes"]))
+
+    def _lay_out_objects(self) -> None:
+        """What operations from outside need."""
+        state = self.state[0]
+        self.objects = Objects(self.image.opcodes, int(state["row_bytes"]))
+        state["outside"], state["objects"] = address_of(self.objects.table), address_of(self.objects.block)
+        state["objects_room"] = len(self.objects.block)
 
     def _lay_out_phases(self, thin: int, full: int) -> None:
         """The rows of each mbarrier, of so many bytes, in a block of its own."""
@@ -610,17 +632,26 @@ class Machine:
             for b in sorted(live, key=lambda b: int(b["word"]))
         ]
 
+    def _parked(self) -> Iterator[tuple[int, int, int, list[int]]]:
+        """(warp, instruction, lanes, its fields) of what stands somewhere."""
+        for w, warp in enumerate(self.warps):
+            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
+                pc = int(entry["resume"]) - 1
+                yield w, pc, int(entry["mask"]), self.program.code[pc].tolist()
+
     def _phase_waits(self) -> list[PhaseWait]:
         """The lanes that stand at mbarriers."""
         phases = {phase.address: phase for phase in self._phases()}
         waits: list[PhaseWait] = []
-        for w, warp in enumerate(self.warps):
-            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
-                pc, mask = int(entry["resume"]) - 1, int(entry["mask"])
-                row = self.program.code[pc].tolist()
-                if row[0] in _WAITS:
-                    waits += self._phase_waits_at(w, pc, mask, row, phases)
+        for w, pc, mask, row in self._parked():
+            if row[0] in _WAITS:
+                waits += self._phase_waits_at(w, pc, mask, row, phases)
         return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
+
+    def _object_waits(self) -> list[ObjectWait]:
+        """The lanes that stand at objects from outside."""
+        at = (self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked() if row[0] >= N_OPERATIONS)
+        return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _phase_waits_at(
         self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
@@ -633,11 +664,13 @@ class Machine:
         groups: dict[tuple[int, int], int] = {}
         for lane in _bits(mask):
             address = (int(addresses[lane]) + imm) & ~ADDRESS_WRAPPED
-            phase = phases[address].phase if address in phases else -1
-            token = int(asked[lane])
-            if type_ is np.uint64:
-                low = token & 0xFFFFFFFF
-                phase = low - 1 if low else phase
+            token, phase = int(asked[lane]), -1
+            if address in phases:
+                odd = token >> 63 if type_ is np.uint64 else token & 1
+                phase = phases[address].phase
+                phase -= odd != phase & 1  # it is complete already
+                if type_ is np.uint64 and token & 0xFFFFFFFF:
+                    phase = (token & 0xFFFFFFFF) - 1
             groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
         for (address, phase), lanes in groups.items():
             yield PhaseWait(w, lanes, pc, address, phase)
@@ -657,6 +690,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = self._phase_waits()
+                result.object_waits = self._object_waits()
         return result
 
 
@@ -695,7 +729,7 @@ def _bits(mask: int) -> list[int]:
 
 
 _APART = (layout.HELD, layout.AWAITS)
-_WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
+_WAITS = tuple(OPCODE[name] for name in WAITS)
 _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (
@@ -734,6 +768,7 @@ _DETAIL = {
     "dangling-phase": ("address", "phase", "pending", "expected"),
     "async-outlives-cta": ("address", "bytes", "what"),
     "copy-size": ("bytes", "what"),
+    "tensor-map": ("address", "what", "value"),
     "setmaxnreg": ("count", "what", "present"),
 }
 

@@ -1,18 +1,14 @@
 """The VM: one compiled scheduler over the operations of `operations.py`.
 
 `run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs
-until it
-waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for every
-schedule.
+until it waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for
+every schedule.
 
 Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
-and goes on
-with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+and goes on with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -92,9 +88,6 @@ from wsemu.model.isa import (
     SHARED,
     UNCOUNTED,
 )
-
-if TYPE_CHECKING:
-    pass
 
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
@@ -379,6 +372,8 @@ def stand(m, warp, w, pc, mask):
     """A part of a warp waits at the operation at pc while the others run.  Status as `at_barrier`."""
     if warp.mask != mask:  # it is guarded: the other lanes go on behind it
         push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+        after = flow_at(m.flow, pc + 1)
+        after.count += 1  # what follows is executed twice
     park(warp, pc, mask)
     warp.mask = 0
     status = np.int64(DONE)
@@ -714,6 +709,7 @@ def collective(address, w, pc, mask):
         return np.int64(stand(m, warp, w, pc, mask))
     if op < N_WARP:
         if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
+            warp.last_pc = pc
             return np.int64(stand(m, warp, w, pc, mask))
         call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)

@@ -104,7 +104,7 @@ BARRIER = record(
     every=1,
     some=1,
     last_warps=1,  # bit set of the warps that took part in the generation before
-    warps=1,  # bit set (first 64 warps) of those in the open one
+    warps=1,  # bit set of those in the open one
     clock=1,  # host address of int64[32]: what the operations of the open generation have given
     took=1,  # host address of int64[32]: the interval that each warp's last operation in it ended, 0: none
     took_pc=1,
@@ -152,12 +152,12 @@ MBARRIER = record(
 THIN_ROWS, FULL_ROWS = 13, 6
 """of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
-"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one of the
-same thread, 0: none"""
+"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
+of the same thread, 0: none"""
 COPIES, STORES, ARRIVES, READS_DONE = range(4)
-GROUPS = record(first=1, last=1, read=1, committed=1)
+GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
-for, and how many groups it has made"""
+for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
@@ -165,8 +165,8 @@ ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, idea
 executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
-RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, detail=12)
-"""serial: of the access that counted last"""
+RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, apart=1, detail=12)
+"""serial: of the access that counted last; apart: the same of conflicts with the same CTA where lanes have clocks"""
 SLOT = record(key=1, number=1)
 """of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
 left for it"""
@@ -281,6 +281,7 @@ MACHINE = record(
     record_count=1,
     record_free=1,  # the first one that is free again, or 1
     record_room=1,  # below this there is room for one more access
+    record_needs=1,  # that an asynchronous operation may add, which begins next
     memo=1,  # host address of MEMO[memo_mask + 1]
     memo_mask=1,
     trace=1,  # host address of EVENT[trace_room], or 0
@@ -303,6 +304,7 @@ MACHINE = record(
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
     async_entry=1,  # see sync/mbarrier.py
     copy_entry=1,  # see agents/copies.py
+    tensor_entry=1,  # see agents/tensor_copy.py
     guarded_entry=1,  # see sync/clobber.py: what it calls
     asynchronous=1,  # 1: the program has asynchronous operations: in each CTA each lane has a clock from the start
     row_bytes=1,  # of a row of `known`
@@ -325,7 +327,11 @@ MACHINE = record(
     mbarrier_high=1,
     registers=1,  # of a thread at the launch; 0: unknown
     pool=1,  # registers of a thread that warps have given
+    whole=1,  # bytes of the access of which a piece is judged
     credited=1,  # bytes that a bulk load has brought
+    outside=1,  # host address of int64[2] for each operation from outside: see outside.py
+    objects=1,  # host address of int64[objects_room]: the memory of their objects
+    objects_room=1,
     wanted=1,  # bytes of cells that an access needs, where it is not as wide as they; what has to grow
     claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
     claim_count=1,

@@ -85,6 +85,9 @@ _CODES = {
     ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
     "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),
+    "tensor-map": Code(
+        "error", "a tensor copy that its map, its coordinates or its elements do not allow", "asynchronous"
+    ),
     "setmaxnreg": Code("error", "a register count that a warp cannot ask for or give", "setmaxnreg"),
     "out-of-bounds": Code(
         "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"
@@ -160,13 +163,23 @@ def _hyphenated(name: object) -> str:
     return name.replace("_", "-") if isinstance(name, str) else ""
 
 
+def _choice(name: str, known: Iterable[str]) -> str:
+    """What there is in place of a name, as far as a line goes; and what may have been meant."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(name, names, 1, 0.5)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"one of {', '.join(names[:8])}, ... (`wsemu explain` lists all){meant}"
+
+
 def checkers_named(names: Iterable[str]) -> frozenset[str]:
     """The checkers that these names or finding codes mean; UsageError for another name."""
     chosen = set()
     for name in names:
         checker = CHECKER_OF.get(name, _hyphenated(name))
         if checker not in CHECKERS:
-            raise UsageError(f"no checker {name!r}: one of {', '.join(CHECKERS)}, or a finding code")
+            raise UsageError(f"no checker {name!r}: {_choice(checker, CHECKERS)}")
         chosen.add(checker)
     return frozenset(chosen)
 
@@ -177,6 +190,6 @@ def finding_codes(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         code = _hyphenated(name)
         if code not in CODES and code not in CHECKERS:
-            raise UsageError(f"no finding code {name!r}: one of {', '.join(CODES)}")
+            raise UsageError(f"no finding code {name!r}: {_choice(code, CODES)}")
         chosen.update((code,) if code in CODES else CHECKERS[code])
     return frozenset(chosen)

@@ -415,6 +415,12 @@ for _name, _result, _operands, _meaning in (
     ("bulk.wait", "", "", "until at most imm groups are under way; aux: ONLY_READ"),
     ("bulk.prefetch", "", "b64 b32", "b bytes from global a; no effect here"),
     ("bulk.zero", "", "b64 b32", "b zero bytes at shared a, as a plain store (st.bulk)"),
+    ("tensor.load", "", "b64 b64 b64", ("copy the tile of the tensor map at b to shared a; the mbarrier at c is "
+     "credited with it; rows from d: its coordinates, b32, the innermost first; aux: how many")),
+    ("tensor.store", "", "b64 b64", "copy the tile at shared a to where the tensor map at b has it; d, aux as above"),
+    ("tensor.reduce", "", "b64 b64", ("combine the tile at shared a with that of the tensor map at b; aux: also what, "
+     "of TENSOR_REDUCTIONS, << 3")),
+    ("tensor.prefetch", "", "b64 b64", "the tile of the tensor map at b (a unused); no effect here"),
     ("setmaxnreg.inc", "", "", "the warp asks for imm registers a thread, and waits for them"),
     ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
 ):  # fmt: skip
@@ -435,6 +441,21 @@ for _name, _wgmma in WGMMA.items():
         "COLUMNS and others of `matrix`",
         "async", "matrix",
     )  # fmt: skip
+
+
+WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
+"""for a phase of an mbarrier"""
+TENSOR_RANK = 7
+"""bits of the aux of a tensor copy that say how many coordinates it has"""
+TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+"""PTX ISA, "cp.reduce.async.bulk.tensor" """
+_TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("load", "store", "reduce", "prefetch")}
+
+
+def first_element(name: str) -> int:
+    """Where, among the operands of a graph's instruction, those begin that need consecutive rows; -1: there are none,
+    or they are results."""
+    return 1 if ".v" in name else _TENSOR_OPERANDS.get(name, -1)
 
 
 def step_word(name: str) -> str:
@@ -462,9 +483,27 @@ BULK_REDUCTIONS = (
 """(what, type of an element): PTX ISA, "cp.reduce.async.bulk"; s64 add is that of u64"""
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
-NAMES = tuple(OPERATIONS)
+NAMES = list(OPERATIONS)
+N_OPERATIONS = len(OPERATIONS)
+"""those of this table; what `enter` adds follows"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 """loads lie below it, stores from it to N_MEMORY"""
+
+
+def enter(name: str, result: str, operands: str, meaning: str) -> None:
+    """Add an operation of kind `async` from outside, behind all others; an engine has to be given what it means."""
+    if name in OPERATIONS:
+        raise ValueError(f"operation {name!r} is entered twice")
+    OPCODE[name] = len(NAMES)
+    NAMES.append(name)
+    _define(name, ({},), result, operands, meaning, "async", "asynchronous")
+
+
+def leave(name: str) -> None:
+    """Take out the operation that was entered last."""
+    if name != NAMES[-1] or len(NAMES) == N_OPERATIONS:
+        raise ValueError(f"operation {name!r} was not entered last")
+    del NAMES[-1], OPCODE[name], OPERATIONS[name]
 
 
 def memory_shape(name: str) -> tuple[bool, int, int]:

@@ -22,8 +22,8 @@ barrier; a generation without a count has `pc` of its completing operation too. 
 
 Of mbarriers, with their address as place and their phase as generation: `init` and `inval`; `arrive_on`, `expect` and
 `credit` (bytes that have come), each with its amount; `await`, a wait that was answered with true; `phase`: one
-completes.  `copy`: an asynchronous operation of so many bytes to the place; `landed`: a wait for groups of them;
-`proxy`: a proxy fence."""
+completes.  `copy`: an asynchronous operation of so many bytes to the place, from the address that stands as generation
+(-1: it reads nothing), or zeros; `landed`: a wait for groups of them; `proxy`: a proxy fence."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -114,6 +114,21 @@ class PhaseWait(NamedTuple):
     pc: int
     address: int
     phase: int
+
+
+class ObjectWait(NamedTuple):
+    """Lanes of a warp that wait at an instruction for an object of a kind that its engine does not know by itself."""
+
+    warp: int
+    lanes: int
+    pc: int
+    kind: str
+    """what it is called: `latch`"""
+    place: int
+    """its id or address"""
+    arrived: int
+    """what has come, and what it takes to let them go on"""
+    expected: int
 
 
 @dataclass(slots=True)
@@ -283,5 +298,7 @@ class Outcome:
     group_pc: int = -1
     """the last `wgmma` of a warp that did not execute those of its warpgroup's first one, with the same descriptors;
     -1: there was none"""
+    object_waits: list[ObjectWait] = field(default_factory=list)
+    """the lanes that wait for other objects"""
     trace: Trace | None = None
     """where one was asked for"""

@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.isa import FIELDS, NAMES, OPCODE, OPERATIONS
-
-_ASYNCHRONOUS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "async"]
+from wsemu.model.isa import FIELDS, N_CONTROL, NAMES
 
 
 class Span(NamedTuple):
@@ -37,7 +35,8 @@ class Parameter(NamedTuple):
     `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
     (of its memory, in bytes), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
     tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
-    `bytes` and `axis` the byte at which the row's value starts.
+    `bytes` and `axis` the byte at which the row's value starts, or `memory`: the address of read-only memory that holds
+    the bytes, as of a tensor map.
     """
 
     row: int
@@ -116,7 +115,7 @@ class Program:
     @property
     def asynchronous(self) -> bool:
         """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
-        return bool(np.isin(self.code[:, 0], _ASYNCHRONOUS).any())
+        return bool((self.code[:, 0] >= N_CONTROL).any())
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

@@ -57,6 +57,7 @@ from wsemu.model.isa import (
     NAMES,
     OPCODE,
     PEEK,
+    TENSOR_REDUCTIONS,
 )
 from wsemu.model.program import Program
 from wsemu.proof.election import Election, elections
@@ -88,13 +89,14 @@ REASONS = {
 VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
-ARRIVE, REDUCE = OPCODE["mbarrier.arrive"], OPCODE["bulk.reduce"]
+ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], (OPCODE["bulk.reduce"], OPCODE["tensor.reduce"])
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
-    "store": "size of an asynchronous copy", "atomic": "size of an asynchronous copy",
+    "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy",
+    "atomic": "size of an asynchronous copy",
 }  # fmt: skip
 _SOURCE = np.array([
-    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, REDUCE) for op, name in enumerate(NAMES)
+    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, *REDUCES) for op, name in enumerate(NAMES)
 ])  # fmt: skip
 """by opcode: whether what it gives may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
@@ -178,8 +180,8 @@ def may_be_steered_by(
     sources = sorted(set(racing))
     if not sources:
         return False
-    beside = Analysis(program, executions, sources, segment_of).beside(sources)
-    return bool(Analysis(program, executions, beside, segment_of).tainted)
+    beside = Analysis(program, executions, sources, segment_of, racing=True).beside(sources)
+    return bool(Analysis(program, executions, beside, segment_of, racing=True).tainted)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
@@ -318,6 +320,8 @@ class Analysis:
     def _why(self, pc: int) -> str:
         if self._program.code[pc, 0] == ACTIVE:
             return "which lanes are active together here is not decided, nor is"
+        if self._program.code[pc, 0] in (*WAITS, ARRIVE):
+            return "the answer of a wait, or the token of an arrival, differs by schedule, and so does"
         if pc not in self._targets:
             return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
         return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"
@@ -449,12 +453,12 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
     """Atomic of one array -> why the order of all of them shows in the array; empty when they commute."""
     code = program.code
     kinds = {pc: _combines(program, pc) for pc in group}
-    operations = {(int(code[pc, 0]), int(code[pc, 7]) if code[pc, 0] == REDUCE else 0) for pc in group}
+    operations = {(int(code[pc, 0]), int(code[pc, 7]) if code[pc, 0] in REDUCES else 0) for pc in group}
     if len(operations) == 1 and kinds[group[0]] in COMMUTING:
         return {}
     fixed = {row for row, *_ in program.constants} | {p.row for p in program.parameters}
     functions = {(int(code[pc, 4]), int(code[pc, 5])) for pc in group}
-    bulk = any(code[pc, 0] == REDUCE for pc in group)
+    bulk = any(code[pc, 0] in REDUCES for pc in group)
     if len(operations) == len(functions) == 1 and not bulk and {row for row in functions.pop() if row} <= fixed:
         return {}  # one function, applied by all
     distinct = sorted({kind.split(".")[0] for kind in kinds.values()})
@@ -466,13 +470,16 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
 
 
 def _is_atomic(opcode: int) -> bool:
-    return N_MEMORY <= opcode < N_ATOMIC or opcode == REDUCE
+    return N_MEMORY <= opcode < N_ATOMIC or opcode in REDUCES
 
 
 def _combines(program: Program, pc: int) -> str:
     """What an atomic does with memory, as `COMMUTING` has it; a reduction of a bulk copy does it element by element."""
     opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
-    if opcode != REDUCE:
+    if NAMES[opcode] == "tensor.reduce":  # its map says of what, and floats are the worst
+        what = TENSOR_REDUCTIONS[auxiliary >> 3]
+        return f"{what}.f" if what in ("add", "min", "max") else what
+    if opcode not in REDUCES:
         return ATOMICS[NAMES[opcode]][0]
     what, type_ = BULK_REDUCTIONS[auxiliary]
     if what in ("min", "max"):

@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape, memory_shape
+from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, TENSOR_RANK, access_shape, memory_shape
 from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Program, SharedArray
 
@@ -50,6 +50,8 @@ class Regions:
         )
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
+        self.mapped: dict[int, Bits] = {}
+        """row of the address of a tensor map -> what the map is of"""
         self._arguments(program, segment_of)
         self._declared(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes
@@ -71,11 +73,22 @@ class Regions:
             if segment not in segments:
                 segments[segment] = self._add(Region("global"))
             self.entry[row] = segments[segment]
+        for parameter in program.parameters:
+            if parameter.part == "memory":  # its bytes never change; a tensor map among them leads to an array
+                self.entry[parameter.row] = 1 << self.first
+                segment = None if segment_of is None else segment_of(parameter.row)
+                if segment is None:
+                    self._add(Region("global"))
+                elif segment in segments:
+                    self.mapped[parameter.row] = segments[segment]
+                else:
+                    self.mapped[parameter.row] = segments[segment] = self._add(Region("global"))
         if None in segments:  # an unknown one may be any of them
             together = 0
             for bit in segments.values():
                 together |= bit
             self.entry.update({row: together for row, bits in self.entry.items() if bits & together})
+            self.mapped = {}
 
     def _declared(self, program: Program) -> None:
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
@@ -278,6 +291,8 @@ class Decoder:
         rows = tuple(fields[3 : 3 + len(operation.operands)])
         if name in WGMMA:
             yield from self._wgmma(pc, name, fields, guards)
+        elif name.startswith("tensor."):
+            yield from self._tile(pc, name, fields, guards)
         elif name in _COPIES:
             yield from self._copy(pc, name, rows, guards)
         elif name in _FROM_NOWHERE:
@@ -302,3 +317,25 @@ class Decoder:
         yield Step(
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, keeps=self.taint
         )
+
+    def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory
+        that the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
+        inside, outside, bar = fields[3], fields[4], fields[5]
+        steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
+        memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
+        guard = guards[0] if guards else 0
+        if name == "tensor.load":
+            yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
+            yield Step(
+                pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
+                keeps=self.taint,
+            )  # fmt: skip
+        elif name != "tensor.prefetch":
+            kind = "atomic" if name == "tensor.reduce" else "store"
+            yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
+            yield Step(
+                pc, kind, (_COPIED, *guards), (), guard, outside, array=memory, operands=steering, keeps=self.taint
+            )
+        else:
+            yield Step(pc, "async", guards, guard=guard, operands=steering)

@@ -165,7 +165,7 @@ def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) 
 
 
 def _index(index: Bits, extent: Bits, stride: Bits, base: Bits, bits: int, is_signed: bool) -> Bits:
-    """The address of an element; see bytecode.ADDRESS_OUT and ADDRESS_WRAPPED."""
+    """The address of an element; see isa.ADDRESS_OUT and ADDRESS_WRAPPED."""
     wanted = signed(index, bits) if is_signed else index
     place, flag = wanted, 0
     if wanted < 0:

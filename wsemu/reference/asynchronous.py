@@ -1,17 +1,23 @@
-"""The operations of kind `async`: what each does, and at which of them lanes stand until they may go on."""
+"""The operations of kind `async`: what each does, and at which of them lanes stand until they may go on.
+
+They come in families, one for each kind of synchronisation object or asynchronous operation, which `enter` puts into
+the tables: those of this package at the end of this module, any others from outside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.model.isa import CP_ASYNC
+from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
-from wsemu.reference.agents import bulk_copy, cp_async
+from wsemu.reference.agents import bulk_copy, copy, cp_async, tensor_copy
 from wsemu.reference.matrix import wgmma
 from wsemu.reference.sync import mbarrier, register_pool
 
 if TYPE_CHECKING:
+    from wsemu.model.outcome import ObjectWait
+    from wsemu.reference.run import Cta
     from wsemu.reference.state import Group
     from wsemu.reference.warp import WarpRun
 
@@ -25,48 +31,112 @@ class Standing(NamedTuple):
     go: Callable[[WarpRun, Group], None]
 
 
-_AT_MBARRIER = Standing(mbarrier.may_go, mbarrier.go)
-STANDING: dict[str, Standing] = {
-    "mbarrier.wait": _AT_MBARRIER,
-    "mbarrier.wait.parity": _AT_MBARRIER,
-    "setmaxnreg.inc": Standing(register_pool.may_go, register_pool.go),
-}
+class Family(NamedTuple):
+    """The operations of one kind of object."""
+
+    kind: str
+    meanings: Mapping[str, Meaning]
+    """operation -> what some lanes do that execute it; true: they stand there"""
+    standing: Mapping[str, Standing] = {}
+    """of the operations at which lanes may have to stand"""
+    state: Callable[[Cta], Any] | None = None
+    """what a CTA has of it at its start: `cta.objects[kind]`"""
+    end: Callable[[Cta], None] | None = None
+    """judges what is left when a CTA ends"""
+    waits: Callable[[Cta], Iterable[ObjectWait]] | None = None
+    """who stands at its objects when a CTA can do no more"""
+
+
+FAMILIES: dict[str, Family] = {}
+STANDING: dict[str, Standing] = {}
 """what else than barriers and warp-wide operations a part of a warp waits at"""
+_MEANINGS: dict[str, Meaning] = {}
+
+
+def enter(family: Family) -> None:
+    """Let the operations of a family be executed; `isa.enter` has entered them."""
+    FAMILIES[family.kind] = family
+    _MEANINGS.update(family.meanings)
+    STANDING.update(family.standing)
+
+
+def leave(kind: str) -> None:
+    """Take a family out again."""
+    family = FAMILIES.pop(kind)
+    for name in family.meanings:
+        del _MEANINGS[name]
+    for name in family.standing:
+        del STANDING[name]
+
+
+def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """Let some lanes execute an operation; returns whether they stand there until they may go on."""
+    return bool(_MEANINGS[name](run, name, fields, lanes))
 
 
 def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
     return lambda run, name, fields, lanes: meaning(run, fields, lanes)
 
 
-_MEANINGS: dict[str, Meaning] = {
-    "mbarrier.init": _plain(mbarrier.init),
-    "mbarrier.inval": _plain(mbarrier.inval),
-    "mbarrier.arrive": _plain(mbarrier.arrive),
-    "mbarrier.expect_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(run, fields, lanes, expects=True),
-    "mbarrier.complete_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(run, fields, lanes, expects=False),
-    "mbarrier.wait": mbarrier.wait,
-    "mbarrier.wait.parity": mbarrier.wait,
-    "mbarrier.pending_count": _plain(mbarrier.pending_count),
-    **dict.fromkeys(CP_ASYNC, cp_async.copy),
-    "cp.async.commit": cp_async.commit,
-    "cp.async.wait": cp_async.wait,
-    "cp.async.arrive": _plain(mbarrier.arrive_async),
-    "bulk.load": bulk_copy.load,
-    "bulk.store": bulk_copy.store,
-    "bulk.reduce": bulk_copy.reduce,
-    "bulk.commit": bulk_copy.commit,
-    "bulk.wait": bulk_copy.wait,
-    "bulk.prefetch": bulk_copy.prefetch,
-    "bulk.zero": bulk_copy.zero,
-    "setmaxnreg.inc": register_pool.change,
-    "setmaxnreg.dec": register_pool.change,
-    "wgmma.fence": wgmma.fence,
-    "wgmma.commit": wgmma.commit,
-    "wgmma.wait": wgmma.wait,
-    **dict.fromkeys(WGMMA, wgmma.multiply),
-}
-
-
-def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Let some lanes execute an operation; returns whether they stand there until they may go on."""
-    return bool(_MEANINGS[name](run, name, fields, lanes))
+enter(
+    Family(
+        "mbarrier",
+        {
+            "mbarrier.init": _plain(mbarrier.init),
+            "mbarrier.inval": _plain(mbarrier.inval),
+            "mbarrier.arrive": _plain(mbarrier.arrive),
+            "mbarrier.expect_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(
+                run, fields, lanes, expects=True
+            ),
+            "mbarrier.complete_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(
+                run, fields, lanes, expects=False
+            ),
+            **dict.fromkeys(WAITS, mbarrier.wait),
+            "mbarrier.pending_count": _plain(mbarrier.pending_count),
+            "cp.async.arrive": _plain(mbarrier.arrive_async),
+        },
+        dict.fromkeys(WAITS, Standing(mbarrier.may_go, mbarrier.go)),
+        end=lambda cta: cta.mbarriers.report_left(),
+    )
+)
+enter(
+    Family(
+        "copy",
+        {
+            **dict.fromkeys(CP_ASYNC, cp_async.copy),
+            "cp.async.commit": cp_async.commit,
+            "cp.async.wait": cp_async.wait,
+            "bulk.load": bulk_copy.load,
+            "bulk.store": bulk_copy.store,
+            "bulk.reduce": bulk_copy.reduce,
+            "bulk.commit": bulk_copy.commit,
+            "bulk.wait": bulk_copy.wait,
+            "bulk.prefetch": bulk_copy.prefetch,
+            "bulk.zero": bulk_copy.zero,
+            "tensor.load": tensor_copy.load,
+            "tensor.store": tensor_copy.store,
+            "tensor.reduce": tensor_copy.reduce,
+            "tensor.prefetch": tensor_copy.prefetch,
+        },
+        end=copy.report_outliving,
+    )
+)
+enter(
+    Family(
+        "registers",
+        {"setmaxnreg.inc": register_pool.change, "setmaxnreg.dec": register_pool.change},
+        {"setmaxnreg.inc": Standing(register_pool.may_go, register_pool.go)},
+    )
+)
+enter(
+    Family(
+        "warpgroup",
+        {
+            "wgmma.fence": wgmma.fence,
+            "wgmma.commit": wgmma.commit,
+            "wgmma.wait": wgmma.wait,
+            **dict.fromkeys(WGMMA, wgmma.multiply),
+        },
+        end=wgmma.compare_warps,
+    )
+)

@@ -26,10 +26,10 @@ from wsemu.model.outcome import (
     Status,
     WarpState,
 )
-from wsemu.reference.agents.copy import Issued, report_outliving
+from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
-from wsemu.reference.matrix.wgmma import compare_warps
+from wsemu.reference.asynchronous import FAMILIES
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
@@ -205,7 +205,7 @@ class Cta:
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
         self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
-        self.mbarriers = Mbarriers(self)
+        self.mbarriers: Mbarriers = Mbarriers(self)
         self.registers = RegisterPool(len(self.warps), launch.program.registers)
         self.copies: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """`cp.async` of (warp, lane)"""
@@ -216,6 +216,8 @@ class Cta:
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
         """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
         self.issued: list[Issued] = []
+        self.objects = {kind: family.state(self) for kind, family in FAMILIES.items() if family.state}
+        """kind -> state of the synchronisation objects that were entered from outside"""
 
     @property
     def order(self) -> ThreadOrder:
@@ -260,7 +262,7 @@ class Cta:
                 able = False
                 for warp in self.warps:
                     run = WarpRun(self, warp)
-                    if warp.ready or run.wakes():
+                    if run.able():
                         able = True
                         run.run()
                 if not able and not any(WarpRun(self, warp).goes_past_standing() for warp in self.warps):
@@ -271,9 +273,9 @@ class Cta:
             self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
             return self._stopped(stop.status)
         report_dangling(self)
-        self.mbarriers.report_left()
-        compare_warps(self)
-        report_outliving(self)
+        for family in FAMILIES.values():
+            if family.end:
+                family.end(self)
         self.launch.watch.end_cta(self.number)
         return "done"
 
@@ -298,4 +300,5 @@ class Cta:
         ]
         outcome.phases = self.mbarriers.states()
         outcome.phase_waits = waiting(self)
+        outcome.object_waits = [wait for family in FAMILIES.values() if family.waits for wait in family.waits(self)]
         return status

@@ -36,12 +36,16 @@ class WarpRun:
 
     def run(self) -> None:
         turn = TURN
-        if not self.warp.ready:
-            self._release()
+        self.resume()
         while self.warp.ready:
             turn -= self.step()
             if turn < 0:
                 return
+
+    def resume(self) -> None:
+        """Let lanes go on that stand somewhere and may, if no others run."""
+        if not self.warp.ready:
+            self._release()
 
     def step(self) -> int:
         """Execute one instruction; returns the length of the stretch that begins there, where control changed."""
@@ -225,9 +229,10 @@ class WarpRun:
         """Groups at operations that let them go on when something else has happened, as at an mbarrier."""
         return [group for group in self.warp.parked if self._kind(group) == "stands"]
 
-    def wakes(self) -> bool:
-        """Whether a warp of which no lanes run can go on nevertheless."""
-        return any(self._may_go(group) for group in self._standing())
+    def able(self) -> bool:
+        """Whether some lanes of the warp can go on."""
+        warp = self.warp
+        return bool(warp.ready) or (warp.waits < 0 and any(self._may_go(group) for group in self._standing()))
 
     def _may_go(self, group: Group) -> bool:
         return STANDING[self.launch.name_of(group.pc - 1)].may_go(self, group)

@@ -42,11 +42,14 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         yield same if len(values) == 1 else f"the order decides what `{replay.element}` gives"
         return
     swapped = finding.code == "barrier-recycling"
+    if replay.end == "deadlock" and finding.code in replay.codes:
+        yield f"run in order, the CTA meets `{finding.code}` there"
     if replay.end == "deadlock":
         yield f"{'run on in order' if swapped else 'run in order'}, the CTA ends in a deadlock:"
         for w in replay.waiting:
             has = f"generation {w.generation} has {w.arrived} of {w.expected}"
             yield f"warp {w.warp} waits at line {w.line}: barrier {w.barrier} {has}"
+        yield from (f"warp {w.warp} waits at line {w.line}: {w.place}" for w in replay.phases)
         yield from (f"warp {warp}: its lanes wait for each other" for warp in replay.held)
     elif replay.end == "fault":
         codes = ", ".join(f"`{code}`" for code in dict.fromkeys(replay.codes))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.transfer import TransferCase, fill, job
+from wsemu.model.errors import UsageError
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
-from wsemu.patterns.rules import MOST_OBJECTS, MOST_THREADS, WARP
+from wsemu.patterns.rules import BULK, ENGINES, MOST_OBJECTS, MOST_THREADS, WARP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +64,14 @@ def _roles(draw: Draw, *, specialized: bool) -> Fields:
     return {"dma_id": dma_id, **threads, "first_dma_thread": WARP * (compute + gap)}
 
 
-def _options(draw: Draw, *, scatter: bool = False) -> Fields:
+def _options(draw: Draw, *, scatter: bool = False, engine: str = "warps") -> Fields:
     """How a pattern accesses memory."""
+    if engine == "bulk":
+        return {"alignment": BULK, "engine": engine}
     alignment = draw(st.sampled_from(sorted(ptx.ACCESS_WIDTHS)))
+    if engine != "warps":
+        loads = ["", "ca", *["cg"] * (alignment == BULK)]
+        return {"alignment": alignment, "engine": engine, "load": draw(st.sampled_from(loads))}
     fields = {"alignment": alignment, "bytes_per_thread": alignment * draw(st.integers(1, 8))}
     if draw(_one_in(4)):
         loads = [name for name in ptx.LOAD_QUALIFIERS if not (scatter and name == "nc")]
@@ -141,19 +147,24 @@ _SIZES: dict[Any, Callable[[Draw, int], Fields]] = {
 }
 
 
-def parameters(draw: Draw, cls: Any, *, specialized: bool) -> Fields:
+def parameters(draw: Draw, cls: Any, *, specialized: bool, engine: str = "warps") -> Fields:
     """The parameters of a pattern of this class."""
     roles = _roles(draw, specialized=specialized)
-    scatter = cls is CudaDMAIndirect and draw(st.booleans())
-    options = _options(draw, scatter=scatter)
+    scatter = cls is CudaDMAIndirect and engine != "cp.async" and draw(st.booleans())
+    options = _options(draw, scatter=scatter, engine=engine)
     sizes = _SIZES[cls](draw, options["alignment"])
+    if engine == "bulk" and cls is not CudaDMAHalo:
+        sizes["element_bytes"] = _up(sizes["element_bytes"], BULK)
     return {**roles, **sizes, **options, **({"scatter": True} if scatter else {})}
 
 
-def _transfers(cls: Any) -> st.SearchStrategy[TransferCase]:
+def _transfers(cls: Any, engine: str) -> st.SearchStrategy[TransferCase]:
+    if engine not in ENGINES:
+        raise UsageError(f"engine is {engine!r}: give one of {', '.join(map(repr, ENGINES))}")
+
     @st.composite
     def transfers(draw: Draw) -> TransferCase:
-        pattern = cls(**parameters(draw, cls, specialized=not draw(_one_in(4))))
+        pattern = cls(**parameters(draw, cls, specialized=not draw(_one_in(4)), engine=engine))
         indexed = {"index": indices(draw, pattern.elements, pattern.scatter)} if cls is CudaDMAIndirect else {}
         units = st.integers(0, 16 // pattern.alignment - 1)
         return TransferCase(
@@ -169,25 +180,25 @@ def _transfers(cls: Any) -> st.SearchStrategy[TransferCase]:
     return transfers()
 
 
-def sequential_transfers() -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMASequential`: one element."""
-    return _transfers(CudaDMASequential)
+def sequential_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
+    """Transfers of `CudaDMASequential`, one element, by this engine."""
+    return _transfers(CudaDMASequential, engine)
 
 
-def strided_transfers() -> st.SearchStrategy[TransferCase]:
+def strided_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
     """Transfers of `CudaDMAStrided`; one source in eight is read backwards, or some of it twice."""
-    return _transfers(CudaDMAStrided)
+    return _transfers(CudaDMAStrided, engine)
 
 
-def indirect_transfers() -> st.SearchStrategy[TransferCase]:
+def indirect_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
     """Transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of
     the alignment."""
-    return _transfers(CudaDMAIndirect)
+    return _transfers(CudaDMAIndirect, engine)
 
 
-def halo_transfers() -> st.SearchStrategy[TransferCase]:
+def halo_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
     """Transfers of `CudaDMAHalo`, with and without corners."""
-    return _transfers(CudaDMAHalo)
+    return _transfers(CudaDMAHalo, engine)
 
 
 # -- launches --------------------------------------------------------------------------------------------------------

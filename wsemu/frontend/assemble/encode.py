@@ -37,8 +37,7 @@ from wsemu.frontend.assemble.simplify import (
     used_registers,
     vectors,
 )
-from wsemu.frontend.assemble.waits import mark_waits
-from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW
+from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 from wsemu.model.program import Constant, Program
 
@@ -50,7 +49,6 @@ Place = tuple[int, tuple[int, ...], str | None, str | None]
 Fields = list[int]
 
 _MOVE = {0: "mov.pred", 1: "mov.b8", 2: "mov.b16", 4: "mov.b32", 8: "mov.b64"}
-_KIND = {name: operation.kind for name, operation in OPERATIONS.items()}
 _VECTOR_FIELDS = {
     "matrix": tuple(FIELDS.index(name) for name in ("a", "b", "imm", "c")),
     "async": tuple(FIELDS.index(name) for name in ("a", "b", "c", "imm")),
@@ -71,7 +69,10 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     if expand is not None:
         expand(graph, blocks)
     blocks = split_critical_edges(blocks)
-    mark_waits(graph, blocks)
+    if any(instruction.operation in WAITS for block in blocks.values() for instruction in block.instructions):
+        from wsemu.frontend.assemble.waits import mark_waits
+
+        mark_waits(graph, blocks)
     types = graph.types
     fixed = fixed_registers(graph)
     registers, webs, groups = _webs(blocks, fixed, types)
@@ -179,7 +180,7 @@ class _Rows:
 def _encode(instruction: Instruction, offset: dict[Register, int], types: list[str]) -> Fields:
     """The eight fields of one instruction."""
     operation = instruction.operation
-    kind = _KIND[operation]
+    kind = OPERATIONS[operation].kind
     results, operands = instruction.results, instruction.operands
     fields = [
         OPCODE[operation],
@@ -208,6 +209,10 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
     elif kind == "store":
         fields[2] = offset[operands[1]]
         fields[3] = offset[operands[0]]
+    elif kind == "async" and (first := first_element(operation)) >= 0:
+        fields[2] = offset[operands[first]]
+        for at, register in enumerate(operands[:first], 3):
+            fields[at] = offset[register]
     elif kind == "warp":  # the member mask stands in c, also when unused operands before it were left out
         for at, register in enumerate(operands[:-1], 3):
             fields[at] = offset[register]
@@ -387,7 +392,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
             if r in used
         ],
         specials={name: offset[register] for name, register in graph.specials.items() if register in used},
-        shared_bytes=graph.shared_bytes,
+        shared_bytes=_static_bytes(graph),
         local_bytes=graph.local_bytes,
         shared=list(graph.shared),
         locals=list(graph.locals),
@@ -401,6 +406,12 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         unmodelled=list(graph.unmodelled),
         registers=graph.registers,
     )
+
+
+def _static_bytes(graph: Graph) -> int:
+    """Of shared memory, up to where dynamic shared memory can begin if there is some."""
+    align = graph.dynamic_alignment if graph.uses_dynamic_shared and graph.dynamic_alignment > 16 else 1
+    return -(-graph.shared_bytes // align) * align
 
 
 def _constants(graph: Graph, offset: dict[Register, int], used: Iterable[Register]) -> Iterator[Constant]:

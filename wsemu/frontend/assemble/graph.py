@@ -83,6 +83,8 @@ class Graph:
     shared_bytes: int = 0
     local_bytes: int = 0
     uses_dynamic_shared: bool = False
+    dynamic_alignment: int = 16
+    """of the first byte of dynamic shared memory"""
     spans: list[Span] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
     unmodelled: list[str] = field(default_factory=list)

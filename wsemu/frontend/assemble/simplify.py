@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
-from wsemu.model.isa import OPERATIONS, SIZE
+from wsemu.model.isa import SIZE, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 
 if TYPE_CHECKING:
@@ -249,9 +249,9 @@ def used_registers(blocks: Iterable[Block]) -> set[Register]:
 def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
     """The registers that must lie in consecutive rows: first those of the result, then of each operand; empty where
     there are none."""
-    name = instruction.operation
-    if name[:4] in ("ld.v", "st.v"):
-        return [instruction.results, instruction.operands[1:] if not instruction.results else ()]
+    name, first = instruction.operation, first_element(instruction.operation)
+    if first >= 0:
+        return [instruction.results, instruction.operands[first:] if not instruction.results else ()]
     if name not in VECTORS:
         return []
     found, at = [instruction.results], 0
@@ -285,7 +285,7 @@ def _spread(instruction: Instruction, which: set[int], types: list[str]) -> list
     after: list[Instruction] = []
     results, operands = instruction.results, list(instruction.operands)
     found = vectors(instruction)
-    at = 1 if OPERATIONS[instruction.operation].kind == "store" else 0
+    at = max(first_element(instruction.operation), 0)
     for number, registers in enumerate(found):
         type_ = f"b{8 * SIZE[types[registers[0]]]}" if registers else ""
         fresh = tuple([_fresh(types, type_) for _ in registers]) if number in which else registers

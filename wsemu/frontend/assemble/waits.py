@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from wsemu.frontend.assemble.flow import ALU, Liveness
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
-from wsemu.model.isa import ABORTS, BLOCKS, PEEK
+from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 _IDLE = frozenset(("nanosleep",))
 """what a lane may do between two tries, besides arithmetic"""
 _MOST_STEPS = 50_000
@@ -64,8 +63,6 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
         for at, instruction in enumerate(block.instructions)
         if instruction.operation in WAITS
     ]
-    if not places:
-        return
     reader = _Reader(graph, blocks)
     for found, bit in ((reader.blocks, BLOCKS), (reader.peeks, PEEK)):
         for place in places:

@@ -1,7 +1,7 @@
 """Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, their groups.
 
-What is said of caches changes nothing.  Copies to the memory of other CTAs of a cluster, and those of tensors, are not
-modelled.
+What is said of caches changes nothing.  Copies to the memory of other CTAs of a cluster are not modelled; those of
+tensors have a file of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.mbarrier import copies_arrive
 from wsemu.frontend.ptx.memory import address_of, full_address
 from wsemu.frontend.ptx.syntax import Name, Not, Number
+from wsemu.frontend.ptx.tensor_copies import copied, prefetched, reduced
 from wsemu.model.isa import ALL, BULK_REDUCTIONS, ONLY_READ
 
 if TYPE_CHECKING:
@@ -228,7 +229,9 @@ def _reduction(form: Form) -> Lower:
 _CHOICES: dict[Flags, Callable[[Flags], Lower]] = {
     ("async", "bulk", "commit_group"): _commit("bulk.commit"),
     ("async", "bulk", "wait_group"): _wait_group("bulk.wait", frozenset({"read"})),
+    ("async", "bulk", "prefetch", "tensor"): prefetched,
     ("async", "bulk", "prefetch"): _bulk_prefetch,
+    ("async", "bulk", "tensor"): copied,
     ("async", "bulk"): _bulk,
     ("async", "commit_group"): _commit("cp.async.commit"),
     ("async", "wait_group"): _wait_group("cp.async.wait", frozenset()),
@@ -242,6 +245,8 @@ def copy_form(form: Form) -> Lower:
     flags = form.flags
     if form.rounding:
         raise UnhandledForm
+    if flags[:4] == ("reduce", "async", "bulk", "tensor") and not form.types:
+        return reduced(flags[4:])
     if flags[:3] == ("reduce", "async", "bulk"):
         return _reduction(form._replace(flags=flags[1:]))
     if flags[:3] == ("async", "mbarrier", "arrive") and form.types == ("b64",):

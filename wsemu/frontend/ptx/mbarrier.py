@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import address_of
-from wsemu.frontend.ptx.syntax import Sink
+from wsemu.frontend.ptx.syntax import Address, Name, Sink
 from wsemu.model.isa import DROP, EXPECT, NO_COMPLETE, NOINC, RELAXED, TRY, WAIT_RELAXED
 
 if TYPE_CHECKING:
@@ -127,14 +127,24 @@ def _bytes(operation: str) -> Callable[[Flags], Lower]:
 
 
 def copies_arrive(flags: Flags) -> Lower:
-    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]"""
+    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]; a register of 32 bits is an address in shared memory, also
+    where no space is named: so ptxas has it, and the headers of CUDA."""
     noinc, space = picked(flags, frozenset({"noinc"}), OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (address,) = operands
-        _effect(e, "cp.async.arrive", _place(e, address, space), aux=NOINC * bool(noinc))
+        where = space or ("shared" if _is_short(e, address) else "")
+        _effect(e, "cp.async.arrive", _place(e, address, where), aux=NOINC * bool(noinc))
 
     return lower
+
+
+def _is_short(e: Emitter, operand: Operand) -> bool:
+    """Whether an address is a register of 32 bits."""
+    if not isinstance(operand, Address) or not isinstance(operand.base, Name):
+        return False
+    found = e.lookup(operand.base)
+    return isinstance(found, int) and e.bits(found) == 32
 
 
 # -- waits -----------------------------------------------------------------------------------------------------------

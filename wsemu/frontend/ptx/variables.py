@@ -17,6 +17,7 @@ from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter
+from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Register
@@ -55,15 +56,19 @@ class DynamicPlace:
 
     def address(self, e: Emitter) -> Register:
         """The offset in the window."""
-        e.graph.uses_dynamic_shared = True
+        self._used(e)
         offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET_MASK))
         e.origins[offset] = self.variable.name
         return offset
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
-        e.graph.uses_dynamic_shared = True
+        self._used(e)
         return e.special("dynamic"), 0, self.variable.name
+
+    def _used(self, e: Emitter) -> None:
+        e.graph.uses_dynamic_shared = True
+        e.graph.dynamic_alignment = max(e.graph.dynamic_alignment, alignment(self.variable))
 
 
 @dataclass(slots=True)
@@ -124,7 +129,7 @@ class EntryParameter:
     number: int
     is_address: bool
     _rows: dict[tuple[str, int], Register] = field(default_factory=dict)
-    _copy: LocalPlace | None = None
+    _kept: Register | None = None
 
     def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
         """The row of `type_` (b8 to b64) at a byte offset; None where there is none."""
@@ -139,12 +144,18 @@ class EntryParameter:
         return found
 
     def address(self, e: Emitter) -> Register:
-        """A copy in local memory, as ptxas makes it where it cannot address parameters."""
-        return _copied(self, e)
+        """A copy in local memory, as ptxas makes it where it cannot address parameters; what may be a tensor map, or
+        have one, stays where it is passed."""
+        if self.is_address or self.variable.alignment < MAP_ALIGNMENT or size_of(self.variable) < MAP_BYTES:
+            return _copied(self, e)
+        if self._kept is None:
+            self._kept = e.graph.new("b64")
+            e.graph.parameters[self._kept] = RegisterParameter(0, "b64", self.number, (), "memory", 0)
+        return self._kept
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """A copy in local memory."""
-        return _copied(self, e), 0, self.variable.name
+        """The same for an access that names it."""
+        return self.address(e), 0, self.variable.name
 
 
 @dataclass(slots=True)

@@ -459,6 +459,7 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     name = call.walker.name_for_array(space)
     if space == "shared" and extents == (0,):
         b.graph.uses_dynamic_shared = True
+        b.graph.dynamic_alignment = max(b.graph.dynamic_alignment, align)
         size = Scalar(int64, b.special("dynamic_bytes"))
         item = Scalar(int64, None, made.itemsize)
         length: Any = arithmetic.binary(b, "//", size, item)

@@ -22,6 +22,7 @@ from wsemu.frontend.python.values import (
     RecordValue,
     Scalar,
     Static,
+    TensorMapValue,
     TupleValue,
     TypedVariable,
     Value,
@@ -31,6 +32,7 @@ from wsemu.language.numbers import NumberType, boolean, complex128, float64, int
 from wsemu.language.promotion import number_type
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.program import Parameter, Program
+from wsemu.model.tensor_map import TensorMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class TupleType:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMapType:
+    """An argument that is a tensor map."""
+
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
 class PatternType:
     """An argument that is a frozen dataclass with methods for kernels, such as a transfer pattern.
 
@@ -85,7 +94,7 @@ class PatternType:
 
 DEPTH = 12_000
 """frames of the interpreter that a compilation may use: recursive functions are walked in place"""
-ArgumentType = NumberType | ArrayType | TupleType | PatternType | StaticType
+ArgumentType = NumberType | ArrayType | TupleType | PatternType | TensorMapType | StaticType
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,8 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
         what = "None" if value is None else f"a {type(value).__name__}"
         remedy = "pass np.asarray(...)" if isinstance(value, list) else "pass a number or a NumPy array"
         raise UsageError(f"argument `{name}` is {what}: {remedy}")
+    if isinstance(value, TensorMap):
+        return TensorMapType(value.fields.rank)
     if hasattr(value, "__array_interface__"):
         return argument_type(np.asarray(value), name)
     if dataclasses.is_dataclass(value) and is_pattern(value):
@@ -210,6 +221,8 @@ def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType
                 for key, item in type_.fields
             }
             return PatternValue(type_.cls, fields)
+        case TensorMapType():
+            return TensorMapValue(parameter("b64", "memory"), type_.rank, name)
         case StaticType():
             return Static(type_.object)
     raise AssertionError(type_)

@@ -86,6 +86,15 @@ class RecordValue(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMapValue(Value):
+    """A tensor map that was passed: the address of its bytes, and how many dimensions it has."""
+
+    address: Register
+    rank: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class RangeValue(Value):
     """range(start, stop, step), all of one integer type."""
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.binding import Packed
+from wsemu.launch.binding import Packed, packed_map
 from wsemu.model.errors import UsageError
+from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.ptx import Parameter
 
-    Arrays = list[tuple[int, tuple[int, ...], npt.NDArray[Any]]]
+    Arrays = list[tuple[int, tuple[int, ...], Any]]
+    """arrays and tensor maps among the fields of a structure: at which byte, and the way to it"""
 
 POINTER = 8
 """bytes of an address"""
@@ -58,6 +60,8 @@ def _fit(parameter: Parameter, name: str, value: Any) -> npt.NDArray[Any] | Pack
         return Packed(bytes(POINTER))
     if isinstance(value, (bytes, bytearray)):
         return _sized(Packed(bytes(value)), parameter, where)
+    if isinstance(value, TensorMap):
+        return _sized(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
     if isinstance(value, np.generic):
@@ -123,23 +127,30 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
     """A structure given by its fields: each at the next multiple of its size."""
     data = bytearray()
     arrays: Arrays = []
-    alignment = _lay_out(fields, (), data, arrays, where)
+    of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
+    alignment = _lay_out(fields, (), data, arrays, where, of_map)
     data.extend(bytes(-len(data) % alignment))
-    return _sized(Packed(bytes(data), tuple(arrays)), parameter, where)
+    maps = tuple(entry for entry in arrays if isinstance(entry[2], TensorMap))
+    plain = tuple(entry for entry in arrays if not isinstance(entry[2], TensorMap))
+    return _sized(Packed(bytes(data), plain, maps), parameter, where)
 
 
-def _lay_out(fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str) -> int:
-    """Append fields to the bytes of a structure; the alignment that it has."""
+def _lay_out(
+    fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str, of_map: int
+) -> int:
+    """Append fields to the bytes of a structure; the alignment that it has.  `of_map` is that of tensor maps: CUDA 13
+    has aligned them to 128 bytes, those before to 64."""
     alignment = 1
     for number, value in enumerate(fields):
         way = (*path, number)
         if isinstance(value, tuple):
             inner = bytearray()
             start: Arrays = []
-            own = _lay_out(value, way, inner, start, where)
+            own = _lay_out(value, way, inner, start, where, of_map)
             inner.extend(bytes(-len(inner) % own))
         else:
             inner, start, own = _field(value, way, where)
+            own = of_map if isinstance(value, TensorMap) else own
         data.extend(bytes(-len(data) % own))
         arrays.extend((len(data) + at, at_path, array) for at, at_path, array in start)
         data.extend(inner)
@@ -151,6 +162,8 @@ def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arr
     """The bytes of a field, the array in it, and its alignment."""
     if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
+    if isinstance(value, TensorMap):
+        return bytearray(MAP_BYTES), [(0, way, value)], MAP_ALIGNMENT
     if isinstance(value, np.generic) and not value.dtype.hasobject:
         own = _alignment(value.dtype)
         return bytearray(value.tobytes()) + bytes(-value.nbytes % own), [], own

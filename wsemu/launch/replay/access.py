@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
+from wsemu.model.isa import CP_ASYNC, LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import find_segment
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from wsemu.model.program import Program
     from wsemu.reference.warp import WarpRun
+
+
+_WORD = 4
+"""bytes of a copy that are shown"""
 
 
 class AccessValue(BaseModel):
@@ -47,6 +51,12 @@ class AccessRecord:
     values: dict[int, bytes] = field(default_factory=dict)
     before: dict[int, bytes] = field(default_factory=dict)
     """what was there"""
+    source: AccessRecord | None = None
+    """of a copy: what it read; the rest is what it wrote"""
+
+    @property
+    def sides(self) -> list[AccessRecord]:
+        return [self] if self.source is None else [self, self.source]
 
     def at(self, address: int, size: int, values: dict[int, bytes]) -> bytes | None:
         """What it has of an element: of the highest lane, whose store stays."""
@@ -66,6 +76,8 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
         holds = run.warp.predicates.get(fields[1] >> 1, 0)
         lanes &= ~holds if fields[1] & 1 else holds
     name = NAMES[fields[0]]
+    if OPERATIONS[name].kind == "async":
+        return _look_at_copy(run, name, lanes, fields[4 if name == "bulk.zero" else 5])
     operation, size = OPERATIONS[name], access_shape(name)[1]
     seen = AccessRecord(run.warp.number, operation.kind, group.pc, size)
     for lane in range(LANES):
@@ -86,6 +98,42 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
         return seen
 
     return after
+
+
+def _look_at_copy(run: WarpRun, name: str, lanes: int, size: int) -> Callable[[], AccessRecord] | None:
+    """Look at asynchronous copies, or zeros, which are made at their issue here; all lanes' of one size, that of the
+    register `size`."""
+    pc = run.warp.ready[-1].pc
+    fields = run.launch.code[pc]
+    there = [lane for lane in range(LANES) if lanes >> lane & 1]
+    read = max((run.read(size, "b32", lane) for lane in there), default=0)
+    small, number = name in CP_ASYNC, run.warp.number
+    target = AccessRecord(number, "atomic" if name == "bulk.reduce" else "store", pc, CP_ASYNC.get(name, read))
+    if name != "bulk.zero":
+        target.source = AccessRecord(number, "load", pc, min(read, target.size))
+    for lane in there:
+        for side, row in zip(target.sides, (3, 4), strict=False):
+            address = unsigned(run.read(fields[row], "b64", lane) + (fields[6] if small and row == 3 else 0), 64)
+            data = _memory(run, address, side.size)
+            if data is not None:
+                side.addresses[lane], side.before[lane] = address, data
+
+    def after() -> AccessRecord:
+        for side in target.sides:
+            for lane, address in side.addresses.items():
+                side.values[lane] = _memory(run, address, side.size) or b""
+        return target
+
+    return after
+
+
+def in_common(one: AccessRecord, other: AccessRecord, program: Program) -> tuple[AccessRecord, AccessRecord]:
+    """The sides of two accesses that conflict; of copies, which have two."""
+    for mine in one.sides:
+        for yours in other.sides:
+            if (mine.does, yours.does) != ("load", "load") and any(shared_elements(mine, yours, program)):
+                return mine, yours
+    return one, other
 
 
 def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
@@ -114,7 +162,8 @@ def shared_elements(
 def element(program: Program, seen: AccessRecord) -> int:
     """Bytes of an element of an access's array."""
     name = program.element_of[seen.pc]
-    return min(np.dtype(name).itemsize, seen.size) if name else seen.size
+    copies = OPERATIONS[NAMES[int(program.code[seen.pc, 0])]].kind == "async"
+    return min(np.dtype(name).itemsize if name else _WORD if copies else seen.size, seen.size)
 
 
 def values_at(
@@ -166,8 +215,8 @@ def lanes_apart(seen: AccessRecord) -> list[tuple[str, AccessRecord]] | None:
 
 
 def _lane(seen: AccessRecord, lane: int) -> AccessRecord:
-    parts = ({lane: whole[lane]} for whole in (seen.values, seen.before))
-    return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, *parts)
+    values, before = ({lane: whole[lane]} for whole in (seen.values, seen.before))
+    return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, values, before)
 
 
 def shown(program: Program, pc: int, value: bytes) -> str:

@@ -22,7 +22,23 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, Status
     from wsemu.reference.state import Warp
 
-_KINDS = {"arrive": "arrive", "sync": "sync", "exit": "exit"}
+_KINDS = {
+    "arrive": "arrive",
+    "sync": "sync",
+    "exit": "exit",
+    "mbarrier.init": "init",
+    "mbarrier.inval": "inval",
+    "mbarrier.arrive": "arrive_on",
+    "cp.async.arrive": "arrive_on",
+    "mbarrier.expect_tx": "expect",
+    "mbarrier.complete_tx": "credit",
+    "mbarrier.wait": "await",
+    "cp.async": "copy",
+    "bulk.load": "copy",
+    "bulk.store": "copy",
+    "bulk.reduce": "copy",
+    "bulk.zero": "copy",
+}
 """what a step does -> the kind of its event; an access for all others"""
 
 
@@ -39,11 +55,11 @@ def linear(step: Step, grid: tuple[int, int, int]) -> int:
 class Machine:
     """The launch on the reference interpreter, moved warp by warp; arrays are copies."""
 
-    def __init__(self, bound: Bound, steps: Sequence[Step], budget: int) -> None:
+    def __init__(self, bound: Bound, steps: Sequence[Step], budget: int, *, races: bool = False) -> None:
         configuration = bound.configuration
         self.grid = configuration.grid
         wanted = TraceRequest(frozenset(step.instruction for step in steps))
-        options = Options(races=False, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
+        options = Options(races=races, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
         self.launch = Launch(
             bound.program, configuration.grid, configuration.block, bound.rows,
             [(data.copy(), writable) for data, writable in bound.segments],
@@ -71,27 +87,30 @@ class Machine:
         WarpRun(cta, warp).step()
         events, trace.events = trace.events, []
         self._events += [event for event in events if event.kind != "access"]
-        for event in events:
-            self._counts[event.kind, event.cta, event.warp, event.pc] += 1
+        for key in {(event.kind, event.cta, event.warp, event.pc) for event in events}:  # one a lane, or an mbarrier
+            self._counts[key] += 1
         return events
 
     def executed(self, cta: Cta, warp: Warp, pc: int) -> int:
         """How often a warp has executed an access."""
-        return self._counts["access", cta.number, warp.number, pc]
+        return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")
-        while warp.ready:
-            sees = look(WarpRun(cta, warp)) if warp.ready[-1].pc == step.instruction and kind == "access" else None
+        while WarpRun(cta, warp).able():
+            WarpRun(cta, warp).resume()
+            here = warp.ready[-1].pc == step.instruction and kind in ("access", "copy")
+            sees = look(WarpRun(cta, warp)) if here else None
             for event in self.advance(cta, warp):
                 key = (kind, cta.number, step.warp, step.instruction)
                 if (event.kind, event.cta, event.warp, event.pc) == key and step.nth in (0, self._counts[key]):
                     return self._as_made(step, event, cta), sees and sees()
         line = self.places.line(step.instruction)
         if warp.waits < 0:
-            raise ReplayError(f"warp {step.warp} ends before it comes to line {line}")
+            at = f"waits at line {self.places.line(warp.last_pc)}" if warp.alive else "ends"
+            raise ReplayError(f"warp {step.warp} {at} before it comes to line {line}")
         barrier = cta.barriers[warp.waits]
         raise ReplayError(
             f"warp {step.warp} waits for barrier {barrier.number} generation {barrier.generation} at line "

@@ -22,6 +22,7 @@ from wsemu.evidence.schedule import Witness as ScheduleWitness
 from wsemu.launch.replay.access import (
     AccessRecord,
     AccessValue,
+    in_common,
     in_other_order,
     lanes_apart,
     look,
@@ -30,18 +31,21 @@ from wsemu.launch.replay.access import (
 )
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
+from wsemu.model.codes import CHECKERS
 from wsemu.model.finding import Step
-from wsemu.model.isa import LANES, NAMES, step_word
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, step_word
 from wsemu.reference.run import BudgetError, Cta
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from wsemu.evidence.places import Places
     from wsemu.launch.replay.witness_file import Witness
     from wsemu.model.bound import Bound
+    from wsemu.model.outcome import PhaseWait
 
 BUDGET = 2_000_000
 """warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""
@@ -87,6 +91,19 @@ class Waiting(_Data):
     expected: int
 
 
+class WaitingForPhase(_Data):
+    """Lanes of a warp at the end of a replay that wait for a phase of an mbarrier."""
+
+    warp: int
+    line: int
+    place: str
+    """`full[1] phase 2`"""
+
+    @classmethod
+    def of(cls, wait: PhaseWait, places: Places) -> WaitingForPhase:
+        return cls(warp=wait.warp, line=places.line(wait.pc), place=places.phase(wait.address, wait.phase, wait.pc))
+
+
 class Replay(_Data):
     """What a replay did."""
 
@@ -101,6 +118,7 @@ class Replay(_Data):
     codes: list[str] = []
     """of the findings on the way, for what is wrong in itself"""
     waiting: list[Waiting] = []
+    phases: list[WaitingForPhase] = []
     held: list[int] = []
     """warps whose lanes wait for each other at the end (B14)"""
     path: list[Step] = []
@@ -206,6 +224,9 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
     if len(marked) != 2 or len(run.seen) != 2:
         raise ReplayError("the witness of a race marks no two accesses: check the program anew")
     marks = steps[marked[0]].mark, steps[marked[1]].mark
+    run.seen[:] = in_common(run.seen[0], run.seen[1], run.machine.launch.program)
+    if any(_kind(bound, steps[n]) == "async" for n in marked):
+        return _with_copies(run, [steps[n] for n in marked])
     swapped = [*steps[: marked[0]], steps[marked[1]], steps[marked[0]]]
     most = run.machine.launch.outcome.warp_instructions + _PATIENCE
     try:
@@ -219,6 +240,20 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
     element, made = _compared(orders, run.machine)
     made[1] = made[1].model_copy(update={"why_not": why})
     return Replay(steps=run.steps, orders=made, element=element)
+
+
+def _with_copies(run: _Run, marked: Sequence[Step]) -> Replay:
+    """A race with an asynchronous copy, which is made at its issue here: the other order is worked out."""
+    marks, seen = (marked[0].mark, marked[1].mark), run.seen
+    other = in_other_order(seen[0], seen[1])[::-1]
+    orders = [list(zip(marks, seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
+    element, made = _compared(orders, run.machine, wanted={step.what for step in marked})
+    made[1] = made[1].model_copy(update={"why_not": "a copy is made at its issue"})
+    return Replay(steps=run.steps, orders=made, element=element)
+
+
+def _kind(bound: Bound, step: Step) -> str:
+    return OPERATIONS[NAMES[int(bound.program.code[step.instruction, 0])]].kind
 
 
 def _who(step: Step, steps: Sequence[Step]) -> str:
@@ -261,7 +296,8 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecor
     cta = machine.cta(first)
     warp = cta.warps[first.warp]
     before: list[AccessRecord] = []
-    while warp.ready:
+    while WarpRun(cta, warp).able():
+        WarpRun(cta, warp).resume()
         pc = warp.ready[-1].pc
         sees = look(WarpRun(cta, warp)) if pc in (first.instruction, second.instruction) else None
         machine.advance(cta, warp)
@@ -278,9 +314,13 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecor
 
 
 def _compared(
-    orders: list[list[tuple[str, AccessRecord]]], machine: Machine, apart: bool = False
+    orders: list[list[tuple[str, AccessRecord]]],
+    machine: Machine,
+    apart: bool = False,
+    wanted: Collection[str] = (),
 ) -> tuple[str, list[Order]]:
-    """The accesses in each order, at the first element on which the orders differ, or else the first one shared."""
+    """The accesses in each order, at an element that is wanted by name, else the first one on which the orders differ,
+    or else the first one shared."""
     program, places = machine.launch.program, machine.places
     one, other = (seen for _, seen in orders[0])
     elements = list(shared_elements(one, other, program, apart))
@@ -291,7 +331,10 @@ def _compared(
         made, left = values_at(order, *place, program)
         return (*sorted(f"{access.mark} {access.value}" for access in made), left)
 
-    place = next((p for p in elements if len({outcome(p, order) for order in orders}) > 1), elements[0])
+    named = [p for p in elements if places.element(p[0], other.pc) in wanted]
+    place = next(
+        (p for p in named or elements if len({outcome(p, order) for order in orders}) > 1), (named or elements)[0]
+    )
     found = []
     for order in orders:
         made, left = values_at(order, *place, program)
@@ -319,7 +362,7 @@ def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier:
     result = _ended(machine, cta, list(steps))
     waits = {(w.warp, w.barrier, w.generation, w.arrived) for w in result.waiting}
     for step in steps:
-        if step.barrier is None and step.warp not in result.held:
+        if step.barrier is None and step.warp not in (*result.held, *(wait.warp for wait in result.phases)):
             raise ReplayError(f"the lanes of warp {step.warp} do not wait for each other at the end")
         if step.barrier is not None and (step.warp, step.barrier, step.generation, step.arrived) not in waits:
             raise ReplayError(f"warp {step.warp} does not wait for barrier {step.barrier} at the end")
@@ -328,7 +371,7 @@ def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier:
 
 def _reached(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """Something wrong in itself: the CTA in order, until it is reported."""
-    machine = Machine(bound, steps, budget)
+    machine = Machine(bound, steps, budget, races=code in CHECKERS["proxy"])
     for number in earlier:
         machine.in_order(machine.begun(number))
     step, cta = steps[-1], machine.cta(steps[-1])
@@ -356,15 +399,19 @@ def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
                     expected=barrier.expected or LANES * cta.live_warps,
                 )
             )  # fmt: skip
-    held = [w.number for w in cta.warps if status == "deadlock" and w.alive and w.waits < 0]
+    outcome = machine.launch.outcome
+    stands = [w.number for w in cta.warps if status == "deadlock" and w.alive and w.waits < 0]
+    phases = [WaitingForPhase.of(wait, places) for wait in outcome.phase_waits] if status == "deadlock" else []
+    held = [warp for warp in stands if warp not in {wait.warp for wait in phases}]
     codes = [f.code for f in machine.launch.outcome.findings if f.pc == machine.launch.outcome.fault_pc]
     path: list[Step] = []
     if status in ("deadlock", "fault"):
         happened = ScheduleWitness(places, trace, {cta.number})
-        barriers = [n for n, event in enumerate(happened.events) if event.kind in ("arrive", "sync")]
+        kinds = ("arrive", "sync", "arrive_on", "await")
+        barriers = [n for n, event in enumerate(happened.events) if event.kind in kinds]
         path = happened.steps(barriers, lambda _: True, {})
     codes = codes if status == "fault" else []
-    return Replay(steps=steps, end=status, waiting=waiting, held=held, codes=codes, path=path)
+    return Replay(steps=steps, end=status, waiting=waiting, phases=phases, held=held, codes=codes, path=path)
 
 
 _ROOMS = {

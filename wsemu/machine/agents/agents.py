@@ -47,7 +47,8 @@ def new_agent(m, w, lane, pc, what, address, size):
 
 @compiled
 def room(m, n):
-    """Status: DONE if there is room for n agents."""
+    """Status: DONE if there is room for n agents, with which an operation begins."""
+    m.record_needs = 0
     if m.clocks == 0:
         return DONE
     if m.agent_next - m.base - 1 + n > m.agent_room:
@@ -144,12 +145,14 @@ def enter_group(m, w, lane, bulk, number):
     g = groups_at(m.groups, groups_of(m, w, lane, bulk))
     a = agent_at(m.agents, number - m.base - 1)
     a.group = g.committed
+    if g.last:
+        agent_at(m.agents, g.last - m.base - 1).next = number
     if g.first == 0:
         g.first = number
-    else:
-        agent_at(m.agents, g.last - m.base - 1).next = number
     if g.read == 0:
         g.read = number
+    if g.since == 0:
+        g.since = number
     g.last = number
 
 

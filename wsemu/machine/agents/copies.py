@@ -1,8 +1,8 @@
 """Asynchronous copies in compiled code: cp.async, cp.async.bulk, cp.reduce.async.bulk, and waits for groups of them.
 
-A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.  Copies
-of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10, T1 - T10
-were measured; PTX ISA, "cp.async", "cp.async.bulk".
+A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.
+Copies of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10,
+T1 - T10 were measured; PTX ISA, "cp.async", "cp.async.bulk".
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
-from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_range
+from wsemu.machine.agents.ranges import (
+    host_place,
+    judge_some,
+    judge_written,
+    note_written,
+    prepare,
+    touch_piece,
+    touch_range,
+)
 from wsemu.machine.agents.reductions import combined, element_bytes
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
     BULK,
@@ -35,7 +44,6 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
-from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.model.codes import CODE_NUMBERS
@@ -43,6 +51,7 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ALL,
     ATOMIC,
+    LANES,
     OFFSET_MASK,
     ONLY_READ,
     OPCODE,
@@ -153,11 +162,12 @@ def copy_small(m, w, pc, registers, i, mask):
         rest &= rest - 1
         to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
         size = size_of(registers, i, lane)
-        if host_place(m, w, pc, lane, to, width, width, True, True, False):
-            if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
-                status = prepare(m, pc, to, width, True)
-                if status == DONE:
-                    status = prepare(m, pc, from_, size, False)
+        if host_place(m, w, pc, lane, to, width, width, True, True, False) == 0:
+            continue
+        if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
+            status = prepare(m, pc, to, width, True)
+            if status == DONE:
+                status = prepare(m, pc, from_, size, False)
     if status != DONE:
         return status
     m.serial += 1
@@ -183,7 +193,10 @@ def copy_lane(m, w, pc, registers, i, lane, width):
     host = host_place(m, w, pc, lane, to, width, width, True, True, True)
     if host == 0 or source == 0:
         return False
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, width)
+    log(
+        m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED if size else np.int64(-1),
+        np.int64(1) << lane, width,
+    )  # fmt: skip
     if size:
         judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
@@ -215,7 +228,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
     if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
         grain = np.int64(1)
     status = prepare(m, pc, to | grain, size, True)
-    return prepare(m, pc, from_, size, False) if status == DONE else status
+    return prepare(m, pc, from_ | grain, size, False) if status == DONE else status
 
 
 @compiled
@@ -239,7 +252,7 @@ def load_lane(m, w, pc, registers, i, lane):
         number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     if m.mbarrier_count:
         clobbers(m, w, pc, registers, i.a, 0, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
@@ -281,24 +294,27 @@ def store_lane(m, w, pc, registers, i, lane):
     host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     if host == 0 or source == 0:
         return
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
-    judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     bytes_ = np.int64(WHOLE)
     if i.op == STORE:
         bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
+    judge_some(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size, bytes_)
     if m.clocks:
         from_address = from_ & ~ADDRESS_WRAPPED
         reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), from_address, size)
-        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size)
+        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size if bytes_ else np.int64(0))
         base = cell_of(reads, BULK + w, lane, pc)
-        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        if bytes_ == WHOLE:
+            touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        else:
+            touch_some(m, w, lane, pc, from_, size, np.int64(READ), base, bytes_)
         base = cell_of(writes, BULK + w, lane, pc)
         if i.op == REDUCE:
             touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
         elif bytes_ == WHOLE:
             touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
         else:
-            touch_some(m, w, lane, pc, to, size, base, bytes_)
+            touch_some(m, w, lane, pc, to, size, np.int64(WRITE), base, bytes_)
         enter_group(m, w, lane, np.int64(1), writes)
     store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
@@ -324,7 +340,14 @@ def store_marks(m, w, pc, lane, to, size):
     offset = to & OFFSET_MASK
     if m.claims == 0:
         mark(segment.marked + offset, size, np.int64(STORED), np.int64(0))
-    elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, np.int64(STORED), np.int64(0)):
+        return
+    if segment.claims == 0 or m.claim_count >= m.claim_room:
+        return
+    found = False
+    for q in range(0, size, 16):
+        if claim(m, segment, offset + q, np.int64(16), np.int64(STORED), np.int64(0)):
+            found = True
+    if found:
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
         made.pc = pc
@@ -335,11 +358,12 @@ def store_marks(m, w, pc, lane, to, size):
 
 
 @compiled
-def touch_some(m, w, lane, pc, to, size, base, bytes_):
-    """A bulk store writes some of 16 bytes each."""
+def touch_some(m, w, lane, pc, address, size, kind, base, bytes_):
+    """A bulk store accesses some of 16 bytes each."""
     for q in range(size):
         if (bytes_ >> (q & 15)) & 1:
-            touch_range(m, w, lane, pc, to + q, np.int64(1), np.int64(WRITE), base, True)
+            one = np.int64(1)
+            touch_piece(m, w, lane, pc, address + q, one, kind, base, True, size, one << lane)
 
 
 @compiled
@@ -363,9 +387,28 @@ def reduce(host, source, size, number):
 
 
 @compiled
+def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
+    """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
+    group = np.int64(0)
+    while mask:
+        other = lowest_bit(mask)
+        mask &= mask - 1
+        same_size = load_u32(registers + i.b + 4 * other) == size
+        if same_size and lane_address(registers, i.a, i.imm, other) == to:
+            group |= np.int64(1) << other
+    high = np.int64(LANES - 1)
+    while not (group >> high) & 1:
+        high -= 1
+    base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+    base |= lowest_bit(group) << LOW_SHIFT | high << HIGH_SHIFT
+    judged = group if lane == high else np.int64(0)
+    touch_piece(m, w, lane, pc, to, size, np.int64(WRITE), base, False, size, judged)
+
+
+@compiled
 def zero_all(m, w, pc, registers, i, mask):
     """bulk.zero: a plain store of zeros by each lane.  Status."""
-    status = np.int64(DONE)
+    status = room(m, np.int64(0))
     rest = mask
     while rest and status == DONE:
         lane = lowest_bit(rest)
@@ -376,6 +419,7 @@ def zero_all(m, w, pc, registers, i, mask):
     if status != DONE:
         return status
     m.serial += 1
+    all_lanes = mask
     made, length = np.int64(0), np.int64(0)
     while mask:
         lane = lowest_bit(mask)
@@ -389,9 +433,9 @@ def zero_all(m, w, pc, registers, i, mask):
         if made == 0:
             length = size
         made |= np.int64(1) << lane
+        log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
         if m.clocks:
-            now = load_i64(warp_at(m.warps, w).clock + 8 * w)
-            touch_range(m, w, lane, pc, to, size, np.int64(WRITE), cell_of(now, w, lane, pc), False)
+            zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
         clear(host, size)
     if m.mbarrier_count:
@@ -452,13 +496,13 @@ def copy_operation(address, w, pc, mask):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if op <= COPY16:
         return np.int64(copy_small(m, w, pc, registers, i, mask))
-    if op == STORE or op == REDUCE:
+    if op in (STORE, REDUCE):
         return np.int64(store_all(m, w, pc, registers, i, mask))
     if op == ZERO:
         return np.int64(zero_all(m, w, pc, registers, i, mask))
-    if op == COMMIT or op == BULK_COMMIT:
+    if op in (COMMIT, BULK_COMMIT):
         commit(m, w, mask, np.int64(op == BULK_COMMIT))
-    elif op == WAIT or op == BULK_WAIT:
+    elif op in (WAIT, BULK_WAIT):
         wait_groups(m, w, pc, i, mask)
     elif op == PREFETCH:
         prefetch(m, w, pc, registers, i, mask)

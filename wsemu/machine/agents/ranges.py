@@ -25,7 +25,7 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
     WHEN,
 )
-from wsemu.machine.memory.shadow import RACE, mark, note_range, record_conflict, set_number, width
+from wsemu.machine.memory.shadow import RACE, add_element, mark, note_range, record_conflict, set_number, width
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
 from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_i64, store_u8, unset_bytes
@@ -118,7 +118,7 @@ def tracked(m, number, writes):
 
 @compiled
 def prepare(m, pc, address, size, writes):
-    """Status: DONE if shadow memory is ready for a range."""
+    """Status: DONE if shadow memory is ready for a range, beside those that were asked for since `room`."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not tracked(m, number, writes):
@@ -135,6 +135,10 @@ def prepare(m, pc, address, size, writes):
         m.fault_warp = number
         m.wanted = chunk
         return REFINE
+    if segment.watched:
+        m.record_needs += (size >> segment.watched_grain) + 2
+        if m.record_count + m.record_needs > m.record_room:
+            return SWEEP
     if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
         return SWEEP
     return DONE
@@ -169,11 +173,17 @@ def note_written(m, number, offset, size):
 @compiled
 def judge_written(m, w, pc, lane, number, offset, size):
     """Report a range of which not all bytes were written."""
+    judge_some(m, w, pc, lane, number, offset, size, np.int64(0xFFFF))
+
+
+@compiled
+def judge_some(m, w, pc, lane, number, offset, size, bytes_):
+    """The same of those of 16 bytes each that have a bit in `bytes_`."""
     initialised = segment_at(m.segments, number).initialised
     if initialised == 0:
         return
     for q in range(size):
-        if load_u8(initialised + offset + q) == 0:
+        if load_u8(initialised + offset + q) == 0 and (bytes_ >> (q & 15)) & 1:
             record_finding(
                 m.report_entry,
                 m.address,
@@ -202,20 +212,20 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
     if bulk:
         own += relied(m, space)
         if u == w and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
-            lanes &= ~(np.int64(1) << lane)
+            lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
     elif u == w:
-        lanes &= ~(np.int64(1) << lane)
+        lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
     return least(own, lanes) >= interval
 
 
 @compiled
-def conflicts(m, kind, v, reads):
+def conflicts(m, pc, kind, v, reads):
     """Whether an access of this kind conflicts with v, of the last writes or of the reads and atomics since."""
     if not reads or kind == WRITE:
         return True
     if v & ATOMIC_BIT == 0:
         return kind == ATOMIC
-    return kind == READ or width(m, v) != 0
+    return kind == READ or width(m, v) != width(m, pc)
 
 
 @compiled
@@ -233,7 +243,7 @@ def judge_set(m, w, lane, pc, v, kind, address, floor, space, bulk, size):
     suspect = False
     for q in range(place & 0xFFFF):
         e = load_i64(m.elements + 8 * ((place >> 16) + q))
-        if not conflicts(m, kind, e, True):
+        if not conflicts(m, pc, kind, e, True):
             continue
         if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
             at = e & (MAX_INSTRUCTIONS - 1)
@@ -267,7 +277,7 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
             if judge_set(m, w, lane, pc, v, kind, at, floor, space, bulk, size):
                 mark_cells(m, segment, address, group)
             continue
-        if not conflicts(m, kind, v, reads):
+        if not conflicts(m, pc, kind, v, reads):
             continue
         if (v >> INTERVAL_SHIFT) & INTERVALS <= floor:
             before = v & (MAX_INSTRUCTIONS - 1)
@@ -284,7 +294,7 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
 
 
 @compiled
-def with_reader(m, old, new):
+def with_reader(m, old, new, floor):
     """The set of `old`, an access or a set, and an agent's access `new`."""
     n = np.int64(1)
     if old < 0:
@@ -302,28 +312,25 @@ def with_reader(m, old, new):
     memo.old = old
     memo.new = new
     start = m.element_count
-    atomic = new & ATOMIC_BIT
+    foreign = np.int64(0)
     if old < 0:
         place = load_i64(m.sets + 8 * set_number(old))
         for q in range(n):
-            e = load_i64(m.elements + 8 * ((place >> 16) + q))
-            atomic |= e & ATOMIC_BIT
-            store_i64(m.elements + 8 * m.element_count, e)
-            m.element_count += 1
+            foreign = add_element(m, load_i64(m.elements + 8 * ((place >> 16) + q)), floor, foreign)
     else:
-        atomic |= old & ATOMIC_BIT
-        store_i64(m.elements + 8 * m.element_count, old)
-        m.element_count += 1
-    store_i64(m.elements + 8 * m.element_count, new)
-    m.element_count += 1
-    store_i64(m.sets + 8 * m.set_count, start << 16 | (n + 1))
+        foreign = add_element(m, old, floor, foreign)
+    add_element(m, new, floor, foreign)
+    atomic = np.int64(0)
+    for q in range(start, m.element_count):
+        atomic |= load_i64(m.elements + 8 * q) & ATOMIC_BIT
+    store_i64(m.sets + 8 * m.set_count, start << 16 | (m.element_count - start))
     memo.result = SET | atomic | m.set_count << WARP_SHIFT
     m.set_count += 1
     return memo.result
 
 
 @compiled
-def add_reader(m, cells, mask, new):
+def add_reader(m, cells, mask, new, floor):
     """An agent's read or reduction joins what 32 cells hold."""
     rest = mask
     while rest:
@@ -334,12 +341,18 @@ def add_reader(m, cells, mask, new):
         if v == 0:
             put(cells, group, new)
         elif v & BUT_LANES != new & BUT_LANES:
-            put(cells, group, with_reader(m, v & bits, new & BUT_LANES))
+            put(cells, group, with_reader(m, v & bits, new & BUT_LANES, floor))
 
 
 @compiled
 def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
     """Judge and remember what a lane, or its agent, does to a range: `base` is that access as a cell has it."""
+    touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, np.int64(1) << lane)
+
+
+@compiled
+def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
+    """The same of a piece of so many bytes as a whole; where lanes are judged exactly, for these lanes at once."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not tracked(m, number, kind != READ):
@@ -359,13 +372,13 @@ def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
         at = address + (q << grain)
         v = load_i64(writes) & WHEN
         if (v and v != ordered) or uniform(writes, WHEN, v) == 0 or mask != FULL:
-            judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, size)
-            if v and (v >> INTERVAL_SHIFT) & INTERVALS > floor:
-                if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
-                    ordered = v
+            judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, whole)
+            known = v and (v >> INTERVAL_SHIFT) & INTERVALS > floor
+            if known and comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+                ordered = v
         empty = uniform(reads, -1, 0)
         if not empty:
-            judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, size)
+            judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, whole)
         if kind == WRITE:
             put(writes, mask, base)
             if not empty:
@@ -373,8 +386,9 @@ def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
         elif empty:
             put(reads, mask, base)
         else:
-            add_reader(m, reads, mask, base)
+            add_reader(m, reads, mask, base, floor)
         q += LANES
     note_range(segment, first, n)
-    if segment.watched:
-        call(m.lanes_entry, m.address, w, pc, offset, size, np.int64(1) << lane, kind, base, number)
+    if segment.watched and lanes:
+        m.whole = whole
+        call(m.lanes_entry, m.address, w, pc, offset, size, lanes, kind, base, number)

@@ -48,6 +48,7 @@ def number_of(m, code, pc, other_pc):
         r.other_pc = other_pc
         r.count = 0
         r.serial = 0
+        r.apart = 0
     return slot.number
 
 

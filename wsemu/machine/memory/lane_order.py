@@ -45,7 +45,7 @@ def kind_of(m, access):
     """(kind, bytes a lane) of an access that a list holds; of an agent's the kind stands where cells have lanes."""
     i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
     if (access >> WARP_SHIFT) & ACTORS >= GENERIC:
-        return (access >> LOW_SHIFT) & 3, np.int64(0)
+        return (access >> LOW_SHIFT) & 3, i.aux & 255
     if i.op >= N_CONTROL:  # zeros
         return np.int64(WRITE), np.int64(0)
     return np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ), i.aux & 255
@@ -146,12 +146,12 @@ def report_pair(m, code, w, pc, lane, access, others, address, kind, before, siz
 def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
     """Judge an access of lanes, or of an agent of one, against an earlier one of lanes or of an agent, one of the two
     an agent's."""
-    other_kind, _ = kind_of(m, access)
+    other_kind, other_size = kind_of(m, access)
     actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     if kind == READ and other_kind == READ:
         return
-    if kind == ATOMIC and other_kind == ATOMIC and actor >= GENERIC and u >= GENERIC:
+    if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
     space = np.int64(address >> SEGMENT_SHIFT != SHARED)
     while lanes:
@@ -202,7 +202,10 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
                 judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size)
         elif (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
             other_kind, other_size = kind_of(m, access)
-            if kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size):
+            clash = (
+                kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size)
+            )
+            if clash and not (own and m.lockstep):
                 report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)
         r.lanes = left_over(m, w, access, r.lanes, base, lanes, kind, size)
         if access == base:  # the same instruction, in the same interval
@@ -238,7 +241,7 @@ def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
     for q in range(offset >> grain, (offset + size - 1 >> grain) + 1):
         place = segment.watched + 8 * q
         if load_i64(place):
-            enter(m, w, pc, place, lanes, base, number << SEGMENT_SHIFT | q << grain, kind, size)
+            enter(m, w, pc, place, lanes, base, number << SEGMENT_SHIFT | q << grain, kind, m.whole)
 
 
 def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):

@@ -362,6 +362,8 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
         return False
     if kind == READ and v < 0:
+        if m.by_lanes:
+            return False
         result = extended(m, w, v, base, floor)
         if result:
             put(reads, np.int64(FULL), result)
@@ -573,7 +575,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         for q in range(1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
             first = np.int64(q << (5 - log))
-            alike = mask == FULL and kind != ATOMIC and m.by_lanes == 0
+            alike = mask == FULL and kind != ATOMIC
             if alike and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
@@ -591,7 +593,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
             cell = (load_i64(registers + i.a + 8 * lowest_bit(rest)) + bias) >> grain
             note_range(segment, cell, np.int64(1) << log)
             rest &= rest - 1
-    if segment.watched and not m.lockstep:
+    if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 
@@ -623,7 +625,13 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.lanes = 0
         r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
-    if r.serial != m.serial:
+    if m.by_lanes and interval > m.base:  # counts for itself: it is judged apart, lane by lane
+        if r.apart != m.serial:
+            r.apart = m.serial
+            r.count += 1
+        if r.count > 1 or r.serial == m.serial:
+            return
+    elif r.serial != m.serial:
         r.serial = m.serial
         r.count += 1
     if r.count > 1:

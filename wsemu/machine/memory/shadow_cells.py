@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
+ALL = -1
+"""mask of 32 places"""
 IOTA = ir.Constant(VECTOR, list(range(LANES)))
 
 

@@ -163,8 +163,9 @@ class Planes:
         """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
         room is free then, of sets and of elements."""
         state = self.state[0]
-        if self.exact and state["record_count"] > state["record_room"]:
-            self._make_records(2 * len(self.records))
+        wanted = int(state["record_count"] + state["record_needs"])
+        if self.exact and wanted > state["record_room"]:
+            self._make_records(max(2 * len(self.records), wanted + ACCESS_RECORDS))
         if state["set_count"] <= state["set_room"] and state["element_count"] <= state["element_room"]:
             return
         sets, elements = self.sets[: int(state["set_count"])], self.elements[: int(state["element_count"])]

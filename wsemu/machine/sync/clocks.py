@@ -11,12 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, join, put
+from wsemu.machine.memory.shadow_cells import ALL, behind, join, put
 from wsemu.machine.records import barrier_at, call, event_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, EVENT_KINDS
 from wsemu.machine.sync.lane_clocks import (
     FULL,
+    RECYCLING,
     begin_lanes,
     end_lanes,
     exited_row,
@@ -30,14 +31,10 @@ from wsemu.machine.sync.lane_clocks import (
     start_lanes,
     there,
 )
-from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
-RECYCLING = CODE_NUMBERS["barrier-recycling"]
 ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arrive", "sync", "complete", "exit", "warp"))
 FENCED, TOUCHED_ATOMIC, TOUCHED = (EVENT_KINDS.index(k) for k in ("fence.cta", "atomic", "access"))
-ALL = -1
-"""mask of 32 places"""
 LANES_SHIFT = 8
 """where in `place` of an arrive or sync the lanes begin that take part"""
 

@@ -6,11 +6,11 @@ one clock a lane: `row(m, t)[s]` is the last interval of thread s's warp of whic
 Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its live lanes know of all
 lanes of the other: what it says is so, and what it does not say is looked up here.
 
-Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.  Programs
-with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the asynchronous
-proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in every schedule,
-whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for each
-asynchronous operation that has ended.
+Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
+Programs with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the
+asynchronous proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in
+every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for
+each asynchronous operation that has ended.
 
 Rows, of 32 numbers a warp: those of the threads; then of each barrier what its open generation was given, of the
 threads that have exited what they knew, and of each barrier the interval that a thread's last operation in the open
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import copy, join, join_bits, join_some, least, put, same_key
+from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS
@@ -30,7 +30,6 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
 RECYCLING = CODE_NUMBERS["barrier-recycling"]
-ALL = -1
 FULL = (1 << LANES) - 1
 
 
@@ -144,7 +143,9 @@ def heads(m, w, lanes):
 
 @compiled
 def separate(m, w, lanes):
-    """Let no lanes but these share rows with them."""
+    """Let no lanes but these share rows with them; in lockstep a warp's lanes always do."""
+    if m.lockstep:
+        return
     leaders = warp_at(m.warps, w).leaders
     rest = lanes
     while rest:
@@ -269,6 +270,8 @@ def refresh_agents(m, w, readers):
 def stamp(m, to, w, lanes):
     """Let a row know what some lanes of a warp have done themselves."""
     warp = warp_at(m.warps, w)
+    if m.lockstep:
+        lanes = np.int64(FULL)
     put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
     if m.proxies:
         join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
@@ -302,7 +305,7 @@ def give_times(m, to, w, lanes):
     while rest:
         join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
-    put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
+    put(to + time_at(m) + 256 * w, FULL if m.lockstep else lanes, time_of(m, w))
 
 
 @compiled
@@ -366,7 +369,7 @@ def end_lanes(m, number):
 @compiled
 def lane_knows(m, w, lane, u, other, interval):
     """Whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
-    if u == w and lane == other:
+    if u == w and (lane == other or m.lockstep):
         return True
     return load_i64(lane_row(m, w, lane) + 256 * u + 8 * other) >= interval
 
@@ -384,7 +387,7 @@ def agent_known(m, w, lane, number):
 
 @compiled
 def agent_relied(m, w, lane, space, number):
-    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what one of the generic proxy did."""
+    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on one of the generic proxy."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -398,7 +401,8 @@ def agent_relied(m, w, lane, space, number):
 def lane_relies(m, w, lane, space, u, other, interval):
     """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u did up
     to an interval."""
-    if u == w and lane == other and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
+    own = u == w and (lane == other or m.lockstep)
+    if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
     return load_i64(lane_row(m, w, lane) + relied(m, space) + 256 * u + 8 * other) >= interval
 

@@ -1,9 +1,9 @@
 """mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
 
-The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
-Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand (`divergence.park`)
-until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is
-in `phases.py`.
+The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared
+memory.  Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand
+(`divergence.park`) until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What
+clocks make of them is in `phases.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
-from wsemu.machine.memory.shadow_cells import join, join_bits
+from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -80,6 +80,7 @@ from wsemu.model.isa import (
     FIRST_GROUP_OPERATION,
     LANES,
     MOST_COUNT,
+    N_OPERATIONS,
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
@@ -97,6 +98,7 @@ INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = 
     for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
 )
 ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
+TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
 INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
@@ -148,8 +150,12 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
     good = True
     while mask:
         lane = lowest_bit(mask)
-        mask &= mask - 1
         address = load_i64(registers + a + 8 * lane) + imm
+        offset = address - (SHARED << SEGMENT_SHIFT)
+        if offset & 7 == 0 and offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes:
+            mask &= ~same_key(registers + a, -1, address - imm)
+            continue
+        mask &= mask - 1
         if careful_lane(m, pc, w, address, lane, 8, False) == 0:
             good = False
             continue
@@ -168,14 +174,9 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
 
 @compiled
 def same_word(registers, a, imm, mask):
-    """The lanes of `mask` that name the same word as the lowest one."""
-    word = word_of(registers, a, imm, lowest_bit(mask))
-    group = np.int64(0)
-    while mask:
-        if word_of(registers, a, imm, lowest_bit(mask)) == word:
-            group |= mask & -mask
-        mask &= mask - 1
-    return group
+    """The lanes of `mask` that name the same word as the lowest one; their addresses are good."""
+    first = load_i64(registers + a + 8 * lowest_bit(mask)) & OFFSET_MASK
+    return same_key(registers + a, OFFSET_MASK, first) & mask
 
 
 @compiled
@@ -327,7 +328,7 @@ def judge_again(m, b, w, pc, lane, address):
 
 @compiled
 def knows(m, w, lane, u, other, interval):
-    if u == w and lane == other:
+    if u == w and (lane == other or m.lockstep):
         return True
     leader = load_i64(warp_at(m.warps, w).leaders + 8 * lane)
     return load_i64(row(m, LANES * w + leader) + 256 * u + 8 * other) >= interval
@@ -547,11 +548,13 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """The open phase is given what a lane has copied and not waited for."""
-    number = groups_at(m.groups, LANES * w + lane).first
+    """The open phase is given what a lane has copied: all that it has not waited for, or did since such an arrival."""
+    g = groups_at(m.groups, LANES * w + lane)
+    number = g.since
     while number:
         set_bit(m, b.given[0], number)
         number = agent_at(m.agents, number - m.base - 1).next
+    g.since = g.first
 
 
 @compiled
@@ -617,6 +620,48 @@ def load_bulk(m, w, pc, registers, i, mask):
     return DONE
 
 
+@compiled
+def load_tiles(m, w, pc, registers, i, mask):
+    """tensor.load, lane by lane.  Status."""
+    if m.resumes == 0:
+        m.serial += 1
+        m.lanes_done = 0
+        if not good_addresses(m, w, pc, registers, i.c, np.int64(0), mask):
+            return failed(m, w, pc)
+        if not all_live(m, w, pc, registers, i.c, np.int64(0), mask):
+            return failed(m, w, pc)
+        status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+        if status != DONE:
+            failed(m, w, pc)
+            return status
+    lanes = mask & ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        status = call(m.tensor_entry, m.address, w, pc, np.int64(1) << lane)
+        if status != DONE:
+            m.resumes = 1
+            return status
+        m.lanes_done |= np.int64(1) << lane
+        if not credit(m, w, pc, registers, i.c, lane, m.credited, m.agent_next - 1):
+            m.resumes = 0
+            m.lanes_done = 0
+            return failed(m, w, pc)
+    m.lanes_done = 0
+    m.resumes = 0
+    return DONE
+
+
+@compiled
+def move_tiles(m, w, pc, mask):
+    """The other copies of tensors, which wait for nothing.  Status."""
+    status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+    if status != DONE:
+        failed(m, w, pc)
+        return status
+    return call(m.tensor_entry, m.address, w, pc, mask)
+
+
 # -- waits -------------------------------------------------------------------------------------------------------------
 
 
@@ -647,11 +692,31 @@ def told(m, registers, i, mask):
     """The lanes whose answer is true."""
     true = np.int64(0)
     while mask:
+        group = same_word(registers, i.a, i.imm, mask)
+        mask &= ~group
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        if i.op == WAIT_PARITY:
+            odd = odd_lanes(registers, i.b, group)
+            if b.live:
+                true |= group & ~odd if b.phase & 1 else odd
+            continue
+        while group:
+            lane = lowest_bit(group)
+            group &= group - 1
+            yes, _, _ = answer(m, registers, i, lane)
+            true |= yes << lane
+    return true
+
+
+@compiled
+def odd_lanes(registers, row, mask):
+    """The lanes whose b32 in a row is odd."""
+    odd = np.int64(0)
+    while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        yes, _, _ = answer(m, registers, i, lane)
-        true |= yes << lane
-    return true
+        odd |= (load_u32(registers + row + 4 * lane) & 1) << lane
+    return odd
 
 
 @compiled
@@ -671,6 +736,12 @@ def alike(m, registers, i, mask):
 @compiled
 def judge_asked(m, w, pc, registers, i, mask):
     """R2 of a wait, for the phases that some lanes ask for."""
+    if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
+        odd = odd_lanes(registers, i.b, mask)
+        if odd == 0 or odd == mask:
+            _, phase, number = answer(m, registers, i, lowest_bit(mask))
+            judge_wait(m, mbarrier_at(m.mbarriers, number - 1), w, pc, mask, phase)
+            return
     while mask:
         group = alike(m, registers, i, mask)
         _, phase, number = answer(m, registers, i, lowest_bit(mask))
@@ -782,7 +853,17 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
+        elif i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)):
+            lanes |= entry.mask
     return lanes
+
+
+@compiled
+def outside(m, w, pc, mask, again):
+    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: whether lanes
+    that stand there go on; they have done so then."""
+    place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
+    return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -813,6 +894,8 @@ def rely(m, w, lanes, space):
             for u in range(m.agent_bits):
                 join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
     now = load_i64(warp.clock + 8 * w)
+    if m.lockstep:
+        lanes = (np.int64(1) << LANES) - 1
     while lanes:
         store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
         lanes &= lanes - 1
@@ -822,9 +905,9 @@ def rely(m, w, lanes, space):
 def fence(m, w, pc, kind, mask):
     """fence.proxy."""
     log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_CTA or kind == PROXY_CLUSTER:
+    if kind in (PROXY_ALL, PROXY_CTA, PROXY_CLUSTER):
         rely(m, w, mask, np.int64(0))
-    if kind == PROXY_ALL or kind == PROXY_GLOBAL:
+    if kind in (PROXY_ALL, PROXY_GLOBAL):
         rely(m, w, mask, np.int64(1))
     begin_interval(warp_at(m.warps, w), w)
 
@@ -847,6 +930,8 @@ def asynchronous(address, w, pc, mask):
     i = instruction_at(m.code, pc)
     op = i.op
     m.operations += 1
+    if op >= N_OPERATIONS:
+        return outside(m, w, pc, mask, np.int64(0))
     if op == PROXY:
         if m.clocks:
             fence(m, w, pc, i.imm, mask)
@@ -861,8 +946,12 @@ def asynchronous(address, w, pc, mask):
         return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
     if op == BULK_LOAD:
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
-    if op >= FIRST_GROUP_OPERATION:
+    if op >= FIRST_GROUP_OPERATION and op < N_OPERATIONS:
         return call(m.group_entry, address, w, pc, mask)
+    if op == TENSOR_LOAD:
+        return np.int64(load_tiles(m, w, pc, registers, i, mask))
+    if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
+        return np.int64(move_tiles(m, w, pc, mask))
     if op >= FIRST_COPY and op != ASYNC_ARRIVE:
         return call(m.copy_entry, address, w, pc, mask)
     if op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
@@ -878,7 +967,7 @@ def asynchronous(address, w, pc, mask):
         return np.int64(begin(m, w, pc, registers, i, mask))
     if op == INVAL:
         return np.int64(end(m, w, pc, registers, i, mask))
-    if op == WAIT or op == WAIT_PARITY:
+    if op in (WAIT, WAIT_PARITY):
         return np.int64(wait(m, w, pc, registers, i, mask))
     return np.int64(register(m, w, pc, registers, i, mask))
 
@@ -896,11 +985,15 @@ def start_cta(m):
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
     m.pool = 0
+    for n in range(m.objects_room):
+        store_i64(m.objects + 8 * n, 0)
     for t in range(LANES * m.warp_count):
         for kind in range(3):
             g = groups_at(m.groups, kind * LANES * m.warp_count + t)
             g.first = 0
             g.last = 0
+            g.read = 0
+            g.since = 0
             g.committed = 0
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers

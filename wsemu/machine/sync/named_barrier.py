@@ -8,7 +8,7 @@ B3  an operation counts its whole warp         B10 arrivals alone complete a gen
 B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
 B5  one count and kind per generation          B12 aligned forms need a converged warp
 B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
-B7  no count: the CTA's live warps             B14 all live lanes stand there (vm.py), give what they know
+B7  no count: the CTA's live warps             B14 all live lanes stand there (scheduler.py), give what they know
 """
 
 from __future__ import annotations
@@ -257,8 +257,7 @@ def take_part(m, w, pc, op, number, count, wait_mask):
     if m.clocks:
         give(m, w, pc, number, op != ARRIVE, wait_mask, count == 0)
     b.arrived += LANES  # B3
-    if w < 64:
-        b.warps |= np.int64(1) << w
+    b.warps |= np.int64(1) << w
     if op != ARRIVE:
         b.syncs += 1
         warp = warp_at(m.warps, w)

@@ -18,14 +18,13 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.shadow_cells import behind, beyond, join, put, reached
-from wsemu.machine.records import agent_at, record_finding
+from wsemu.machine.memory.shadow_cells import ALL, behind, beyond, join, put, reached, same_key
+from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
     clear_row,
     heads,
-    lane_knows,
     lane_row,
     row,
     time_at,
@@ -47,7 +46,7 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
         "mbarrier-lifetime",
     )
 )
-ALL = -1
+ALL_LANES = (1 << LANES) - 1
 NONE = 1 << 40
 """greater than the number of any instruction"""
 
@@ -64,10 +63,10 @@ def misses(m, w, lane, needed):
     for u in range(m.warp_count):
         late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         if late:
             return True
-    for q in range(m.agent_bits):
+    for q in range(m.agent_bits):  # noqa: SIM110 (a generator does not compile)
         if beyond(needed + bits_of(m) + 256 * q, own + time_bits(m) + 256 * q):
             return True
     return False
@@ -81,7 +80,8 @@ def missing(m, w, lanes, needed):
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        if misses(m, w, leader, needed) or behind(row(m, LANES * w + leader) + time_at(m) + 256 * w, needed + 256 * w):
+        own = row(m, LANES * w + leader) + time_at(m) + 256 * w
+        if misses(m, w, leader, needed) or (behind(own, needed + 256 * w) and m.lockstep == 0):
             found = np.int64(-1)
     if found == 0:
         return found
@@ -117,7 +117,7 @@ def next_missed(m, w, lane, needed, pcs, last):
     for u in range(m.warp_count):
         late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
     for q in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
@@ -160,12 +160,15 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
 def judge_use(m, b, w, pc, lanes):
     """R4: init comes before a use."""
     unknown = np.int64(0)
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        if not lane_knows(m, w, lane, b.init_warp, b.init_lane, b.init_interval):
-            unknown |= np.int64(1) << lane
+    leaders = heads(m, w, lanes)
+    while leaders:
+        leader = lowest_bit(leaders)
+        leaders &= leaders - 1
+        known = load_i64(row(m, LANES * w + leader) + 256 * b.init_warp + 8 * b.init_lane)
+        if known < b.init_interval:
+            unknown |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
+    if b.init_warp == w:
+        unknown &= 0 if m.lockstep else ~(np.int64(1) << b.init_lane)
     if unknown:
         record_finding(
             m.report_entry,
@@ -205,17 +208,21 @@ def judge_observed(m, b, w, pc, lanes):
     if b.phase == 0:
         return
     unseen = np.int64(0)
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        seen = load_i64(b.waited_first + 256 * w + 8 * lane)
-        own = lane_row(m, w, lane)
+    leaders = heads(m, w, lanes)
+    while leaders:
+        leader = lowest_bit(leaders)
+        leaders &= leaders - 1
+        own = row(m, LANES * w + leader) + time_at(m)
+        seen = np.int64(0)
         for u in range(m.warp_count):
             if seen == 0:
-                seen = reached(own + time_at(m) + 256 * u, b.waited_first + 256 * u)
+                seen = reached(own + 256 * u, b.waited_first + 256 * u)
         if seen == 0:
-            unseen |= np.int64(1) << lane
+            unseen |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
+    own_unseen = same_key(b.waited_first + 256 * w, ALL, 0)
+    unseen &= own_unseen
+    if m.lockstep and own_unseen != ALL_LANES:
+        unseen = np.int64(0)
     if unseen:
         record_finding(
             m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
@@ -231,7 +238,7 @@ def join_known(m, to, w, lanes):
         rest &= rest - 1
         for u in range(m.warp_count):
             join(to + 256 * u, own + time_at(m) + 256 * u)
-    put(to + 256 * w, lanes, time_of(m, w))
+    put(to + 256 * w, ALL_LANES if m.lockstep else lanes, time_of(m, w))
 
 
 @compiled
@@ -254,12 +261,7 @@ def note_wait(m, b, w, pc, lanes):
     now = time_of(m, w)
     put(b.waited + 256 * w, lanes, now)
     put(b.waited_pc + 256 * w, lanes, pc)
-    rest = lanes
-    while rest:
-        place = b.waited_first + 256 * w + 8 * lowest_bit(rest)
-        rest &= rest - 1
-        if load_i64(place) == 0:
-            store_i64(place, now)
+    put(b.waited_first + 256 * w, lanes & same_key(b.waited_first + 256 * w, ALL, 0), now)
 
 
 @compiled

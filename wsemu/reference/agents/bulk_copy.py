@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, ONLY_READ, WRITE
+from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, ONLY_READ, SEGMENT_SHIFT, WRITE
 from wsemu.reference.agents.copy import Copies, Issued, Side
 from wsemu.reference.agents.reductions import SIZES, combined
 from wsemu.reference.arithmetic import unsigned
@@ -159,6 +159,9 @@ def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         if place:
             ranges[lane] = place, size
     watch = run.launch.watch
+    for lane, ((_, number, offset), size) in ranges.items():
+        to = (number << SEGMENT_SHIFT) + offset
+        watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, to, -1, 1 << lane, size)
     assert isinstance(watch, ThreadWatch)
     watch.touch_ranges(run, WRITE, ranges, 1)
     if ranges and run.cta.mbarriers.live:

@@ -80,15 +80,15 @@ class Copies:
             value = combine(_content(target), value)
         if len(target.bytes) == target.size:
             put(target.place[0], target.place[2], value)
-            return self._log(lane, agent, target)
+            return self._log(lane, agent, source, target)
         for q in target.bytes:
             put(target.place[0], target.place[2] + q, value[q : q + 1])
-        return self._log(lane, agent, target)
+        return self._log(lane, agent, source, target)
 
-    def _log(self, lane: int, agent: int, target: Side) -> int:
-        run = self._run
+    def _log(self, lane: int, agent: int, source: Side | None, target: Side) -> int:
+        run, read = self._run, -1 if source is None else source.address
         run.launch.watch.happen(
-            "copy", run.cta.number, run.warp.number, run.group.pc, target.address, -1, 1 << lane, target.size
+            "copy", run.cta.number, run.warp.number, run.group.pc, target.address, read, 1 << lane, target.size
         )
         return agent
 

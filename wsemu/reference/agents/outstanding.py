@@ -17,6 +17,8 @@ class Groups:
     """those that no group has"""
     groups: list[int] = field(default_factory=list)
     """oldest first"""
+    waited: int = 0
+    """those that were waited for since the last arrival that told of copies"""
 
     def commit(self) -> None:
         """The loose ones become a group."""
@@ -28,11 +30,14 @@ class Groups:
         done = self.groups[: max(len(self.groups) - left, 0)]
         if forget:
             del self.groups[: len(done)]
+            self.waited |= _union(done)
         return _union(done)
 
-    def under_way(self) -> int:
-        """The epochs of all that were not waited for."""
-        return _union(self.groups) | self.loose
+    def told(self) -> int:
+        """The epochs that an arrival tells of: of all that were not waited for, or since the last such arrival."""
+        agents = _union(self.groups) | self.loose | self.waited
+        self.waited = 0
+        return agents
 
 
 def _union(groups: list[int]) -> int:

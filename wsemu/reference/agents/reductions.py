@@ -45,6 +45,12 @@ def combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
     )
 
 
+def flushed(data: bytes) -> bytes:
+    """Elements of f32, zero where they are subnormal (measured rule T27)."""
+    words = (data[at : at + 4] for at in range(0, len(data), 4))
+    return b"".join(word if int.from_bytes(word, "little") & 0x7F800000 else bytes(4) for word in words)
+
+
 def _integer(what: str, type_: str, a: int, b: int) -> int:
     bits = 8 * SIZES[type_]
     if type_[0] == "s":

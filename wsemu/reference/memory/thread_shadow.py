@@ -145,6 +145,10 @@ class ThreadWatch(Watch):
         """Judge and enter what the agent does that a lane issues now; addresses are of bytes."""
         return self._make(now, 1 << lane, addresses) if self.options.races else []
 
+    def was_written(self, address: int, size: int) -> bool:
+        """Whether the launch has written one of these bytes."""
+        return any(self._bytes.get(at, UNTOUCHED).write is not None for at in range(address, address + size))
+
     # -- bytes --------------------------------------------------------------------------------------------------------
 
     def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:

@@ -22,6 +22,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     WAIT_RELAXED,
+    WAITS,
 )
 from wsemu.model.outcome import EventKind, PhaseState, PhaseWait
 from wsemu.reference.arithmetic import unsigned
@@ -99,8 +100,8 @@ class Mbarriers:
 
     def clobbered(
         self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int
-    ) -> None:
-        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes)."""
+    ) -> bool:
+        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes); whether there are some."""
         found = {lane: hit for lane, (place, length) in ranges.items() if (hit := self._hit(place, length)) is not None}
         if found:
             first = min(found)
@@ -109,6 +110,7 @@ class Mbarriers:
                 "mbarrier-clobber", run.group.pc, run.warp.number, sum(1 << lane for lane in found),
                 address=address, at=at, kind=kind, size=size, asynchronous=by_agent,
             )  # fmt: skip
+        return bool(found)
 
     def _hit(self, place: Place, length: int) -> tuple[int, int] | None:
         """The lowest live one that a range of bytes is in, and its first byte there."""
@@ -368,7 +370,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         phases.register(at, mbarrier, [*at_once, *arrivals], arrives=counted)
         phases.expect(mbarrier, at_once, phases.ARRIVAL)
         for mark in arrivals:
-            landed = cta.copies[run.warp.number, mark.lane].under_way() | 3 << 2 * mark.agent
+            landed = cta.copies[run.warp.number, mark.lane].told() | 3 << 2 * mark.agent
             mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
         happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
         mbarrier.pending -= there.bit_count() if counted else 0
@@ -505,7 +507,7 @@ def _waiting(cta: Cta, warp: Warp) -> Iterable[PhaseWait]:
     found: dict[tuple[int, int, int], int] = {}
     for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
         name = cta.launch.name_of(group.pc - 1)
-        if name in ("mbarrier.wait", "mbarrier.wait.parity"):
+        if name in WAITS:
             for lane in lanes_of(group.lanes):
                 answer = _answer(cta.runner(warp), name, cta.launch.code[group.pc - 1], lane)
                 key = group.pc - 1, answer.address, answer.phase

@@ -209,8 +209,11 @@ class ThreadOrder:
         return True
 
     def before(self, epoch: tuple[int, int, int], actor: Actor) -> bool:
-        """Not asked: lanes have clocks of their own."""
-        raise NotImplementedError
+        """Whether what each lane of a warp did at a barrier that ended an interval comes before what each lane of an
+        actor does now."""
+        cta, warp, interval = epoch
+        lanes = range(LANES)
+        return all(self.lane_before((cta, warp), interval, one, actor, other) for one in lanes for other in lanes)
 
     def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
         """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp

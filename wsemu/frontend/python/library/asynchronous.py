@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result
-from wsemu.frontend.python.scalars import compute, register, scalar_cast
-from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
+from wsemu.frontend.python.scalars import compute, describe, register, scalar_cast
+from wsemu.frontend.python.values import ArrayValue, Scalar, TensorMapValue, TupleValue, Value
 from wsemu.language import async_names as names
 from wsemu.language.numbers import boolean, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
@@ -24,6 +24,7 @@ from wsemu.model.isa import (
     ONLY_READ,
     PROXIES,
     RELAXED,
+    TENSOR_REDUCTIONS,
     TRY,
 )
 
@@ -365,6 +366,70 @@ _enter_constant("cp_async_bulk_wait_group", "bulk.wait", "n")
 _enter_constant("cp_async_bulk_wait_group_read", "bulk.wait", "n", ONLY_READ)
 _enter_alone("cp_async_bulk_prefetch_l2", "bulk.prefetch", "global")
 _enter_alone("st_bulk", "bulk.zero", "shared")
+
+
+# -- copies of tiles ---------------------------------------------------------------------------------------------------
+def _tile(call: Any, function: KernelFunction, tmap: Value, coordinates: Value) -> tuple[int, tuple[int, ...]]:
+    """The address of a tensor map, and the coordinates of a tile of it."""
+    map_ = _tensor_map(call, function, tmap)
+    items = coordinates.items if isinstance(coordinates, TupleValue) else (coordinates,)
+    if len(items) != map_.rank:
+        raise call.error(
+            f"`{function.name}`: tensor map `{map_.name}` has {map_.rank} dimensions, the tile {len(items)} "
+            "coordinates",
+            "give one for each dimension, the innermost first",
+        )
+    numbers = [integer(call, item, names.called(function.__name__, "coordinates")) for item in items]
+    return map_.address, tuple([register(call.b, scalar_cast(call.b, number, int32)) for number in numbers])
+
+
+def _tensor_map(call: Any, function: KernelFunction, tmap: Value) -> TensorMapValue:
+    if not isinstance(tmap, TensorMapValue):
+        raise call.error(
+            f"`{function.name}` needs a tensor map, not {describe(tmap)}",
+            "pass `wsemu.TensorMap(array, box)` to the kernel",
+        )
+    return tmap
+
+
+@means(_NAMES["cp_async_bulk_tensor_global_to_shared"])
+def load_tile(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
+    function = _NAMES["cp_async_bulk_tensor_global_to_shared"]
+    to = _bytes_at(call, function, dst, i, "shared", True)
+    place, at = _tile(call, function, tmap, coordinates)
+    operands = to.address(call), place, _mbarrier(call, function, bar, k).address(call), *at
+    call.b.effect("tensor.load", operands, auxiliary=len(at), array=to.array.name, element=str(to.array.dtype))
+    return NOTHING
+
+
+def _enter_tile_store(function: KernelFunction, operation: str, what: int) -> None:
+    @means(function)
+    def store(call: Any, tmap: Value, coordinates: Value, src: Value, j: Value) -> Value:
+        source = _bytes_at(call, function, src, j, "shared", False)
+        place, at = _tile(call, function, tmap, coordinates)
+        call.b.effect(
+            operation, (source.address(call), place, *at), auxiliary=len(at) | what << 3, array=source.array.name,
+            element=str(source.array.dtype),
+        )  # fmt: skip
+        return NOTHING
+
+
+_enter_tile_store(_NAMES["cp_async_bulk_tensor_shared_to_global"], "tensor.store", 0)
+for _what, _name in enumerate(TENSOR_REDUCTIONS):
+    _enter_tile_store(_NAMES[f"cp_reduce_async_bulk_tensor_{_name}"], "tensor.reduce", _what)
+
+
+@means(_NAMES["cp_async_bulk_prefetch_tensor"])
+def prefetch_tile(call: Any, tmap: Value, coordinates: Value) -> Value:
+    place, at = _tile(call, _NAMES["cp_async_bulk_prefetch_tensor"], tmap, coordinates)
+    call.b.effect("tensor.prefetch", (call.b.constant("b64", 0), place, *at), auxiliary=len(at))
+    return NOTHING
+
+
+@means(_NAMES["prefetch_tensormap"])
+def prefetch_map(call: Any, tmap: Value) -> Value:
+    _tensor_map(call, _NAMES["prefetch_tensormap"], tmap)
+    return NOTHING
 
 
 # -- fences, elections, registers ------------------------------------------------------------------------------------

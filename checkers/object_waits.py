@@ -1,0 +1,52 @@
+"""Lanes that wait for ever at a synchronisation object of a kind that is no barrier and no mbarrier: what it has, and
+what it takes.  A part of `deadlock`; no checker itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.evidence.places import lanes_text
+from wsemu.model.isa import step_word
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Site, Step
+    from wsemu.model.outcome import ObjectWait
+
+
+def message(places: Places, wait: ObjectWait) -> str:
+    """`warp 1 waits for latch 0, which has 1 of 2`."""
+    return f"{_who(places, wait)} for {named(wait)}, which has {wait.arrived} of {wait.expected}"
+
+
+def named(wait: ObjectWait) -> str:
+    return f"{wait.kind} {wait.place}"
+
+
+def help_for(wait: ObjectWait) -> str:
+    """What to look for."""
+    return f"look for what {named(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
+
+
+def sites(places: Places) -> list[Site]:
+    cta = places.outcome.cta
+    return [places.site(w.pc, message(places, w), cta=cta, warp=w.warp) for w in places.outcome.object_waits]
+
+
+def steps(places: Places) -> list[Step]:
+    """The last steps of those who wait."""
+    return [
+        places.step(
+            w.pc, places.outcome.cta, w.warp, step_word(places.operation(w.pc)),
+            what=named(w), mark="waits",
+        )
+        for w in places.outcome.object_waits
+    ]  # fmt: skip
+
+
+def _who(places: Places, wait: ObjectWait) -> str:
+    alive = next(w.alive for w in places.outcome.warps if w.warp == wait.warp)
+    who = places.who(places.outcome.cta, wait.warp)
+    if wait.lanes == alive:
+        return f"{who} waits"
+    return f"{lanes_text(wait.lanes)} of {who} wait{'s' * (wait.lanes.bit_count() == 1)}"

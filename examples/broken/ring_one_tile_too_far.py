@@ -1,0 +1,31 @@
+"""Tx mismatch: the producer goes one tile too far, and only the copy is guarded: its bytes never come."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+from wsemu.patterns import Pipeline
+
+TILE = 32
+RING = Pipeline(2, 1, TILE)
+
+
+@cuda.jit
+def ring_one_tile_too_far(x, y):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    tile = cuda.shared.array((RING.stages, TILE), np.float32, 16)
+    thread, tiles = cuda.threadIdx.x, x.size // TILE
+    RING.start(bars)
+    if thread == TILE:  # the producer
+        for i in range(tiles + 1):  # should be tiles
+            RING.producer_acquire(bars, i)
+            if i < tiles:
+                ptx.cp_async_bulk_global_to_shared(tile, (RING.stage(i), 0), x, i * TILE, 4 * TILE, bars, RING.full(i))
+            RING.producer_commit(bars, i, 4 * TILE)
+    elif thread < TILE:  # the consumers
+        for i in range(tiles):
+            RING.consumer_wait(bars, i)
+            y[i * TILE + thread] = 2 * tile[RING.stage(i), thread]
+            RING.consumer_release(bars, i)
+
+
+ring_one_tile_too_far[1, 2 * TILE](np.ones(6 * TILE, np.float32), np.zeros(6 * TILE, np.float32))

@@ -1,0 +1,32 @@
+"""Phase alias: one lane releases the tile for its warp, before the others have met it."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+from wsemu.patterns import Pipeline
+
+TILE = 32
+RING = Pipeline(2, 1, 1)
+
+
+@cuda.jit
+def ring_released_by_one(x, y):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    tile = cuda.shared.array((RING.stages, TILE), np.float32, 16)
+    thread, tiles = cuda.threadIdx.x, x.size // TILE
+    RING.start(bars)
+    if thread == TILE:  # the producer
+        for i in range(tiles):
+            RING.producer_acquire(bars, i)
+            ptx.cp_async_bulk_global_to_shared(tile, (RING.stage(i), 0), x, i * TILE, 4 * TILE, bars, RING.full(i))
+            RING.producer_commit(bars, i, 4 * TILE)
+    elif thread < TILE:  # the consumers
+        for i in range(tiles):
+            RING.consumer_wait(bars, i)
+            y[i * TILE + thread] = 2 * tile[RING.stage(i), thread]
+            # cuda.syncwarp() belongs here
+            if thread == 0:
+                RING.consumer_release(bars, i)
+
+
+ring_released_by_one[1, 2 * TILE](np.ones(6 * TILE, np.float32), np.zeros(6 * TILE, np.float32))

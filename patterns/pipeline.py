@@ -1,0 +1,146 @@
+"""A ring of buffers between warps that fill them and warps that use them, in step by mbarriers.
+
+    RING = Pipeline(4, 1, 128)                                                # 4 buffers, 128 threads use each
+
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    tile = cuda.shared.array((RING.stages, TILE), np.float32, 16)
+    RING.start(bars)                                                          # all threads of the CTA
+    if cuda.threadIdx.x == 128:                                               # the producer
+        for i in range(tiles):
+            RING.producer_acquire(bars, i)
+            ptx.cp_async_bulk_global_to_shared(
+                tile, (RING.stage(i), 0), x, i * TILE, 4 * TILE, bars, RING.full(i))
+            RING.producer_commit(bars, i, 4 * TILE)
+    elif cuda.threadIdx.x < 128:                                              # the consumers
+        for i in range(tiles):
+            RING.consumer_wait(bars, i)
+            ...                                                               # use tile[RING.stage(i)]
+            RING.consumer_release(bars, i)
+
+Tile i lies in buffer i % stages.  A buffer has two mbarriers: one that completes a phase when it is full, one when it
+is empty again.  A phase counts the arrivals of all producers, or of all consumers: each of them calls its two methods
+for every tile, or for every tile of a buffer.  Where one lane is the consumer of a warp the others wait for tiles, too,
+and meet it in a `cuda.syncwarp()` before it releases one.
+
+Reference: PTX ISA, "mbarrier"; CUTLASS' pipelines, whose names these are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsemu import cuda, ptx
+from wsemu.model.errors import UsageError
+from wsemu.patterns import rules
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """`stages` buffers that `producers` threads fill and `consumers` threads use, a pair of mbarriers each.
+
+    Its methods are kernel code.  `bars` is a shared array of `barriers` mbarriers, and i the number of a tile.
+    """
+
+    stages: int
+    """buffers, 1 or more"""
+    producers: int
+    """threads that call `producer_acquire` and `producer_commit` for a tile; with bulk copies mostly 1"""
+    consumers: int
+    """threads that call `consumer_wait` and `consumer_release` for a tile"""
+    engine: str = field(default="bulk", kw_only=True)
+    """what fills the buffers: "bulk" copies, "cp.async", or stores ("warps")"""
+
+    def __post_init__(self) -> None:
+        rules.integers(self, "stages", "producers", "consumers")
+        rules.one_of(self, "engine", rules.ENGINES)
+        for name in ("stages", "producers", "consumers"):
+            if not 1 <= getattr(self, name) <= rules.MOST_THREADS:
+                raise UsageError(f"{name} is {getattr(self, name)}: give 1 to {rules.MOST_THREADS}")
+
+    @classmethod
+    def of(cls, pattern: Any, stages: int) -> Pipeline:
+        """The pipeline whose buffers a transfer pattern fills, and its compute threads use: see `execute_dma`."""
+        rules.transfers(pattern)
+        if pattern.to_global:
+            raise UsageError("pattern is a scatter: a pipeline fills buffers in shared memory")
+        producers = 1 if pattern.bulk else pattern.dma_threads
+        return cls(stages, producers, pattern.compute_threads, engine=pattern.engine)
+
+    @property
+    def barriers(self) -> int:
+        """Elements of `bars`: those that say that a buffer is full, then those that say that it is empty."""
+        return 2 * self.stages
+
+    @property
+    def bulk(self) -> bool:
+        """Whether bulk copies fill the buffers."""
+        return self.engine == "bulk"
+
+    @property
+    def copied(self) -> bool:
+        """Whether `cp.async` fills the buffers."""
+        return self.engine == "cp.async"
+
+    def stage(self, i):
+        """The buffer of tile i."""
+        return i % self.stages
+
+    def full(self, i):
+        """The mbarrier that says that tile i is there: bulk copies are told of it."""
+        return i % self.stages
+
+    def empty(self, i):
+        """The mbarrier that says that the buffer of tile i is empty."""
+        return self.stages + i % self.stages
+
+    def parity(self, i):
+        """Of the phase that ends when tile i is there, and of the one that ends when it was used."""
+        return i // self.stages & 1
+
+    def start(self, bars):
+        """All threads of the CTA: make the mbarriers, and wait until they are made; all buffers are empty."""
+        if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0:
+            for n in range(self.stages):
+                ptx.mbarrier_init(bars, n, self.producers)
+                ptx.mbarrier_init(bars, self.stages + n, self.consumers)
+            ptx.fence_mbarrier_init()
+        cuda.syncthreads()
+
+    # -- producers ----------------------------------------------------------------------------------------------------
+    def producer_acquire(self, bars, i):
+        """Producer: wait until the buffer of tile i is empty."""
+        ptx.mbarrier_wait_parity(bars, self.empty(i), self.parity(i) ^ 1)
+        if self.bulk:
+            ptx.fence_proxy_async()  # behind what the consumers read
+
+    def producer_commit(self, bars, i, bytes=0):  # noqa: A002
+        """Producer: tile i is under way.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""
+        if self.bulk:
+            ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
+        else:
+            if self.copied:
+                ptx.cp_async_mbarrier_arrive(bars, self.full(i))
+            ptx.mbarrier_arrive(bars, self.full(i))
+
+    def execute_dma(self, bars, i, pattern, src, dst, *index):
+        """The DMA threads of a pattern: wait until the buffer of tile i is empty, start its transfer, and commit it."""
+        thread = pattern.rank()
+        if self.bulk:
+            if thread == 0:
+                self.producer_acquire(bars, i)
+                pattern.issue_bulk(src, dst, bars, self.full(i), *index)
+                self.producer_commit(bars, i, pattern.total_bytes())
+        else:
+            self.producer_acquire(bars, i)
+            pattern.start_transfer(thread, src, dst, *index)
+            self.producer_commit(bars, i)
+
+    # -- consumers ----------------------------------------------------------------------------------------------------
+    def consumer_wait(self, bars, i):
+        """Consumer: wait until tile i is there."""
+        ptx.mbarrier_wait_parity(bars, self.full(i), self.parity(i))
+
+    def consumer_release(self, bars, i):
+        """Consumer: tile i was used, its buffer is empty."""
+        ptx.mbarrier_arrive(bars, self.empty(i))

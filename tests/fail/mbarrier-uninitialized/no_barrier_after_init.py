@@ -1,0 +1,25 @@
+"""Mbarrier uninitialized: nothing orders the init before the other warp waits.
+
+Reported: Fuser 1552 and 1769.
+Hardware: the wait is answered by whatever the word holds (M18).
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def no_barrier_after_init(y):
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    if t == 0:
+        ptx.mbarrier_arrive(full, 0)
+    elif t >= 32:
+        ptx.mbarrier_wait_parity(full, 0, 0)  # expect: mbarrier-uninitialized
+        y[t - 32] = 1
+
+
+no_barrier_after_init[1, 64](np.zeros(32, np.float32))

@@ -1,0 +1,30 @@
+"""Proxy: compute warps write a tile and arrive, the store warp waits and has it copied out: no fence on the way.
+
+Reported: facebookexperimental/triton 1275.
+Hardware: the copy sends old words where the writes met bank conflicts, a barrier between or not (rule T5).
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def store_warp_of_a_pipeline(x, y):
+    tile = cuda.shared.array(64, np.float32)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 64)
+    cuda.syncthreads()
+    if t < 64:
+        tile[t] = x[t]
+        ptx.mbarrier_arrive(full, 0)
+    elif t == 64:
+        ptx.mbarrier_wait_parity(full, 0, 0)
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)  # expect: proxy
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+store_warp_of_a_pipeline[1, 96](np.ones(64, np.float32), np.zeros(64, np.float32))

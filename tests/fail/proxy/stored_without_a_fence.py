@@ -1,0 +1,24 @@
+"""Proxy: all threads write a tile, and after a barrier one has it copied out, without a proxy fence.
+
+Reported: FlashKDA 24 and 25, Fuser 1962.
+Hardware: the copy sends old words where the writes met bank conflicts, a barrier between or not (rule T5).
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def stored_without_a_fence(x, y):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncthreads()
+    if t == 0:
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)  # expect: proxy
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+stored_without_a_fence[1, 64](np.ones(64, np.float32), np.zeros(64, np.float32))

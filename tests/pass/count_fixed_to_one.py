@@ -1,0 +1,20 @@
+"""The fix of `count_fixed_to_one`: it is the number of threads."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def count_fixed_to_one(y):
+    done = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(done, 0, 64)
+    cuda.syncthreads()
+    y[t] = t
+    ptx.mbarrier_arrive(done, 0)
+    ptx.mbarrier_wait_parity(done, 0, 0)
+
+
+count_fixed_to_one[1, 64](np.zeros(64, np.float32))

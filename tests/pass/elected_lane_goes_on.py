@@ -1,0 +1,25 @@
+"""The fix of `elected_lane_goes_on`: the warp comes together behind the wait."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def elected_lane_goes_on(x, y):
+    tile = cuda.shared.array((4, 32), np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    lane = cuda.threadIdx.x
+    if lane == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    cuda.syncwarp()
+    for i in range(4):
+        if lane == 0:
+            ptx.mbarrier_arrive_expect_tx(full, 0, 128)
+            ptx.cp_async_bulk_global_to_shared(tile, (i, 0), x, i * 32, 128, full, 0)
+        ptx.mbarrier_wait_parity(full, 0, i & 1)
+        cuda.syncwarp()
+        y[i * 32 + lane] = tile[i, lane]
+
+
+elected_lane_goes_on[1, 32](np.ones(128, np.float32), np.zeros(128, np.float32))

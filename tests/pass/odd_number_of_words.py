@@ -1,0 +1,25 @@
+"""The fix of `odd_number_of_words`: it moves a multiple of 16."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def odd_number_of_words(x, y, n):
+    tile = cuda.shared.array(32, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    cuda.syncwarp()
+    size = (4 * n + 15) // 16 * 16
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, size // 16 * 16)
+        ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, size, full, 0)
+    ptx.mbarrier_wait_parity(full, 0, 0)
+    if t < n // 4 * 4:
+        y[t] = tile[t]
+
+
+odd_number_of_words[1, 32](np.ones(32, np.float32), np.zeros(32, np.float32), 9)

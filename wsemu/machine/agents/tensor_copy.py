@@ -1,0 +1,703 @@
+"""Copies of tiles that tensor maps describe, in compiled code: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor.
+
+A tile is rows along dimension 0, each with a stretch of bytes that lie in the tensor.  In shared memory a row is one
+run of bytes, or one for each 16 that the swizzle moves.  Rules T20 - T29 were measured; PTX ISA, "Tensors".  The words
+of a map are those of `model/tensor_map.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents.agents import enter_group, new_agent, room
+from wsemu.machine.agents.copies import cell_of, log, move, store_marks
+from wsemu.machine.agents.ranges import host_place, note_written, prepare, touch_range
+from wsemu.machine.agents.reductions import combined
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import UNINITIALIZED
+from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK
+from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRACKED, TRAP, UNUSED_SHIFT
+from wsemu.machine.sync.clobber import clobbers, touched
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMIC,
+    BULK_REDUCTIONS,
+    OFFSET_MASK,
+    OPCODE,
+    READ,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    TENSOR_RANK,
+    TENSOR_REDUCTIONS,
+    WRITE,
+)
+from wsemu.model.tensor_map import (
+    ELEMENT_TYPES,
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    MOST_ADDRESS,
+    MOST_BYTES,
+    MOST_RANK,
+    SHARED_ALIGNMENT,
+    UNIT,
+)
+
+LOAD, STORE, REDUCE, PREFETCH = (OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch"))
+NO_MAP = CODE_NUMBERS["tensor-map"]
+NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
+"""`what` of a tensor-map finding"""
+COPIED = EVENT_KINDS.index("copy")
+PREPARE, CLOBBERS, JUDGE, NOTE, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, PLACE, MARK = range(9)
+"""what is done to each run of bytes"""
+SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMENT_TYPES.values() if not type_.rounds)
+"""two bits a type: log2 of its bytes"""
+CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
+U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
+U64 = CODE["u64"]
+HIGHEST = max(CODE.values())
+ADD, MIN, MAX, INC, DEC, AND, _, XOR = range(len(TENSOR_REDUCTIONS))
+ADD_U32, AND_B32, INC_U32, DEC_U32 = (
+    BULK_REDUCTIONS.index(which) for which in (("add", "u32"), ("and", "b32"), ("inc", "u32"), ("dec", "u32"))
+)
+ADD_F16, ADD_BF16, ADD_F32, ADD_F64 = (BULK_REDUCTIONS.index(("add", t)) for t in ("f16", "bf16", "f32", "f64"))
+MIN_F16, MIN_BF16 = (BULK_REDUCTIONS.index(("min", t)) for t in ("f16", "bf16"))
+FILLER = 0x7FF77FF77FF77FF7
+
+
+# -- what a map says: p is the host address of its bytes ---------------------------------------------------------------
+
+
+@compiled
+def word(p, n):
+    return load_u32(p + 4 * n)
+
+
+@compiled
+def rank_of(p):
+    return ((word(p, 2) >> 4) & 7) + 1
+
+
+@compiled
+def code_of(p):
+    return (word(p, 2) >> 7) & 15
+
+
+@compiled
+def element_size(p):
+    return np.int64(1) << ((SIZES >> (2 * code_of(p))) & 3)
+
+
+@compiled
+def interleave_of(p):
+    return (word(p, 2) >> 11) & 3
+
+
+@compiled
+def swizzle_of(p):
+    return (word(p, 2) >> 13) & 3
+
+
+@compiled
+def step_of(p, n):
+    return ((word(p, 13) >> (3 * n)) & 7) + 1
+
+
+@compiled
+def box_of(p, n):
+    if n == 0:
+        return (word(p, 13) >> 24) + 1
+    return ((word(p, 14) >> (8 * n - 8)) & 255) + 1
+
+
+@compiled
+def stride_of(p, n):
+    return (word(p, 2 + n) | ((word(p, 7) >> (4 * n - 4)) & 15) << 32) << 4
+
+
+@compiled
+def count_of(p, n):
+    """How many elements a tile has in a dimension (T20, T28)."""
+    if n == 0:
+        return box_of(p, n)
+    if interleave_of(p) and n == rank_of(p) - 2:
+        return np.int64(1)
+    return (box_of(p, n) + step_of(p, n) - 1) // step_of(p, n)
+
+
+@compiled
+def unit_of(p):
+    """Bytes that dimension 0 counts."""
+    if interleave_of(p):
+        return UNIT * interleave_of(p)
+    return element_size(p)
+
+
+@compiled
+def length_of(p):
+    """Bytes of a row."""
+    return count_of(p, np.int64(0)) * unit_of(p)
+
+
+@compiled
+def pitch_of(p):
+    """From one row in shared memory to the next."""
+    if swizzle_of(p) == 0 or interleave_of(p):
+        return length_of(p)
+    return np.int64(UNIT) << swizzle_of(p)
+
+
+@compiled
+def rows_of(p):
+    rows = np.int64(1)
+    for n in range(1, rank_of(p)):
+        rows *= count_of(p, n)
+    return rows
+
+
+@compiled
+def placed(p, address):
+    """Where 16 bytes of shared memory lie (T22)."""
+    return address ^ (((address >> 7) & ((np.int64(1) << swizzle_of(p)) - 1)) << 4)
+
+
+@compiled
+def clean(p):
+    """Whether all that a map does not use is 0."""
+    rank, w2 = rank_of(p), word(p, 2)
+    if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
+        return False
+    if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
+        return False
+    left = word(p, 7) >> (4 * rank - 4) | word(p, 17)
+    for n in range(rank - 1, 4):
+        left |= word(p, 3 + n)
+    for n in range(rank, 5):
+        left |= word(p, 8 + n)
+    for n in range(19, 32):
+        left |= word(p, n)
+    left |= (word(p, 13) & 0xFFFFFF) >> (3 * rank)
+    span = np.int64(0x10) if swizzle_of(p) == 0 else np.int64(0x80) << swizzle_of(p)
+    return left == 0 and word(p, 18) == span
+
+
+@compiled
+def is_im2col(p):
+    """Whether these are the bytes of a map of im2col mode."""
+    rank = rank_of(p)
+    if word(p, 2) & 1 == 0 or rank < 3 or not clean(p):
+        return False
+    if rank == 5 and word(p, 14) & 0x80008000:
+        return False
+    total = ((word(p, 13) >> 24) + 1) * (word(p, 15) + 1) * element_size(p)
+    return total & 0xFFFFFFFF == word(p, 16)
+
+
+@compiled
+def is_tiled(p):
+    """Whether these are bytes of a tiled map, as the driver writes them."""
+    if word(p, 2) & 1 or word(p, 15) or not clean(p):
+        return False
+    rank = rank_of(p)
+    if interleave_of(p) and rank < 3:
+        return False
+    if rank < 5 and word(p, 14) >> (8 * rank - 8):
+        return False
+    alignment = np.int64(32) if interleave_of(p) == 2 else np.int64(UNIT)
+    address = load_i64(p)
+    if address & (alignment - 1) or address < 0 or address >= MOST_ADDRESS:
+        return False
+    total = element_size(p)
+    for n in range(rank):
+        total *= box_of(p, n) // step_of(p, n)
+        if n and stride_of(p, n) & (alignment - 1):
+            return False
+    row = box_of(p, np.int64(0)) * element_size(p)
+    if row & (UNIT - 1) or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p)):
+        return False
+    if (word(p, 2) >> 15) & 1 and code_of(p) < F16:
+        return False
+    return total <= MOST_BYTES and total == word(p, 16)
+
+
+# -- tiles -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def coordinate(registers, i, lane, n):
+    return (load_u32(registers + i.d + ROW * n + 4 * lane) ^ 0x80000000) - 0x80000000
+
+
+@compiled
+def row_at(p, registers, i, lane, r):
+    """(address of the first byte of a row in the tensor, whether the row lies in it but for dimension 0)"""
+    address = load_i64(p) + coordinate(registers, i, lane, np.int64(0)) * unit_of(p)
+    there = np.int64(1)
+    rest = r
+    for n in range(1, rank_of(p)):
+        count = count_of(p, n)
+        x = coordinate(registers, i, lane, n) + (rest % count) * step_of(p, n)
+        rest = rest // count
+        if x < 0 or x > word(p, 8 + n):
+            there = np.int64(0)
+        address += x * stride_of(p, n)
+    return address, there
+
+
+@compiled
+def stretch(p, registers, i, lane):
+    """(first, end) of the bytes of a row that lie in the tensor; stores round up (T26)."""
+    length = length_of(p)
+    end = (word(p, 8) + 1) * unit_of(p)
+    if i.op != LOAD:
+        end = (end + UNIT - 1) & -UNIT
+    first = coordinate(registers, i, lane, np.int64(0)) * unit_of(p)
+    return min(max(-first, np.int64(0)), length), max(min(end - first, length), np.int64(0))
+
+
+@compiled
+def to_of(registers, i, lane):
+    return load_i64(registers + i.a + 8 * lane)
+
+
+@compiled
+def map_host(m, w, pc, registers, i, lane, report):
+    """Host address of a lane's map, or 0."""
+    address = load_i64(registers + i.b + 8 * lane)
+    return host_place(m, w, pc, lane, address, np.int64(MAP_BYTES), MAP_ALIGNMENT, False, False, report)
+
+
+@compiled
+def was_written(m, address):
+    """Whether the launch has written bytes of a map."""
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    if m.clocks == 0 or segment.tracked != TRACKED or segment.grain < 0:
+        return False
+    first = (address & OFFSET_MASK) >> segment.grain
+    for q in range(first, first + (MAP_BYTES >> segment.grain)):  # noqa: SIM110 (a generator does not compile)
+        if load_i64(segment.writes + 8 * q):
+            return True
+    return False
+
+
+@compiled
+def refused(m, w, pc, lane, address, what, value):
+    bit = np.int64(1) << lane
+    record_finding(m.report_entry, m.address, (NO_MAP, pc, w, bit, -1, -1), (address, what, value, 0, 0))
+    return FAULT
+
+
+@compiled
+def reduces(what, code, rounds):
+    """Whether there is such a reduction of elements of a type (T27)."""
+    if what >= AND:
+        return code >= U32 and code <= U64 and rounds == 0
+    if what >= INC and what <= DEC:
+        return code == U32
+    if what == ADD:
+        return code >= U32 and code != S64
+    return (code >= U32 and code <= F16) or code == BF16
+
+
+@compiled
+def admitted(m, w, pc, registers, i, lane):
+    """Status: DONE, or why there is no such copy."""
+    p = map_host(m, w, pc, registers, i, lane, True)
+    if p == 0:
+        return FAULT
+    address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
+    if was_written(m, address):
+        return TRAP
+    if not is_tiled(p):
+        return TRAP if is_im2col(p) else refused(m, w, pc, lane, address, NOT_THERE, np.int64(0))
+    rank, lowest = rank_of(p), coordinate(registers, i, lane, np.int64(0))
+    if interleave_of(p) and word(p, 13) & 0x7FFF:
+        return TRAP
+    if rank != (i.aux >> UNUSED_SHIFT) & TENSOR_RANK:
+        return refused(m, w, pc, lane, address, RANK, rank)
+    if interleave_of(p) == 0 and lowest * element_size(p) & (UNIT - 1):
+        return refused(m, w, pc, lane, address, INNER, lowest)
+    if i.op == STORE or i.op == REDUCE:
+        for n in range(1, rank):
+            lowest = min(lowest, coordinate(registers, i, lane, n))
+        if lowest < 0:
+            return refused(m, w, pc, lane, address, NEGATIVE, lowest)
+    if i.op == REDUCE and not reduces(i.aux >> (UNUSED_SHIFT + 3), code_of(p), (word(p, 2) >> 16) & 1):
+        return refused(m, w, pc, lane, address, TYPE, code_of(p))
+    return DONE
+
+
+# -- runs of bytes -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def unwritten(m, address, size):
+    initialised = segment_at(m.segments, address >> SEGMENT_SHIFT).initialised
+    if initialised:
+        offset = address & OFFSET_MASK
+        for q in range(offset, offset + size):
+            if load_u8(initialised + q) == 0:
+                return True
+    return False
+
+
+@compiled
+def act(m, w, pc, registers, i, lane, action, base, address, size):
+    """Do something to a run of bytes; anything but 0 ends it."""
+    if action == PREPARE:
+        return prepare(m, pc, address, size, (i.op == LOAD) == (address >> SEGMENT_SHIFT == SHARED))
+    if action == PLACE:
+        return host_place(m, w, pc, lane, address, size, 1, i.op != LOAD, False, base) == 0
+    if action == JUDGE:
+        if not unwritten(m, address, size):
+            return 0
+        bit = np.int64(1) << lane
+        number = address >> SEGMENT_SHIFT
+        record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, w, bit, -1, -1), (address, 0, size, number, 0))
+        return 1
+    if action == CLOBBERS:
+        if touched(m, address, size) == 0:
+            return 0
+        imm = address - to_of(registers, i, lane)
+        clobbers(m, w, pc, registers, i.a, imm, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
+        return 1
+    if action == NOTE:
+        note_written(m, address >> SEGMENT_SHIFT, address & OFFSET_MASK, size)
+    elif action == MARK:
+        store_marks(m, w, pc, lane, address, size)
+    elif action == TOUCH_READ:
+        touch_range(m, w, lane, pc, address, size, np.int64(READ), base, True)
+    elif action == TOUCH_WRITE:
+        touch_range(m, w, lane, pc, address, size, np.int64(WRITE), base, True)
+    else:
+        touch_range(m, w, lane, pc, address, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
+    return 0
+
+
+@compiled
+def inner_runs(m, w, pc, registers, i, lane, p, action, base):
+    """The same to what a lane accesses in shared memory: what it loads, or stores of the tensor."""
+    to, length, pitch, rows = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p)
+    swizzled = swizzle_of(p)
+    apart = swizzled and (pitch != length or interleave_of(p))
+    if i.op == LOAD and pitch == length and not apart:
+        return act(m, w, pc, registers, i, lane, action, base, to, length * rows)
+    low, high = np.int64(0), length
+    if i.op != LOAD:
+        low, high = stretch(p, registers, i, lane)
+    for r in range(rows):
+        there = np.int64(1)
+        if i.op != LOAD:
+            _, there = row_at(p, registers, i, lane, r)
+        if there == 0 or high <= low:
+            continue
+        inside = to + r * pitch
+        if swizzled == 0 or (high - low == length and not apart):
+            found = act(m, w, pc, registers, i, lane, action, base, inside + low, high - low)
+            if found:
+                return found
+            continue
+        q = low
+        while q < high:
+            found = act(m, w, pc, registers, i, lane, action, base, placed(p, inside + q), np.int64(UNIT))
+            if found:
+                return found
+            q += UNIT
+    return 0
+
+
+@compiled
+def outer_runs(m, w, pc, registers, i, lane, p, action, base):
+    """The same to what it accesses in the tensor."""
+    low, high = stretch(p, registers, i, lane)
+    if high <= low:
+        return 0
+    for r in range(rows_of(p)):
+        address, there = row_at(p, registers, i, lane, r)
+        if there:
+            found = act(m, w, pc, registers, i, lane, action, base, address + low, high - low)
+            if found:
+                return found
+    return 0
+
+
+@compiled
+def span_of(p, to):
+    """Bytes of shared memory from the start of a tile to its end: those of the last line may change places."""
+    last = to + (rows_of(p) - 1) * pitch_of(p)
+    q = max(np.int64(0), length_of(p) - 8 * UNIT)
+    most = np.int64(0)
+    while q < length_of(p):
+        most = max(most, placed(p, last + q))
+        q += UNIT
+    return most + UNIT - to
+
+
+@compiled
+def inner_place(m, w, pc, registers, i, lane, p, report):
+    """Host address of a lane's tile in shared memory, or 0."""
+    to = to_of(registers, i, lane)
+    span = span_of(p, to & ~ADDRESS_WRAPPED)
+    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, i.op == LOAD, True, report)
+
+
+@compiled
+def ready(m, w, pc, registers, i, lane, p):
+    """Status: DONE if shadow memory is ready for a lane's copy, or that cannot be made."""
+    if inner_place(m, w, pc, registers, i, lane, p, False) == 0:
+        return DONE
+    if outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(0)):
+        return DONE
+    status = prepare(m, pc, load_i64(registers + i.b + 8 * lane), np.int64(MAP_BYTES), False)
+    if status == DONE:
+        status = inner_runs(m, w, pc, registers, i, lane, p, PREPARE, np.int64(0))
+    if status == DONE:
+        status = outer_runs(m, w, pc, registers, i, lane, p, PREPARE, np.int64(0))
+    return status
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def tile_bytes(p):
+    """That an mbarrier is credited with (T23)."""
+    return length_of(p) * rows_of(p)
+
+
+@compiled
+def load_lane(m, w, pc, registers, i, lane):
+    """tensor.load of a lane; `m.credited` are the bytes that its mbarrier is told of.  Status."""
+    p = map_host(m, w, pc, registers, i, lane, False)
+    status = room(m, np.int64(1))
+    if status == DONE:
+        status = ready(m, w, pc, registers, i, lane, p)
+    if status != DONE:
+        return status
+    size = tile_bytes(p)
+    m.credited = size
+    host = inner_place(m, w, pc, registers, i, lane, p, True)
+    made = np.int64(0)
+    if host:
+        made = outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)) == 0
+    to, number = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, np.int64(0)
+    if m.clocks:
+        number = new_agent(m, w, lane, pc, np.int64(COPIES), to, size if made else np.int64(0))
+    if not made:
+        return DONE
+    log(m, np.int64(COPIED), w, pc, to, np.int64(-1), np.int64(1) << lane, size)
+    if m.mbarrier_count:
+        inner_runs(m, w, pc, registers, i, lane, p, CLOBBERS, np.int64(0))
+    outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+    if m.clocks:
+        base = cell_of(number, BULK + w, lane, pc)
+        touch_map(m, w, pc, registers, i, lane, base)
+        outer_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
+        inner_runs(m, w, pc, registers, i, lane, p, TOUCH_WRITE, base)
+    inner_runs(m, w, pc, registers, i, lane, p, NOTE, np.int64(0))
+    fill(m, registers, i, lane, p, host - to, to)
+    return DONE
+
+
+@compiled
+def touch_map(m, w, pc, registers, i, lane, base):
+    address = load_i64(registers + i.b + 8 * lane)
+    touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, True)
+
+
+@compiled
+def fill(m, registers, i, lane, p, shift, to):
+    """Bring a tile to shared memory; `shift` is what host addresses are above virtual ones there."""
+    low, high = stretch(p, registers, i, lane)
+    length, pitch = length_of(p), pitch_of(p)
+    nan, rounds = (word(p, 2) >> 15) & 1, (word(p, 2) >> 16) & 1
+    filler = np.int64(FILLER) * nan
+    for r in range(rows_of(p)):
+        address, there = row_at(p, registers, i, lane, r)
+        end = high if there else low
+        inside = to + r * pitch
+        source = np.int64(0)
+        if end > low:
+            segment = segment_at(m.segments, (address + low) >> SEGMENT_SHIFT)
+            source = segment.host + ((address + low) & OFFSET_MASK) - low
+        q = np.int64(0)
+        while q < length:
+            at = placed(p, inside + q) + shift
+            have = min(end - q, np.int64(UNIT)) if q >= low else np.int64(0)
+            if have < UNIT:
+                store_i64(at, filler)
+                store_i64(at + 8, filler)
+            if have > 0:
+                move(at, source + q, have)
+                if rounds:
+                    round_elements(at, have)
+            q += UNIT
+
+
+@compiled
+def round_elements(at, size):
+    """Elements of TF32 (T25)."""
+    q = np.int64(0)
+    while q + 4 <= size:
+        v = load_u32(at + q)
+        if (v >> 23) & 255 != 255:
+            v = (v + 0xFFF + ((v >> 13) & 1)) & 0xFFFFE000
+        elif v & 0x7FFFFF:
+            v = np.int64(0x7FFFE000)
+        store_u32(at + q, v)
+        q += 4
+
+
+@compiled
+def store_all(m, w, pc, registers, i, mask):
+    """tensor.store and tensor.reduce, lane by lane.  Status."""
+    status = room(m, 2 * popcount(mask))
+    rest = mask
+    while rest and status == DONE:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        p = map_host(m, w, pc, registers, i, lane, False)
+        if i.op == REDUCE:  # as `run.py` does for other reductions, whose elements are known
+            i.aux = (i.aux >> UNUSED_SHIFT) << UNUSED_SHIFT | 16 * element_size(p)
+        status = ready(m, w, pc, registers, i, lane, p)
+    if status != DONE:
+        return status
+    m.serial += 1
+    while mask:
+        store_lane(m, w, pc, registers, i, lowest_bit(mask))
+        mask &= mask - 1
+    return DONE
+
+
+@compiled
+def store_lane(m, w, pc, registers, i, lane):
+    p = map_host(m, w, pc, registers, i, lane, False)
+    host = inner_place(m, w, pc, registers, i, lane, p, True)
+    if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)):
+        return
+    to, size = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p)
+    log(m, np.int64(COPIED), w, pc, load_i64(p), np.int64(-1), np.int64(1) << lane, size)
+    inner_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+    if m.clocks:
+        some = moved(p, registers, i, lane)
+        reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), to, size)
+        writes = new_agent(m, w, lane, pc, np.int64(STORES), to, size if some else np.int64(0))
+        base = cell_of(reads, BULK + w, lane, pc)
+        touch_map(m, w, pc, registers, i, lane, base)
+        inner_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
+        base = cell_of(writes, BULK + w, lane, pc)
+        action = np.int64(TOUCH_ATOMIC if i.op == REDUCE else TOUCH_WRITE)
+        outer_runs(m, w, pc, registers, i, lane, p, action, base)
+        enter_group(m, w, lane, np.int64(1), writes)
+    outer_runs(m, w, pc, registers, i, lane, p, MARK, np.int64(0))
+    if i.op == REDUCE:
+        outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+    bring(m, registers, i, lane, p, host - to, to)
+    outer_runs(m, w, pc, registers, i, lane, p, NOTE, np.int64(0))
+
+
+@compiled
+def moved(p, registers, i, lane):
+    """Whether any of a tile lies in the tensor."""
+    low, high = stretch(p, registers, i, lane)
+    if high > low:
+        for r in range(rows_of(p)):
+            _, there = row_at(p, registers, i, lane, r)
+            if there:
+                return True
+    return False
+
+
+@compiled
+def bring(m, registers, i, lane, p, shift, to):
+    """Bring, or combine, a tile to the tensor."""
+    low, high = stretch(p, registers, i, lane)
+    pitch, size, flushes = pitch_of(p), element_size(p), code_of(p) == FLUSHED
+    number = reduction(i.aux >> (UNUSED_SHIFT + 3), code_of(p))
+    if high <= low:
+        return
+    for r in range(rows_of(p)):
+        address, there = row_at(p, registers, i, lane, r)
+        if there == 0:
+            continue
+        segment = segment_at(m.segments, (address + low) >> SEGMENT_SHIFT)
+        target = segment.host + ((address + low) & OFFSET_MASK) - low
+        q = low
+        while q < high:
+            source = placed(p, to + r * pitch + q) + shift
+            if i.op == REDUCE:
+                combine(target + q, source, number, size, flushes)
+            else:
+                move(target + q, source, np.int64(UNIT))
+            q += UNIT
+
+
+@compiled
+def reduction(what, code):
+    """The same among BULK_REDUCTIONS."""
+    if what >= INC and what <= DEC:
+        return np.int64(INC_U32 if what == INC else DEC_U32)
+    if what >= AND:
+        return AND_B32 + 2 * (what - AND) + (code == U64)
+    if code < F16:
+        return ADD_U32 + 4 * what + code - U32
+    if what != ADD:
+        return (MIN_F16 if code == F16 else MIN_BF16) + 2 * (what - MIN)
+    if code == F16 or code == BF16:  # noqa: SIM109 (a list does not compile)
+        return np.int64(ADD_F16 if code == F16 else ADD_BF16)
+    return np.int64(ADD_F64 if code == F64 else ADD_F32)
+
+
+@compiled
+def element(place, size):
+    if size == 8:
+        return load_i64(place)
+    if size == 4:
+        return load_u32(place)
+    return load_u8(place) | load_u8(place + 1) << 8
+
+
+@compiled
+def combine(target, source, number, size, flushes):
+    """16 bytes, element by element."""
+    q = np.int64(0)
+    while q < UNIT:
+        old, new = element(target + q, size), element(source + q, size)
+        if flushes:  # f32: subnormal operands are +0 (T27)
+            old = old if old & 0x7F800000 else np.int64(0)
+            new = new if new & 0x7F800000 else np.int64(0)
+        result = combined(number, old, new)
+        if size == 8:
+            store_i64(target + q, result)
+        elif size == 4:
+            store_u32(target + q, result)
+        else:
+            store_u8(target + q, result)
+            store_u8(target + q + 1, result >> 8)
+        q += size
+
+
+def tensor_operation(address, w, pc, mask):
+    """Execute a copy of tiles for the lanes of `mask`: a status.  Called by address.
+
+    With -1 - pc: whether there are such copies.
+    """
+    m = machine_at(address, 0)
+    registers = warp_at(m.warps, w).registers
+    if pc < 0:
+        i = instruction_at(m.code, -1 - pc)
+        while mask:
+            status = admitted(m, w, -1 - pc, registers, i, lowest_bit(mask))
+            if status != DONE:
+                return np.int64(status)
+            mask &= mask - 1
+        return np.int64(DONE)
+    i = instruction_at(m.code, pc)
+    if i.op == LOAD:
+        return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
+    if i.op == PREFETCH:
+        return np.int64(DONE)
+    return np.int64(store_all(m, w, pc, registers, i, mask))

@@ -1,0 +1,419 @@
+"""Tensor maps: what a tile of an array is, for the asynchronous tensor copies of sm_90, and their 128 bytes.
+
+The fields and their limits are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (CUDA driver API,
+"Tensor Map Object Management"); the layout of the bytes was measured on an H100, with 3,891 tiled maps and 195 of
+im2col mode, and what the driver accepts with 6,456 calls.  Here dimension 0 is the innermost one, as in
+the driver; `TensorMap` has the axes of an array, outermost first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+SHARED_ALIGNMENT = 128
+"""of the tile in shared memory"""
+UNIT = 16
+"""bytes that the innermost coordinate, and the innermost row of a tile, have a multiple of"""
+
+
+class ElementType(NamedTuple):
+    """A type of elements: its bytes, its code in a map, whether it is one of TF32, the NumPy type of an array of it."""
+
+    bytes: int
+    code: int
+    rounds: bool
+    dtype: str
+    floats: bool
+
+
+ELEMENT_TYPES = {
+    "u8": ElementType(1, 0, False, "uint8", False),
+    "u16": ElementType(2, 1, False, "uint16", False),
+    "u32": ElementType(4, 2, False, "uint32", False),
+    "s32": ElementType(4, 3, False, "int32", False),
+    "u64": ElementType(8, 4, False, "uint64", False),
+    "s64": ElementType(8, 5, False, "int64", False),
+    "f16": ElementType(2, 6, False, "float16", True),
+    "f32": ElementType(4, 7, False, "float32", True),
+    "f64": ElementType(8, 9, False, "float64", True),
+    "bf16": ElementType(2, 10, False, "uint16", True),
+    "f32_ftz": ElementType(4, 8, False, "float32", True),
+    "tf32": ElementType(4, 7, True, "float32", True),
+    "tf32_ftz": ElementType(4, 8, True, "float32", True),
+}
+"""in the order of the driver's `CUtensorMapDataType`"""
+TYPE_NAMES = tuple(ELEMENT_TYPES)
+_CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
+_OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {
+    "int8": "u8", "int16": "u16", "bool": "u8", "float32": "f32", "uint16": "u16",
+}  # fmt: skip
+"""NumPy type -> the type of elements that it has without a word"""
+SWIZZLES = (None, "32B", "64B", "128B")
+INTERLEAVES = (None, "16B", "32B")
+FILLS = ("zero", "nan")
+PROMOTIONS = (None, "64B", "128B", "256B")
+_SPANS = (0x10, 0x100, 0x200, 0x400)
+"""word 18, by swizzle"""
+MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
+MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
+MOST_BYTES = 233_472
+"""of a tile: what a CTA can have of shared memory"""
+_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+"""bits of a corner of im2col mode, by rank"""
+
+
+class Im2col(NamedTuple):
+    """What a map of im2col mode has in place of a box; refused by copies."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+
+
+class MapFields(NamedTuple):
+    """A tensor map, field by field; dimension 0 is the innermost."""
+
+    type: str
+    address: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    """bytes, of dimension 1 on"""
+    box: tuple[int, ...]
+    """elements, before element strides"""
+    steps: tuple[int, ...]
+    """element strides"""
+    interleave: int = 0
+    swizzle: int = 0
+    nan: bool = False
+    promotion: int = 0
+    im2col: Im2col | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return ELEMENT_TYPES[self.type].bytes
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many elements, slices of an interleaved map in dimension 0, a tile has in each dimension."""
+        counts = [self.box[0], *(-(-b // s) for b, s in zip(self.box[1:], self.steps[1:], strict=True))]
+        if self.interleave:
+            counts[-2] = 1
+        return tuple(counts)
+
+    @property
+    def unit(self) -> int:
+        """Bytes that dimension 0 counts: of an element, or of a slice."""
+        return UNIT * self.interleave or self.size
+
+    @property
+    def tile_bytes(self) -> int:
+        """That a copy credits its mbarrier with (measured rules T23, T28)."""
+        total = self.unit
+        for count in self.counts:
+            total *= count
+        return total
+
+    @property
+    def row_bytes(self) -> int:
+        """Of dimension 0 of a tile."""
+        return self.counts[0] * self.unit
+
+    @property
+    def pitch(self) -> int:
+        """From one row of a tile in shared memory to the next (T22, T28)."""
+        return self.row_bytes if self.interleave or not self.swizzle else UNIT << self.swizzle
+
+
+# -- what the driver says ----------------------------------------------------------------------------------------------
+
+
+def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
+    """What the driver refuses of a tiled map, with a remedy; nothing where it takes it.  `named` are the names of the
+    dimensions, the innermost first."""
+    rank, alignment = fields.rank, 32 if fields.interleave == 2 else UNIT
+    names = [*named, *(f"dimension {n}" for n in range(len(named), rank))]
+    if not 1 <= rank <= MOST_RANK:
+        return f"it has {rank} dimensions: a tensor map has 1 to {MOST_RANK}"
+    if fields.interleave and rank < 3:
+        return f"it has {rank} dimensions: an interleaved tensor map has 3 to {MOST_RANK}"
+    if fields.address % alignment or not 0 <= fields.address < MOST_ADDRESS:
+        return f"it begins at {fields.address:#x}: a tensor map's address is a multiple of {alignment}"
+    for name, extent, box, step in zip(names, fields.extents, fields.box, fields.steps, strict=True):
+        if not 1 <= extent <= MOST_EXTENT:
+            return f"{name} has {extent:,} elements: a tensor map has 1 to {MOST_EXTENT:,}"
+        if not 1 <= box <= MOST_BOX:
+            return f"the box has {box:,} elements in {name}: 1 to {MOST_BOX}"
+        if not 1 <= step <= MOST_STEP:
+            return f"the element stride of {name} is {step}: 1 to {MOST_STEP}"
+    for name, stride in zip(names[1:], fields.strides, strict=True):
+        if stride % alignment or not 0 <= stride < MOST_STRIDE:
+            return (
+                f"the stride of {name} is {stride:,} bytes: a tensor map's strides are multiples of {alignment}; pad "
+                "the rows of the array"
+            )
+    return _refused_tile(fields, names[0])
+
+
+def _refused_tile(fields: MapFields, innermost: str) -> str:
+    """The same of the box as a whole."""
+    row = fields.box[0] * fields.size
+    if row % UNIT:
+        return f"the box has {row} bytes in {innermost}: a multiple of {UNIT}"
+    if fields.swizzle and not fields.interleave and row > UNIT << fields.swizzle:
+        most = UNIT << fields.swizzle
+        return (
+            f"the box has {row} bytes in {innermost}: at most {most} with a swizzle of {SWIZZLES[fields.swizzle]}; "
+            "copy several boxes"
+        )
+    if fields.nan and not ELEMENT_TYPES[fields.type].floats:
+        return f"its elements are {fields.type}: only floats can be filled with nan"
+    total = _counted(fields)
+    if total > MOST_BYTES:
+        return f"the box has {total:,} bytes: at most {MOST_BYTES:,}, what a CTA has of shared memory"
+    return ""
+
+
+def _counted(fields: MapFields) -> int:
+    """Word 16: bytes of the box, element strides taken out, as the driver counts."""
+    total = fields.size
+    for box, step in zip(fields.box, fields.steps, strict=True):
+        total *= box // step
+    return total
+
+
+# -- the 128 bytes -----------------------------------------------------------------------------------------------------
+
+
+def encode(fields: MapFields) -> bytes:
+    """The 128 bytes of a map, as the driver writes them."""
+    words = [0] * 32
+    words[0], words[1] = fields.address & 0xFFFFFFFF, fields.address >> 32
+    type_ = ELEMENT_TYPES[fields.type]
+    words[2] = (
+        bool(fields.im2col) | fields.rank - 1 << 4 | type_.code << 7 | fields.interleave << 11 | fields.swizzle << 13
+        | fields.nan << 15 | type_.rounds << 16 | fields.promotion << 17
+    )  # fmt: skip
+    for n, stride in enumerate(fields.strides):
+        words[3 + n] = stride >> 4 & 0xFFFFFFFF
+        words[7] |= (stride >> 36 & 15) << 4 * n
+    for n, extent in enumerate(fields.extents):
+        words[8 + n] = extent - 1
+        words[13] |= fields.steps[n] - 1 << 3 * n
+    words[18] = _SPANS[fields.swizzle]
+    if fields.im2col:
+        _encode_corners(words, fields, fields.im2col)
+    else:
+        words[13] |= fields.box[0] - 1 << 24
+        for n, box in enumerate(fields.box[1:]):
+            words[14] |= box - 1 << 8 * n
+        words[16] = _counted(fields) & 0xFFFFFFFF
+    return struct.pack("<32I", *words)
+
+
+def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None:
+    bits = _CORNER_BITS[fields.rank]
+    mask = (1 << bits) - 1
+    words[13] |= im2col.channels - 1 << 24
+    for n, (low, high) in enumerate(zip(im2col.lower, im2col.upper, strict=True)):
+        words[14] |= (low & mask) << bits * n | (high & mask) << 16 + bits * n
+    words[15] = im2col.pixels - 1
+    words[16] = im2col.channels * im2col.pixels * fields.size & 0xFFFFFFFF
+
+
+def decode(data: bytes) -> MapFields | None:
+    """The fields of a map's 128 bytes; None for what no driver writes."""
+    words = struct.unpack("<32I", data)
+    rank, type_ = (words[2] >> 4 & 7) + 1, _CODES.get((words[2] >> 7 & 15, bool(words[2] >> 16 & 1)))
+    if type_ is None or rank > MOST_RANK:
+        return None
+    strides = (words[3 + n] << 4 | (words[7] >> 4 * n & 15) << 36 for n in range(rank - 1))
+    im2col = _corners(words, rank) if words[2] & 1 and rank in _CORNER_BITS else None
+    box = (words[13] >> 24, *(words[14] >> 8 * n & 255 for n in range(4)))
+    fields = MapFields(
+        type_, words[1] << 32 | words[0], tuple(word + 1 for word in words[8 : 8 + rank]), tuple(strides),
+        () if im2col else tuple(n + 1 for n in box[:rank]), tuple((words[13] >> 3 * n & 7) + 1 for n in range(rank)),
+        words[2] >> 11 & 3, words[2] >> 13 & 3, bool(words[2] >> 15 & 1), words[2] >> 17 & 3, im2col,
+    )  # fmt: skip
+    if fields.interleave >= len(INTERLEAVES) or encode(fields) != data:
+        return None
+    return None if not im2col and refusal(fields) else fields
+
+
+def _corners(words: Sequence[int], rank: int) -> Im2col:
+    bits = _CORNER_BITS[rank]
+
+    def corner(at: int) -> tuple[int, ...]:
+        values = (words[14] >> at + bits * n & (1 << bits) - 1 for n in range(rank - 2))
+        return tuple(value - (value >> bits - 1 << bits) for value in values)
+
+    return Im2col(corner(0), corner(16), (words[13] >> 24) + 1, words[15] + 1)
+
+
+# -- maps of arrays ----------------------------------------------------------------------------------------------------
+
+
+class TensorMap:
+    """A tensor map of a NumPy array, for kernels that copy tiles of it: pass it where the kernel takes the map.
+
+    `array` has 1 to 5 axes, and its elements lie side by side along the last one.  `box` is the shape of a tile, an
+    extent for each axis, outermost first like the array's shape: 1 to 256 elements.  `element_strides` are steps along
+    the axes, 1 to 8; `strides` replace those of the array, in bytes, for all axes but the last, outermost first.
+    `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B", `fill` "zero" or "nan": what elements
+    outside the array are.  `type` says what the elements are where NumPy's type does not: "bf16" for an array of
+    uint16, "tf32", "tf32_ftz", "f32_ftz" for one of float32.  `promotion` is a hint for caches, kept in the map.
+
+    UsageError says what the CUDA driver would refuse, and what may be given.  Source: CUDA driver API,
+    `cuTensorMapEncodeTiled`, and the answers of a driver.
+    """
+
+    __slots__ = ("array", "fields")
+
+    array: npt.NDArray[Any]
+    fields: MapFields
+
+    def __init__(
+        self,
+        array: npt.NDArray[Any],
+        box: Sequence[int],
+        *,
+        strides: Sequence[int] | None = None,
+        element_strides: Sequence[int] | None = None,
+        swizzle: str | None = None,
+        interleave: str | None = None,
+        fill: str = "zero",
+        type: str | None = None,  # noqa: A002 - the driver's word
+        promotion: str | None = None,
+    ) -> None:
+        self.array = array
+        rank = self.array.ndim
+        if not 1 <= rank <= MOST_RANK:
+            raise UsageError(f"tensor map: an array of {rank} dimensions: a tensor map has 1 to {MOST_RANK}")
+        self.fields = MapFields(
+            _element_type(self.array.dtype, type),
+            0,
+            self.array.shape[::-1],
+            self._strides(strides),
+            _numbers("box", box, rank),
+            _numbers("element_strides", element_strides or (1,) * rank, rank),
+            _choice("interleave", interleave, INTERLEAVES),
+            _choice("swizzle", swizzle, SWIZZLES),
+            bool(_choice("fill", fill, FILLS)),
+            _choice("promotion", promotion, PROMOTIONS),
+        )
+        why = refusal(self.fields, [f"axis {axis}" for axis in reversed(range(rank))])
+        if why:
+            shape = ",".join(map(str, self.array.shape))
+            raise UsageError(f"tensor map of {self.array.dtype}[{shape}]: {why}")
+
+    def _strides(self, given: Sequence[int] | None) -> tuple[int, ...]:
+        if given is not None:
+            return _numbers("strides", given, self.array.ndim - 1)
+        size = self.array.dtype.itemsize
+        if self.array.strides[-1] != size and self.array.shape[-1] > 1:
+            raise UsageError(
+                "tensor map: the elements of the array's last axis do not lie side by side; pass a contiguous array"
+            )
+        return self.array.strides[-2::-1]
+
+    @classmethod
+    def of(cls, array: npt.NDArray[Any], fields: MapFields) -> TensorMap:
+        """A map of these fields, whose address counts from the first byte of the array."""
+        made = cls.__new__(cls)
+        made.array, made.fields = array, fields
+        return made
+
+    @classmethod
+    def from_bytes(cls, data: bytes, array: npt.NDArray[Any]) -> TensorMap:
+        """The map whose 128 bytes a CUDA driver has written, with `array` in place of the memory that it was of: the
+        array's first element is where that began.
+
+        UsageError for bytes that are no map, and for a map of im2col mode.
+        """
+        fields = decode(bytes(data)) if len(data) == MAP_BYTES else None
+        if fields is None:
+            raise UsageError(
+                f"tensor map: {len(data)} bytes that no driver writes: give the {MAP_BYTES} of a CUtensorMap"
+            )
+        if fields.im2col:
+            raise UsageError("tensor map: one of im2col mode, which is not modelled: give a tiled one")
+        return cls.of(array, fields._replace(address=0))
+
+    @property
+    def mapped(self) -> npt.NDArray[Any]:
+        """The array, as of other arguments that are passed with one."""
+        return self.array
+
+    def copied(self) -> TensorMap:
+        """The same map of a copy of the memory that the array is a view of, as far as it reaches."""
+        low, high = np.lib.array_utils.byte_bounds(self.array)
+        held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low)).copy()
+        first = self.array.__array_interface__["data"][0] - low
+        array: npt.NDArray[Any] = np.ndarray(self.array.shape, self.array.dtype, held, first, self.array.strides)
+        return TensorMap.of(array, self.fields)
+
+    def admit(self, address: int, name: str) -> None:
+        """UsageError where the array lies at an address that a map cannot have."""
+        alignment = 32 if self.fields.interleave == 2 else UNIT
+        if address % alignment:
+            raise UsageError(
+                f"tensor map `{name}`: its array begins {address % alignment} bytes after a multiple of {alignment}, "
+                "which a tensor map cannot: begin at an element that lies at one"
+            )
+
+    def encoded(self, address: int) -> bytes:
+        """The 128 bytes of the map of an array at this address."""
+        return encode(self.fields._replace(address=self.fields.address + address))
+
+    def __repr__(self) -> str:
+        shape = ",".join(map(str, self.array.shape))
+        return f"TensorMap({self.array.dtype}[{shape}], box={[*self.fields.box[::-1]]})"
+
+
+def _element_type(dtype: np.dtype[Any], given: str | None) -> str:
+    if given is None:
+        found = _OF_ARRAY.get(dtype.name)
+        if found is None:
+            raise UsageError(f"tensor map: an array of {dtype}; its elements can be {', '.join(ELEMENT_TYPES)}")
+        return found
+    if given not in ELEMENT_TYPES:
+        raise UsageError(f"tensor map: no type {given!r}: one of {', '.join(ELEMENT_TYPES)}")
+    if ELEMENT_TYPES[given].bytes != dtype.itemsize:
+        raise UsageError(
+            f"tensor map: elements of {given} have {ELEMENT_TYPES[given].bytes} bytes, those of {dtype} not"
+        )
+    return given
+
+
+def _numbers(name: str, given: Sequence[int], count: int) -> tuple[int, ...]:
+    """Integers for axes, outermost first, as they stand in a map."""
+    try:
+        numbers = tuple(int(n) for n in given)
+    except (TypeError, ValueError):
+        raise UsageError(f"tensor map: `{name}` is {given!r}: give a list of {count} integers") from None
+    if len(numbers) != count:
+        raise UsageError(f"tensor map: `{name}` has {len(numbers)} numbers: give {count}, the outermost first")
+    return numbers[::-1]
+
+
+def _choice(name: str, given: str | None, choices: Sequence[str | None]) -> int:
+    if given not in choices:
+        raise UsageError(f"tensor map: `{name}` is {given!r}: one of {', '.join(map(repr, choices))}")
+    return choices.index(given)

@@ -1,0 +1,377 @@
+"""`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: copies of a tile that a tensor map describes, by an agent.
+
+PTX ISA, "Tensors", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"; measured rules T20 to T29.  A tile is rows
+along dimension 0; a row has the bytes that lie in the tensor, and others, which loads fill and stores leave out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from wsemu.model.isa import ATOMIC, READ, ROW, SEGMENT_SHIFT, TENSOR_RANK, TENSOR_REDUCTIONS, WRITE
+from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
+from wsemu.reference.agents.copy import Issued
+from wsemu.reference.agents.reductions import combined, flushed
+from wsemu.reference.arithmetic import signed
+from wsemu.reference.memory.bounds import find_segment, locate, put
+from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync import mbarrier
+from wsemu.reference.sync.named_barrier import StopError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.model.tensor_map import MapFields
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.warp import WarpRun
+
+NO_MAP, RANK, INNER, NEGATIVE, TYPE = range(5)
+"""`what` of a tensor-map finding"""
+_NAN = b"\xf7\x7f"
+_INTEGERS = ("u32", "s32", "u64", "s64")
+_REDUCES = {
+    "add": ("u32", "s32", "u64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"),
+    "min": (*_INTEGERS, "f16", "bf16"),
+    "max": (*_INTEGERS, "f16", "bf16"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64")),
+}
+"""T27: what a reduction does, and to elements of which types"""
+
+
+class Row(NamedTuple):
+    """A row of a tile: the address of its first byte in the tensor, whether or not that is there; the same in shared
+    memory, before the swizzle; and its first byte that lies in the tensor, and the first one that does not."""
+
+    outside: int
+    inside: int
+    low: int
+    high: int
+
+
+class Tile(NamedTuple):
+    """What a lane's copy moves."""
+
+    fields: MapFields
+    map: Place
+    to: int
+    """address in shared memory"""
+    rows: tuple[Row, ...]
+    start: int
+    """address of the tensor"""
+
+    @property
+    def span(self) -> int:
+        """From its first byte in shared memory to its last one; those of the last line may change places."""
+        last = self.rows[-1].inside
+        units = range(max(0, self.fields.row_bytes - 8 * UNIT), self.fields.row_bytes, UNIT)
+        return max(self.placed(last + q) for q in units) + UNIT - self.to
+
+    def placed(self, address: int) -> int:
+        """Where a unit of 16 bytes lies in shared memory (T22)."""
+        return address ^ (address >> 7 & (1 << self.fields.swizzle) - 1) << 4
+
+    def units(self, row: Row) -> Iterator[tuple[int, int]]:
+        """Of the units of a row that are in the tensor, the first byte in the row, and the address in shared memory."""
+        for q in range(row.low, row.high, UNIT):
+            yield q, self.placed(row.inside + q)
+
+    def shared_runs(self, *, whole: bool) -> Iterator[tuple[int, int]]:
+        """(address, bytes) in shared memory: of the whole tile, or of what lies in the tensor."""
+        length = self.fields.row_bytes
+        apart = self.fields.interleave and self.fields.swizzle
+        if whole and self.fields.pitch == length and not apart:
+            yield self.to, length * len(self.rows)
+            return
+        for row in self.rows:
+            low, high = (0, length) if whole else (row.low, row.high)
+            if low >= high:
+                continue
+            if not self.fields.swizzle or (high - low == length == self.fields.pitch and not apart):
+                yield row.inside + low, high - low
+            else:
+                yield from ((self.placed(row.inside + q), UNIT) for q in range(low, high, UNIT))
+
+
+def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """The tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all its bytes (T23)."""
+    mbarriers = mbarrier.targets(run, fields[5], 0, lanes) if lanes else []
+    of_lane = {lane: found for found, there in mbarriers for lane in lanes_of(there)}
+    copies = _Copies(run)
+    for lane, tile in _tiles(run, fields, lanes, stores=False).items():
+        agent = copies.load(lane, tile)
+        mbarrier.credit(run, of_lane[lane], lane, agent, tile.fields.tile_bytes)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """The tile at shared `a` to where the map at `b` has it; a bulk group of the lane."""
+    copies = _Copies(run)
+    for lane, tile in _tiles(run, fields, lanes, stores=True).items():
+        copies.store(lane, tile)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """The same, combined with what is there element by element (T27)."""
+    what = TENSOR_REDUCTIONS[fields[7] >> 3]
+    tiles = _tiles(run, fields, lanes, stores=True, what=what)
+    copies = _Copies(run)
+    for lane, tile in tiles.items():
+        copies.store(lane, tile, what)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Nothing happens, but for what no copy of the tile could do."""
+    _tiles(run, fields, lanes, stores=False)
+
+
+# -- tiles -------------------------------------------------------------------------------------------------------------
+
+
+def _tiles(run: WarpRun, fields: list[int], lanes: int, *, stores: bool, what: str = "") -> dict[int, Tile]:
+    """Lane -> what it moves; stops the run where the hardware does (T21, T27, T29)."""
+    rank = fields[7] & TENSOR_RANK
+    tiles = {}
+    for lane in lanes_of(lanes):
+        at = [signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(rank)]
+        tiles[lane] = _tile(run, fields, lane, at, stores=stores, what=what)
+    return tiles
+
+
+def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stores: bool, what: str) -> Tile:
+    place = locate(
+        run, run.read(fields[4], "b64", lane), lane, MAP_BYTES, writes=False, alignment=MAP_ALIGNMENT, shared=False
+    )
+    if place is None:
+        raise StopError("fault", run.group.pc, run.warp.number)
+    segment, number, offset = place
+    map_address = (number << SEGMENT_SHIFT) + offset
+    decoded = decode(bytes(segment.data[offset : offset + MAP_BYTES]))
+
+    def refuse(code: int, value: int) -> NoReturn:
+        run.cta.finding(
+            "tensor-map", run.group.pc, run.warp.number, 1 << lane, address=map_address, what=code, value=value
+        )
+        raise StopError("fault", run.group.pc, run.warp.number)
+
+    watch = run.launch.watch
+    assert isinstance(watch, ThreadWatch)
+    written = watch.was_written(map_address, MAP_BYTES)
+    if decoded is None and not written:
+        refuse(NO_MAP, 0)
+    if decoded is None or written or decoded.im2col or (decoded.interleave and max(decoded.steps) > 1):
+        raise StopError("trap", run.group.pc, run.warp.number)
+    if decoded.rank != len(at):
+        refuse(RANK, decoded.rank)
+    if not decoded.interleave and at[0] * decoded.size % UNIT:
+        refuse(INNER, at[0])
+    if stores and min(at) < 0:
+        refuse(NEGATIVE, min(at))
+    if what and decoded.type not in _REDUCES[what]:
+        refuse(TYPE, ELEMENT_TYPES[decoded.type].code)
+    to = run.read(fields[3], "b64", lane)
+    return Tile(decoded, place, to, tuple(_rows(decoded, at, to, stores=stores)), decoded.address)
+
+
+def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
+    """The rows of a tile in the order in which they lie in shared memory: dimension 1 fastest (T20, T28)."""
+    unit, length = fields.unit, fields.row_bytes
+    end = fields.extents[0] * unit
+    if stores:
+        end = -(-end // UNIT) * UNIT  # T26
+    first = at[0] * unit
+    low, high = min(max(-first, 0), length), max(min(end - first, length), 0)
+    outer = [range(count) for count in fields.counts[1:]]
+    for n, index in enumerate(itertools.product(*reversed(outer))):
+        address, there = fields.address + first, True
+        for d, i in enumerate(reversed(index), 1):
+            x = at[d] + i * fields.steps[d]
+            there = there and 0 <= x < fields.extents[d]
+            address += x * fields.strides[d - 1]
+        yield Row(address, to + n * fields.pitch, low, high if there else low)
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+class _Copies:
+    """The agents that one instruction forks, lane after lane."""
+
+    def __init__(self, run: WarpRun) -> None:
+        self._run = run
+        self._found: list[Conflict] = []
+
+    def load(self, lane: int, tile: Tile) -> int:
+        """Let an agent of a lane fill the tile, if it can; returns the agent."""
+        run, fields = self._run, tile.fields
+        runs = [(row.outside + row.low, row.high - row.low) for row in tile.rows if row.high > row.low]
+        made = self._places(lane, tile, runs, stores=False)
+        agent = run.cta.order.fork(run.cta.number)
+        if made is None:
+            return agent
+        target, sources = made
+        self._log(lane, tile.to, fields.tile_bytes)
+        self._clobbers(lane, tile, target)
+        self._read(lane, agent, tile, sources)
+        runs = list(tile.shared_runs(whole=True))
+        for address, size in runs:
+            self._touch(lane, agent, WRITE, address, size)
+        filled = {}
+        held = iter(sources)
+        for row in tile.rows:
+            source = _content(*next(held)) if row.high > row.low else b""
+            if ELEMENT_TYPES[fields.type].rounds:
+                source = _rounded(source)
+            filler = _NAN * (fields.row_bytes // 2) if fields.nan else bytes(fields.row_bytes)
+            whole = filler[: row.low] + source + filler[row.low + len(source) :]
+            for q in range(0, fields.row_bytes, UNIT):
+                filled[tile.placed(row.inside + q)] = whole[q : q + UNIT]
+        for address, value in filled.items():
+            put(target[0], target[2] + address - tile.to, value)
+        run.cta.issued.append(
+            Issued(run.group.pc, run.warp.number, lane, agent, tile.to, fields.tile_bytes, reads=False)
+        )
+        return agent
+
+    def store(self, lane: int, tile: Tile, what: str = "") -> None:
+        """Let an agent of a lane store the tile, or combine it, if it can."""
+        run, fields = self._run, tile.fields
+        runs = [(row.outside + row.low, row.high - row.low) for row in tile.rows if row.high > row.low]
+        made = self._places(lane, tile, runs, stores=True)
+        if made is None:
+            return
+        source, targets = made
+        agent = run.cta.order.fork(run.cta.number)
+        self._log(lane, tile.start, fields.tile_bytes)
+        self._touch_map(lane, agent, tile)
+        inner = [
+            ((source[0], source[1], source[2] + address - tile.to), size)
+            for address, size in tile.shared_runs(whole=False)
+        ]
+        self._judge_written(lane, inner)
+        for (_, number, offset), size in inner:
+            self._touch(lane, agent, READ, (number << SEGMENT_SHIFT) + offset, size)
+        width = fields.size if what else 0
+        for (_, number, offset), size in targets:
+            self._touch(lane, agent, ATOMIC if what else WRITE, (number << SEGMENT_SHIFT) + offset, size, width)
+        for place, size in targets:
+            run.launch.watch.read_only.note(run, {lane: place}, size, stores=True)
+        if what:
+            self._judge_written(lane, targets)
+        places = iter(targets)
+        for row in tile.rows:
+            if row.high > row.low:
+                value = b"".join(
+                    _content((source[0], source[1], source[2] + address - tile.to), UNIT)
+                    for _, address in tile.units(row)
+                )
+                (segment, _, offset), size = next(places)
+                if what:
+                    value = _combined(what, fields.type, _content((segment, 0, offset), size), value)
+                put(segment, offset, value)
+        run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
+        moved = fields.tile_bytes if runs else 0
+        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, tile.to, moved, reads=True))
+
+    def tell(self) -> None:
+        """Report what they conflict with."""
+        watch = self._run.launch.watch
+        assert isinstance(watch, ThreadWatch)
+        watch.tell(self._run, self._run.group.pc, self._found)
+
+    def _places(
+        self, lane: int, tile: Tile, runs: Sequence[tuple[int, int]], *, stores: bool
+    ) -> tuple[Place, list[tuple[Place, int]]] | None:
+        """Where the tile lies in shared memory, and the rows of it in the tensor; None where one of them does not."""
+        inner = locate(self._run, tile.to, lane, tile.span, writes=not stores, alignment=SHARED_ALIGNMENT, shared=True)
+        if inner is None:
+            return None
+        found = []
+        for address, size in runs:
+            place = locate(self._run, address & (1 << 64) - 1, lane, size, writes=stores, alignment=1, shared=False)
+            if place is None:
+                return None
+            found.append((place, size))
+        return inner, found
+
+    def _read(self, lane: int, agent: int, tile: Tile, sources: Sequence[tuple[Place, int]]) -> None:
+        self._touch_map(lane, agent, tile)
+        self._judge_written(lane, sources)
+        for (_, number, offset), size in sources:
+            self._touch(lane, agent, READ, (number << SEGMENT_SHIFT) + offset, size)
+
+    def _judge_written(self, lane: int, runs: Sequence[tuple[Place, int]]) -> None:
+        """Report the first run of bytes of which nobody wrote some."""
+        for (segment, number, offset), size in runs:
+            if segment.written is not None and 0 in segment.written[offset : offset + size]:
+                self._run.cta.finding(
+                    "uninitialized-read", self._run.group.pc, self._run.warp.number, 1 << lane,
+                    address=(number << SEGMENT_SHIFT) + offset, size=size, segment=number,
+                )  # fmt: skip
+                return
+
+    def _touch_map(self, lane: int, agent: int, tile: Tile) -> None:
+        _, number, offset = tile.map
+        self._touch(lane, agent, READ, (number << SEGMENT_SHIFT) + offset, MAP_BYTES)
+
+    def _touch(self, lane: int, agent: int, kind: int, address: int, size: int, width: int = 0) -> None:
+        run, watch = self._run, self._run.launch.watch
+        assert isinstance(watch, ThreadWatch)
+        segment = find_segment(run, address >> SEGMENT_SHIFT)
+        if segment is None or not segment.writable:
+            return
+        time = watch.order.time((run.cta.number, run.warp.number))
+        now = Touch(kind, run.cta.number, run.warp.number, 0, time, run.group.pc, size, width, agent, bulk=True)
+        self._found += watch.touch_as_agent(now, lane, range(address, address + size))
+
+    def _log(self, lane: int, address: int, size: int) -> None:
+        run = self._run
+        run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, address, -1, 1 << lane, size)
+
+    def _clobbers(self, lane: int, tile: Tile, target: Place) -> None:
+        """Report the first run of the tile that has bytes of an mbarrier."""
+        mbarriers = self._run.cta.mbarriers
+        for address, size in tile.shared_runs(whole=True) if mbarriers.live else ():
+            place = target[0], target[1], target[2] + address - tile.to
+            if mbarriers.clobbered(self._run, WRITE, {lane: (place, size)}, size, 1):
+                return
+
+
+def _content(place: Place, size: int) -> bytes:
+    segment, _, offset = place
+    return bytes(segment.data[offset : offset + size])
+
+
+def _rounded(data: bytes) -> bytes:
+    """Elements of TF32, rounded to its 10 bits, to nearest even; a nan is 0x7FFFE000 (T25)."""
+    result = b""
+    for at in range(0, len(data) // 4 * 4, 4):
+        bits = int.from_bytes(data[at : at + 4], "little")
+        if bits >> 23 & 0xFF == 0xFF:
+            bits = 0x7FFFE000 if bits & 0x7FFFFF else bits
+        else:
+            bits = bits + 0xFFF + (bits >> 13 & 1) & 0xFFFFE000
+        result += bits.to_bytes(4, "little")
+    return result
+
+
+_AS = {"f32_ftz": "f32", "tf32": "f32", "tf32_ftz": "f32"}
+"""type of a map -> how its elements are combined; those that flush do so before"""
+_BITS = {"u32": "b32", "s32": "b32", "u64": "b64"}
+
+
+def _combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
+    as_type = _AS.get(type_, type_)
+    if what in ("and", "or", "xor"):
+        as_type = _BITS[type_]
+    if type_.endswith("ftz"):
+        old, new = flushed(old), flushed(new)
+    return combined(what, as_type, old, new)
