@@ -11,7 +11,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
-from wsemu.model.isa import FIRST_GROUP_OPERATION, FIRST_MATRIX, N_ALU, N_ATOMIC, N_CONTROL, N_MEMORY, N_WARP, NAMES
+from wsemu.model.isa import (
+    FIRST_GROUP_OPERATION,
+    FIRST_MATRIX,
+    N_ALU,
+    N_ATOMIC,
+    N_CONTROL,
+    N_MEMORY,
+    N_OPERATIONS,
+    N_WARP,
+    NAMES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

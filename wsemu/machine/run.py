@@ -178,7 +178,9 @@ def _image_of(key: ProgramKey) -> Image:
     has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE]).any())
     opcodes = frozenset(code[:, 0].tolist())
     asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
-    multiplies = any(FIRST_MATRIX <= opcode < N_WARP or opcode >= FIRST_GROUP_OPERATION for opcode in opcodes)
+    multiplies = any(
+        FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
+    )
     read_only = loads_read_only(program)
     return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
 
