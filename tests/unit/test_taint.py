@@ -829,3 +829,41 @@ def test_the_lane_is_that_of_the_thread_where_the_block_says_so():
 def test_in_lockstep_the_active_lanes_are_those_that_come_there():
     reports = [wsemu.check(leader_told, 1, 32, (ints(1), ints()), lockstep=mode) for mode in (True, False)]
     assert [report.verdict for report in reports] == ["verified", "incomplete"]
+
+
+CLOCK_AND_RACE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 y)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b8 tile[256];
+    ld.param.u64 %rd1, [y];
+    mov.u64 %rd2, %clock64;
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, tile;
+    add.s32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], %r1;
+    xor.b32 %r2, %r2, 252;
+    add.s32 %r4, %r3, %r2;
+    ld.shared.u32 %r5, [%r4];
+    setp.lt.s64 %p1, %rd2, 0;
+    @%p1 bra END;
+    cvta.to.global.u64 %rd1, %rd1;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd3, %rd1, %rd3;
+    st.global.u32 [%rd3], %r5;
+END:
+    ret;
+}
+"""
+
+
+def test_a_clock_beside_a_race_is_no_source_of_what_races():
+    """Whether races steer a launch is asked of their accesses alone."""
+    report = wsemu.check(wsemu.load_ptx(CLOCK_AND_RACE).only(), 1, 64, (np.zeros(64, np.uint32),))
+    assert "race" in [finding.code for finding in report.findings]

@@ -392,6 +392,8 @@ def _always_stuck(places: Places) -> bool:
     executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
     loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})
     open_ = [phase for phase in places.outcome.phases if not phase.pending]
+    if any(wait.phase > 0 for wait in places.outcome.phase_waits):  # it may come in time for an earlier phase
+        return False
     return "setmaxnreg.inc" not in executed and not any(phase.tx < 0 or (phase.tx and loose) for phase in open_)
 
 

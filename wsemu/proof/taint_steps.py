@@ -220,7 +220,7 @@ class Decoder:
             if a in self.regions.bases and self.constants.get(b, -1) >= 0:
                 array, reads = self.regions.at(self.regions.bases[a], self.constants[b]), ()
         elif name.startswith("varying."):
-            array = self.bits[pc]
+            array = self.bits.get(pc, 0)  # no source, where it is races that are followed
         keeps = self.taint if operation.result == "p" else -1
         return Step(pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps)
 
