@@ -47,7 +47,11 @@ if TYPE_CHECKING:
 CHECK: Any = importlib.import_module("wsemu.launch.check")
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("examples", "examples/broken", "tests/pass", "tests/fail/*", "tests/incomplete", "tests/numba")
-PROGRAMS = [path for folder in FOLDERS for path in sorted(ROOT.glob(f"{folder}/*.py")) if path.stem != "neighbour"]
+PROGRAMS = [
+    path for folder in FOLDERS for path in sorted(ROOT.glob(f"{folder}/*.py"))
+    if path.stem != "neighbour" and "TensorMap(" not in path.read_text(encoding="utf-8")
+]  # fmt: skip
+"""without those of tensor maps, of which Numba-CUDA's PTX gets the address: a launch of PTX is given maps themselves"""
 SMALL = {
     "dgemm": ["64", "64", "16"],
     "sgemv": ["128", "all"],
@@ -110,6 +114,8 @@ CHANGES = {
     "ended": Change(others=("barrier-divergence",)),
     # the PTX has no `.maxnreg`, without which ptxas ignores `setmaxnreg`
     "ignored": Change(others=("setmaxnreg",)),
+    # so that warps go on that wait for registers
+    "unlimited": Change(more=("accesses", *GLOBAL_STORES), others=("deadlock", "bits")),
     # what a transfer has to move its object says, in Python: such a finding is not of the kernel's code
     "object": Change(others=("transfer-spilled", "transfer-missed", "transfer-duplicated")),
 }
@@ -143,10 +149,12 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "tests/fail/barrier-divergence/elected_lane_arrives.py elected_lane_arrives": ("ended",),
     "tests/fail/barrier-divergence/shuffle_in_a_branch.py shuffle_in_a_branch": ("ended",),
     "tests/fail/barrier-divergence/syncthreads_under_a_condition.py syncthreads_under_a_condition": ("ended",),
+    "tests/fail/deadlock/more_registers_than_the_pool.py more_registers_than_the_pool": ("unlimited",),
     "tests/fail/intra-warp-race/exited_lane_not_named.py exited_lane_not_named": ("order",),
     "tests/fail/intra-warp-race/two_branches_one_word.py two_branches_one_word": ("order",),
     "tests/fail/out-of-bounds/halo_before_the_start.py halo_before_the_start": ("wrapped",),
     "tests/fail/out-of-bounds/vector_into_the_next_array.py vector_into_the_next_array": ("beyond",),
+    "tests/fail/phase-alias/empty_work_laps_the_loader_phases.py empty_work_laps_the_loader_phases": ("merged",),
     "tests/fail/race/histogram_without_atomics.py histogram_without_atomics": ("merged",),
     "tests/fail/race/vector_store_over_a_neighbour.py vector_store_over_a_neighbour": ("merged",),
     "tests/fail/setmaxnreg/gives_more_than_it_has.py gives_more_than_it_has": ("ignored",),
