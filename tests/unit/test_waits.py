@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction
-from wsemu.model.isa import ABORTS, BLOCKS, NAMES, PEEK, TRY
+from wsemu.model.isa import ABORTS, BLOCKS, NAMES, PEEK, TRY, WAIT_RELAXED
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Register
@@ -207,3 +208,16 @@ def test_an_answer_that_is_stored_polls() -> None:
     k.put(0, "st.b32", k.bar, k.put(0, "selp.b32", one, k.phase, k.wait(0), result="b32"))
     k.end(0)
     assert k.marks() == [0, 0]
+
+
+@pytest.mark.parametrize(("tried", "waited", "marks"), [(0, WAIT_RELAXED, PEEK), (WAIT_RELAXED, 0, 0)])
+def test_a_relaxed_try_does_not_stand_for_a_wait_that_acquires(tried: int, waited: int, marks: int) -> None:
+    k = Kernel(3)
+    k.branch(0, k.wait(0), 2, 1)
+    k.branch(1, k.wait(1), 2, 1)
+    k.put(2, "st.b32", k.bar, k.phase)
+    k.end(2)
+    for block, bit in ((0, tried), (1, waited)):
+        instruction = next(i for i in k.b[block].instructions if "wait" in i.operation)
+        k.b[block].instructions[-1] = dataclasses.replace(instruction, auxiliary=instruction.auxiliary | bit)
+    assert k.marks() == [marks, BLOCKS]

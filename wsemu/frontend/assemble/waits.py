@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from wsemu.frontend.assemble.flow import ALU, Liveness
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
-from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAITS
+from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAIT_RELAXED, WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -305,6 +305,8 @@ class _Reader:
     def _asks_the_same(self, wait: Instruction, question: Instruction, values: Values) -> bool:
         if wait.operation != question.operation or wait.immediate != question.immediate:
             return False
+        if question.auxiliary & WAIT_RELAXED and not wait.auxiliary & WAIT_RELAXED:
+            return False  # a relaxed "yes" acquires nothing, and leaves out the wait that would
         if self._deep(wait.guard, values) != ("is", int(not wait.negated)):
             return False
         asked = [self._deep(r, {}) for r in question.operands]
