@@ -41,8 +41,9 @@ class CudaDMA:
 
     if TYPE_CHECKING:
 
-        def transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> None:
-            """What a pattern has: move everything, without a barrier; `thread` is the rank among the DMA threads."""
+        def transfer(self, *arguments: Any, **_: Any) -> Any:  # a form that any `transfer` may override
+            """What a pattern has, `transfer(self, thread, src, dst, *index)`: move everything, without a barrier;
+            `thread` is the rank among the DMA threads."""
 
     def __post_init__(self) -> None:
         rules.integers(self, "dma_id", "dma_threads", "compute_threads", "first_dma_thread", "first_compute_thread")
@@ -90,41 +91,41 @@ class CudaDMA:
         """What `block_size` counts: itself."""
         return (self,)
 
-    def owns_this_thread(self):
+    def owns_this_thread(self) -> bool:
         """Whether the calling thread transfers for this object."""
         return self.first_dma_thread <= cuda.threadIdx.x < self.first_dma_thread + self.dma_threads
 
-    def rank(self):
+    def rank(self) -> int:
         """The calling thread's number among those that transfer, from 0."""
         return cuda.threadIdx.x - self.first_dma_thread
 
-    def start_async_dma(self):
+    def start_async_dma(self) -> Any:
         """Compute: the buffer is empty, refill it.  Does not wait."""
         if self.specialized:
             ptx.bar_arrive(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
-    def wait_for_dma_finish(self):
+    def wait_for_dma_finish(self) -> Any:
         """Compute: wait until the buffer is full."""
         if self.specialized:
             ptx.bar_sync(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
-    def wait_for_dma_start(self):
+    def wait_for_dma_start(self) -> Any:
         """DMA: wait until the buffer is empty."""
         if self.specialized:
             ptx.bar_sync(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
-    def finish_async_dma(self):
+    def finish_async_dma(self) -> Any:
         """DMA: the buffer is full, use it.  Does not wait."""
         if self.specialized:
             ptx.bar_arrive(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
-    def execute_dma(self, src, dst, *index):
+    def execute_dma(self, src: Any, dst: Any, *index: Any) -> Any:
         """DMA: wait until the buffer is empty, transfer, and say that it is full."""
         self.wait_for_dma_start()
         self.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma()
 
-    def execute_dma_no_sync(self, src, dst, *index):
+    def execute_dma_no_sync(self, src: Any, dst: Any, *index: Any) -> Any:
         """DMA: transfer, without a barrier."""
         self.transfer(self.rank(), src, dst, *index)
 

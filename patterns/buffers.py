@@ -111,79 +111,79 @@ class Buffers:
         """Threads that each barrier counts."""
         return int(self.pattern.dma_threads + self.pattern.compute_threads)
 
-    def buffer(self, i):
+    def buffer(self, i: Any) -> Any:
         """The buffer of tile i."""
         return i % self.stages
 
-    def full(self, i):
+    def full(self, i: Any) -> Any:
         """The barrier that says that tile i is there; the next one says that its buffer is empty."""
         return 2 * (self.pattern.dma_id + i // self.share % self.ids)
 
-    def closes(self, i, tiles):
+    def closes(self, i: Any, tiles: Any) -> Any:
         """Whether tile i is the last one of its generation."""
         return (i + 1) % self.share == 0 or i + 1 == tiles
 
     # -- compute warps ------------------------------------------------------------------------------------------------
-    def start(self):
+    def start(self) -> Any:
         """Compute: all buffers are empty."""
         for n in range(self.ids):
             ptx.bar_arrive(2 * (self.pattern.dma_id + n) + 1, self.count)
 
-    def wait_for_dma_finish(self, i):
+    def wait_for_dma_finish(self, i: Any) -> Any:
         """Compute: wait until tile i is there."""
         if i % self.share == 0:
             ptx.bar_sync(self.full(i), self.count)
 
-    def start_async_dma(self, i, tiles):
+    def start_async_dma(self, i: Any, tiles: Any) -> Any:
         """Compute: tile i was used, its buffer is empty."""
         if self.closes(i, tiles):
             ptx.bar_arrive(self.full(i) + 1, self.count)
 
     # -- DMA warps ----------------------------------------------------------------------------------------------------
-    def owns_this_thread(self):
+    def owns_this_thread(self) -> Any:
         """Whether the calling thread transfers, in any set."""
         first = self.pattern.first_dma_thread
         return first <= cuda.threadIdx.x < first + self.dma_threads
 
-    def first_tile(self):
+    def first_tile(self) -> Any:
         """The first tile that the calling thread's set fills, which is the number of the set."""
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) // self.pattern.dma_threads
 
-    def tile_step(self):
+    def tile_step(self) -> Any:
         """From a tile to the next one of the same set."""
         return self.sets
 
-    def rank(self):
+    def rank(self) -> Any:
         """The calling thread's number in its set."""
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) % self.pattern.dma_threads
 
-    def wait_for_dma_start(self, i):
+    def wait_for_dma_start(self, i: Any) -> Any:
         """DMA: wait until the buffer of tile i is empty."""
         if i % self.share == 0:
             ptx.bar_sync(self.full(i) + 1, self.count)
 
-    def finish_async_dma(self, i, tiles):
+    def finish_async_dma(self, i: Any, tiles: Any) -> Any:
         """DMA: tile i is there."""
         if self.closes(i, tiles):
             ptx.bar_arrive(self.full(i), self.count)
 
-    def execute_dma(self, i, tiles, src, dst, *index):
+    def execute_dma(self, i: Any, tiles: Any, src: Any, dst: Any, *index: Any) -> Any:
         """DMA: wait until the buffer of tile i is empty, fill it, and say so."""
         self.wait_for_dma_start(i)
         self.pattern.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma(i, tiles)
 
-    def start_xfer_async(self, src, registers, *index):
+    def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
         """DMA: load the first step of a tile into registers, before its buffer is empty."""
         self.pattern.prefetch(self.rank(), src, registers, *index)
 
-    def wait_xfer_finish(self, i, tiles, src, dst, registers, *index):
+    def wait_xfer_finish(self, i: Any, tiles: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
         """DMA: wait until the buffer of tile i is empty, store the first step, transfer the rest, and say so."""
         self.wait_for_dma_start(i)
         self.pattern.complete(self.rank(), src, dst, registers, *index)
         self.finish_async_dma(i, tiles)
 
-    def finish(self):
+    def finish(self) -> Any:
         """DMA, after the last tile: wait until all buffers are empty."""
         for n in range(self.first_tile(), self.ids, self.sets):
             ptx.bar_sync(2 * (self.pattern.dma_id + n) + 1, self.count)

@@ -25,7 +25,7 @@ class RowsAround:
     left: int
     """bytes to the left of the origin where they begin"""
 
-    def offset(self, element):
+    def offset(self, element: Any) -> Any:
         return (element - self.radius + (element >= self.radius) * self.rows) * self.pitch - self.left
 
 
@@ -41,7 +41,7 @@ class Flanks:
     left: int
     right: int
 
-    def offset(self, element):
+    def offset(self, element: Any) -> Any:
         return element // 2 * self.pitch - self.left + element % 2 * (self.left + self.right)
 
 
@@ -103,49 +103,49 @@ class CudaDMAHalo(Transfer):
         """Bytes from a row of the destination to the next."""
         return self.row + 2 * self.flank
 
-    def part(self, elements, element_bytes):
+    def part(self, elements: Any, element_bytes: Any) -> Any:
         return Copy(self, lanes_per_element(self, element_bytes), elements, element_bytes)
 
-    def rows_copy(self):
+    def rows_copy(self) -> Any:
         return self.part(2 * self.radius, self.row + 2 * self.corner)
 
-    def rows_of(self, array, pitch):
+    def rows_of(self, array: Any, pitch: Any) -> Any:
         return RowsAround(array, pitch, self.radius, self.tile_y, self.corner)
 
-    def flanks_copy(self):
+    def flanks_copy(self) -> Any:
         return self.part(2 * self.tile_y, self.flank)
 
-    def flanks_of(self, array, pitch):
+    def flanks_of(self, array: Any, pitch: Any) -> Any:
         """What lies beside the tile."""
         return Flanks(array, pitch, self.flank, self.row)
 
-    def total_bytes(self):
+    def total_bytes(self) -> Any:
         rows, flanks = self.rows_copy(), self.flanks_copy()
         return rows.elements * rows.element_bytes + flanks.elements * flanks.element_bytes
 
-    def issue(self, thread, src, dst):
+    def issue(self, thread: Any, src: Any, dst: Any) -> Any:
         pitch, to = self.src_pitch, self.dst_pitch
         self.rows_copy().issue(thread, self.rows_of(src, pitch), self.rows_of(dst, to))
         self.flanks_copy().issue(thread, self.flanks_of(src, pitch), self.flanks_of(dst, to))
 
-    def issue_bulk(self, src, dst, bars, k):
+    def issue_bulk(self, src: Any, dst: Any, bars: Any, k: Any) -> Any:
         pitch, to = self.src_pitch, self.dst_pitch
         self.rows_copy().issue_bulk(self.rows_of(src, pitch), self.rows_of(dst, to), bars, k)
         self.flanks_copy().issue_bulk(self.flanks_of(src, pitch), self.flanks_of(dst, to), bars, k)
 
-    def flanks_through_registers(self, thread, src, dst, registers):
+    def flanks_through_registers(self, thread: Any, src: Any, dst: Any, registers: Any) -> Any:
         source, destination = self.flanks_of(src, self.src_pitch), self.flanks_of(dst, self.dst_pitch)
         self.flanks_copy().run(thread, source, destination, registers)
 
-    def through_registers(self, thread, src, dst, registers):
+    def through_registers(self, thread: Any, src: Any, dst: Any, registers: Any) -> Any:
         source, destination = self.rows_of(src, self.src_pitch), self.rows_of(dst, self.dst_pitch)
         self.rows_copy().run(thread, source, destination, registers)
         self.flanks_through_registers(thread, src, dst, registers)
 
-    def load_first(self, thread, src, registers):
+    def load_first(self, thread: Any, src: Any, registers: Any) -> Any:
         self.rows_copy().load_step(0, thread, self.rows_of(src, self.src_pitch), registers)
 
-    def store_first(self, thread, src, dst, registers):
+    def store_first(self, thread: Any, src: Any, dst: Any, registers: Any) -> Any:
         source, destination = self.rows_of(src, self.src_pitch), self.rows_of(dst, self.dst_pitch)
         self.rows_copy().complete(thread, source, destination, registers)
         self.flanks_through_registers(thread, src, dst, registers)

@@ -24,7 +24,7 @@ class Chosen:
     stride: int
     indexed: bool
 
-    def offset(self, element):
+    def offset(self, element: Any) -> Any:
         """Bytes from the start of the array to an element."""
         return self.index[element] * self.stride if self.indexed else element * self.stride
 
@@ -73,24 +73,24 @@ class CudaDMAIndirect(Transfer):
         """Bytes from an element to the next where there are no indices."""
         return self.dense_stride if self.dense_stride else self.element_bytes
 
-    def copy(self):
+    def copy(self) -> Any:
         return Copy(self, lanes_per_element(self, self.element_bytes), self.elements, self.element_bytes)
 
-    def source(self, src, index):
+    def source(self, src: Any, index: Any) -> Any:
         stride = self.dense_bytes if self.scatter else self.element_bytes
         return Chosen(src, index, stride, not self.scatter)
 
-    def destination(self, dst, index):
+    def destination(self, dst: Any, index: Any) -> Any:
         stride = self.element_bytes if self.scatter else self.dense_bytes
         return Chosen(dst, index, stride, self.scatter)
 
-    def copy_in_bulk(self, src, dst, index):
+    def copy_in_bulk(self, src: Any, dst: Any, index: Any) -> Any:
         if self.scatter:
             self.scatter_in_bulk(src, dst, index)
         else:
             self.load_in_bulk(src, dst, index)
 
-    def scatter_in_bulk(self, src, dst, index):
+    def scatter_in_bulk(self, src: Any, dst: Any, index: Any) -> Any:
         """One thread: start a bulk copy of each element to global memory, and wait for them."""
         source, destination = self.source(src, index), self.destination(dst, index)
         ptx.fence_proxy_async()  # behind plain stores to the buffer

@@ -82,23 +82,23 @@ class Pipeline:
         """Whether `cp.async` fills the buffers."""
         return self.engine == "cp.async"
 
-    def stage(self, i):
+    def stage(self, i: Any) -> Any:
         """The buffer of tile i."""
         return i % self.stages
 
-    def full(self, i):
+    def full(self, i: Any) -> Any:
         """The mbarrier that says that tile i is there: bulk copies are told of it."""
         return i % self.stages
 
-    def empty(self, i):
+    def empty(self, i: Any) -> Any:
         """The mbarrier that says that the buffer of tile i is empty."""
         return self.stages + i % self.stages
 
-    def parity(self, i):
+    def parity(self, i: Any) -> Any:
         """Of the phase that ends when tile i is there, and of the one that ends when it was used."""
         return i // self.stages & 1
 
-    def start(self, bars):
+    def start(self, bars: Any) -> Any:
         """All threads of the CTA: make the mbarriers, and wait until they are made; all buffers are empty."""
         if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0:
             for n in range(self.stages):
@@ -108,13 +108,13 @@ class Pipeline:
         cuda.syncthreads()
 
     # -- producers ----------------------------------------------------------------------------------------------------
-    def producer_acquire(self, bars, i):
+    def producer_acquire(self, bars: Any, i: Any) -> Any:
         """Producer: wait until the buffer of tile i is empty."""
         ptx.mbarrier_wait_parity(bars, self.empty(i), self.parity(i) ^ 1)
         if self.bulk:
             ptx.fence_proxy_async()  # behind what the consumers read
 
-    def producer_commit(self, bars, i, bytes=0):  # noqa: A002
+    def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
         """Producer: tile i is under way.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
@@ -123,7 +123,7 @@ class Pipeline:
                 ptx.cp_async_mbarrier_arrive(bars, self.full(i))
             ptx.mbarrier_arrive(bars, self.full(i))
 
-    def execute_dma(self, bars, i, pattern, src, dst, *index):
+    def execute_dma(self, bars: Any, i: Any, pattern: Any, src: Any, dst: Any, *index: Any) -> Any:
         """The DMA threads of a pattern: wait until the buffer of tile i is empty, start its transfer, and commit it."""
         thread = pattern.rank()
         if self.bulk:
@@ -137,10 +137,10 @@ class Pipeline:
             self.producer_commit(bars, i)
 
     # -- consumers ----------------------------------------------------------------------------------------------------
-    def consumer_wait(self, bars, i):
+    def consumer_wait(self, bars: Any, i: Any) -> Any:
         """Consumer: wait until tile i is there."""
         ptx.mbarrier_wait_parity(bars, self.full(i), self.parity(i))
 
-    def consumer_release(self, bars, i):
+    def consumer_release(self, bars: Any, i: Any) -> Any:
         """Consumer: tile i was used, its buffer is empty."""
         ptx.mbarrier_arrive(bars, self.empty(i))

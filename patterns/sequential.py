@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from wsemu.patterns import rules
 from wsemu.patterns.transfer import Copy, Rows, Transfer
@@ -20,13 +21,13 @@ class CudaDMASequential(Transfer):
         rules.integers(self, "element_bytes")
         rules.multiple(self, "element_bytes", rules.BULK if self.bulk else 4)
 
-    def copy(self):
+    def copy(self) -> Any:
         return Copy(self, self.dma_threads, 1, self.element_bytes)
 
-    def source(self, src):
+    def source(self, src: Any) -> Any:
         return Rows(src, 0)
 
-    def destination(self, dst):
+    def destination(self, dst: Any) -> Any:
         return Rows(dst, 0)
 
     def parts(self) -> tuple[tuple[str, Copy], ...]:

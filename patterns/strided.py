@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
 from wsemu.patterns.transfer import Copy, Rows, Transfer
 
 
-def lanes_per_element(pattern, element_bytes):
+def lanes_per_element(pattern: Any, element_bytes: Any) -> Any:
     """Threads of a pattern that work on one element; CudaDMA's three ways of splitting.
 
     split   up to 32 units: the next power of two of them, so that a warp holds whole elements
@@ -52,13 +53,13 @@ class CudaDMAStrided(Transfer):
                 f"give dst_stride {near} or more"
             )
 
-    def copy(self):
+    def copy(self) -> Any:
         return Copy(self, lanes_per_element(self, self.element_bytes), self.elements, self.element_bytes)
 
-    def source(self, src):
+    def source(self, src: Any) -> Any:
         return Rows(src, self.src_stride)
 
-    def destination(self, dst):
+    def destination(self, dst: Any) -> Any:
         return Rows(dst, self.dst_stride)
 
     def moves(self) -> list[tuple[int, int, int]]:

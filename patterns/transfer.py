@@ -32,7 +32,7 @@ class Rows:
     array: Any
     stride: int
 
-    def offset(self, element):
+    def offset(self, element: Any) -> Any:
         """Bytes from the start of the array to an element."""
         return element * self.stride
 
@@ -46,20 +46,20 @@ class Copy:
     elements: int
     element_bytes: int
 
-    def slots(self):
+    def slots(self) -> Any:
         """Units that a thread moves in a step."""
         return self.pattern.register_bytes // self.pattern.alignment
 
-    def together(self):
+    def together(self) -> Any:
         """Elements that are moved side by side."""
         return self.pattern.dma_threads // self.lanes
 
-    def turns(self):
+    def turns(self) -> Any:
         """Slots of a thread for one element."""
         units = (self.element_bytes + self.pattern.alignment - 1) // self.pattern.alignment
         return (units + self.lanes - 1) // self.lanes
 
-    def steps(self):
+    def steps(self) -> Any:
         """Steps of the whole transfer."""
         rounds = (self.elements + self.together() - 1) // self.together() * self.turns()
         return (rounds + self.slots() - 1) // self.slots()
@@ -70,7 +70,7 @@ class Copy:
             return "split"
         return "full" if self.turns() <= self.slots() else "big"
 
-    def locate(self, thread, slot):
+    def locate(self, thread: Any, slot: Any) -> Any:
         """(element, offset in it, bytes from there to its end) of a slot; no bytes where the thread has none."""
         group = thread // self.lanes
         element = group + slot // self.turns() * self.together()
@@ -81,7 +81,7 @@ class Copy:
             left = 0
         return element, offset, left
 
-    def load_step(self, step, thread, source, registers):
+    def load_step(self, step: Any, thread: Any, source: Any, registers: Any) -> Any:
         """Load the units of a step into registers."""
         unit, qualifier = self.pattern.alignment, self.pattern.load
         for slot in range(self.slots()):
@@ -95,7 +95,7 @@ class Copy:
                         word = ptx.ld_bytes(source.array, source.offset(element) + offset + byte, 4, qualifier)
                         ptx.st_bytes(registers, slot * unit + byte, word)
 
-    def store_step(self, step, thread, destination, registers):
+    def store_step(self, step: Any, thread: Any, destination: Any, registers: Any) -> Any:
         """Store what `load_step` loaded."""
         unit, qualifier = self.pattern.alignment, self.pattern.store
         for slot in range(self.slots()):
@@ -109,7 +109,7 @@ class Copy:
                         word = ptx.ld_bytes(registers, slot * unit + byte, 4)
                         ptx.st_bytes(destination.array, destination.offset(element) + offset + byte, word, qualifier)
 
-    def issue(self, thread, source, destination):
+    def issue(self, thread: Any, source: Any, destination: Any) -> Any:
         """Start copies of all units past the registers: `engine` is "cp.async"."""
         unit = self.pattern.alignment
         for slot in range(self.steps() * self.slots()):
@@ -126,20 +126,20 @@ class Copy:
                         to, origin = destination.offset(element) + offset, source.offset(element) + offset
                         ptx.cp_async_ca_bytes(destination.array, to + byte, source.array, origin + byte, 4)
 
-    def issue_bulk(self, source, destination, bars, k):
+    def issue_bulk(self, source: Any, destination: Any, bars: Any, k: Any) -> Any:
         """Start a bulk copy of each element, of which the mbarrier `bars[k]` is told."""
         size = self.element_bytes // 16 * 16  # all of it; Numba types this for the other engines, too
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
             ptx.cp_async_bulk_global_to_shared_bytes(destination.array, to, source.array, origin, size, bars, k)
 
-    def run(self, thread, source, destination, registers):
+    def run(self, thread: Any, source: Any, destination: Any, registers: Any) -> Any:
         """All steps."""
         for step in range(self.steps()):
             self.load_step(step, thread, source, registers)
             self.store_step(step, thread, destination, registers)
 
-    def complete(self, thread, source, destination, registers):
+    def complete(self, thread: Any, source: Any, destination: Any, registers: Any) -> Any:
         """What is left once the first step was loaded."""
         self.store_step(0, thread, destination, registers)
         for step in range(1, self.steps()):
@@ -251,17 +251,17 @@ class Transfer(CudaDMA):
 
         return plan(self, arch)
 
-    def start_xfer_async(self, src, registers, *index):
+    def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
         """DMA: load the first step into registers.  Reads `src` before the buffer is known to be empty."""
         self.prefetch(self.rank(), src, registers, *index)
 
-    def wait_xfer_finish(self, src, dst, registers, *index):
+    def wait_xfer_finish(self, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
         """DMA: wait until the buffer is empty, store the first step, transfer the rest, and say that it is full."""
         self.wait_for_dma_start()
         self.complete(self.rank(), src, dst, registers, *index)
         self.finish_async_dma()
 
-    def transfer(self, thread, src, dst, *index):
+    def transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
         if self.bulk:
             if thread == 0:
                 self.copy_in_bulk(src, dst, *index)
@@ -270,7 +270,7 @@ class Transfer(CudaDMA):
             if self.asynchronous:
                 ptx.cp_async_wait_all()
 
-    def start_transfer(self, thread, src, dst, *index):
+    def start_transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
         """Transfer, or with engine "cp.async" start it: by all DMA threads."""
         if self.asynchronous:
             self.issue(thread, src, dst, *index)
@@ -278,21 +278,21 @@ class Transfer(CudaDMA):
             registers = cuda.local.array(self.register_bytes, np.uint8, 16)
             self.through_registers(thread, src, dst, registers, *index)
 
-    def prefetch(self, thread, src, registers, *index):
+    def prefetch(self, thread: Any, src: Any, registers: Any, *index: Any) -> Any:
         if not self.asynchronous:
             self.load_first(thread, src, registers, *index)
 
-    def complete(self, thread, src, dst, registers, *index):
+    def complete(self, thread: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
         if self.asynchronous:
             self.transfer(thread, src, dst, *index)
         else:
             self.store_first(thread, src, dst, registers, *index)
 
-    def copy_in_bulk(self, src, dst, *index):
+    def copy_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
         """One thread: start bulk copies, and wait for them."""
         self.load_in_bulk(src, dst, *index)
 
-    def load_in_bulk(self, src, dst, *index):
+    def load_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
         """The same to shared memory."""
         bars = cuda.shared.array(_WARPS, np.uint64)
         warp = cuda.threadIdx.x // cuda.warpsize
@@ -305,22 +305,22 @@ class Transfer(CudaDMA):
         ptx.mbarrier_inval(bars, warp)
 
     # -- of all that `copy` shares out; a pattern of several parts has its own ----------------------------------------
-    def total_bytes(self):
+    def total_bytes(self) -> Any:
         """Bytes that are moved."""
         copy = self.copy()
         return copy.elements * copy.element_bytes
 
-    def issue(self, thread, src, dst, *index):
+    def issue(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
         self.copy().issue(thread, self.source(src, *index), self.destination(dst, *index))
 
-    def issue_bulk(self, src, dst, bars, k, *index):
+    def issue_bulk(self, src: Any, dst: Any, bars: Any, k: Any, *index: Any) -> Any:
         self.copy().issue_bulk(self.source(src, *index), self.destination(dst, *index), bars, k)
 
-    def through_registers(self, thread, src, dst, registers, *index):
+    def through_registers(self, thread: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
         self.copy().run(thread, self.source(src, *index), self.destination(dst, *index), registers)
 
-    def load_first(self, thread, src, registers, *index):
+    def load_first(self, thread: Any, src: Any, registers: Any, *index: Any) -> Any:
         self.copy().load_step(0, thread, self.source(src, *index), registers)
 
-    def store_first(self, thread, src, dst, registers, *index):
+    def store_first(self, thread: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
         self.copy().complete(thread, self.source(src, *index), self.destination(dst, *index), registers)

@@ -13,6 +13,7 @@ The way of a kernel: `frontend` (source to bytecode), `machine` (bytecode to out
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "strategies",
     "__version__",
 ]
+
+
+if not os.path.isdir(os.path.join(__path__[0], "checkers")):  # a checkout, not installed: it lies beside this folder
+    __path__.append(os.path.dirname(__path__[0]))
 
 
 def __getattr__(name: str) -> Any:

@@ -14,30 +14,37 @@ they mean in Numba-CUDA.  `jit` and the host functions (`to_device`, `synchroniz
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu.language import cuda_names as _names
-from wsemu.language.cuda_names import atomic as atomic
-from wsemu.language.cuda_names import blockDim as blockDim
-from wsemu.language.cuda_names import blockIdx as blockIdx
-from wsemu.language.cuda_names import cg as cg
-from wsemu.language.cuda_names import const as const
-from wsemu.language.cuda_names import fp16 as fp16
-from wsemu.language.cuda_names import gridDim as gridDim
-from wsemu.language.cuda_names import laneid as laneid
-from wsemu.language.cuda_names import libdevice as libdevice
-from wsemu.language.cuda_names import local as local
-from wsemu.language.cuda_names import shared as shared
-from wsemu.language.cuda_names import threadIdx as threadIdx
-from wsemu.language.cuda_names import types as types
-from wsemu.language.cuda_names import warpsize as warpsize
 
+if TYPE_CHECKING:
+    from wsemu.language.cuda_signatures import *  # noqa: F403
+    from wsemu.launch.kernel import Kernel as Kernel
+    from wsemu.launch.kernel import jit as jit
+else:
+    from wsemu.language.cuda_names import atomic as atomic
+    from wsemu.language.cuda_names import blockDim as blockDim
+    from wsemu.language.cuda_names import blockIdx as blockIdx
+    from wsemu.language.cuda_names import cg as cg
+    from wsemu.language.cuda_names import const as const
+    from wsemu.language.cuda_names import fp16 as fp16
+    from wsemu.language.cuda_names import gridDim as gridDim
+    from wsemu.language.cuda_names import laneid as laneid
+    from wsemu.language.cuda_names import libdevice as libdevice
+    from wsemu.language.cuda_names import local as local
+    from wsemu.language.cuda_names import shared as shared
+    from wsemu.language.cuda_names import threadIdx as threadIdx
+    from wsemu.language.cuda_names import types as types
+    from wsemu.language.cuda_names import warpsize as warpsize
 
-def jit(signature: Any = None, /, **options: Any) -> Any:
-    """Declare a kernel, or with `device=True` a function that kernels call: `@cuda.jit` or `@cuda.jit(...)`."""
-    from wsemu.launch import kernel  # the host's side, which this module must not load for those who only name things
+    def jit(signature: Any = None, /, **options: Any) -> Any:
+        """Declare a kernel, or with `device=True` a function that kernels call: `@cuda.jit` or `@cuda.jit(...)`."""
+        from wsemu.launch import (
+            kernel,
+        )  # the host's side, which this module must not load for those who only name things
 
-    return kernel.jit(signature, **options)
+        return kernel.jit(signature, **options)
 
 
 def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool = False, abi: str = "numba") -> Any:
@@ -82,24 +89,26 @@ _NOT_MODELLED = frozenset(
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
 
 
-def __getattr__(name: str) -> Any:
-    if name in HOST:
-        from wsemu.host import driver
+if not TYPE_CHECKING:
 
-        return getattr(driver, name)
-    if name in ("reduce", "Reduce"):
-        from wsemu.host.reduction import Reduce
+    def __getattr__(name: str) -> Any:
+        if name in HOST:
+            from wsemu.host import driver
 
-        return Reduce
-    if name == "random":
-        from wsemu.host import xoroshiro
+            return getattr(driver, name)
+        if name in ("reduce", "Reduce"):
+            from wsemu.host.reduction import Reduce
 
-        return xoroshiro
-    if name in _NOT_MODELLED:
-        from wsemu.model.errors import MissingName
+            return Reduce
+        if name == "random":
+            from wsemu.host import xoroshiro
 
-        raise MissingName(f"`cuda.{name}` is not modelled", remedy="do without it, or ask for it with `hasattr`")
-    return getattr(_names, name)
+            return xoroshiro
+        if name in _NOT_MODELLED:
+            from wsemu.model.errors import MissingName
+
+            raise MissingName(f"`cuda.{name}` is not modelled", remedy="do without it, or ask for it with `hasattr`")
+        return getattr(_names, name)
 
 
 def __dir__() -> list[str]:

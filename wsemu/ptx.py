@@ -15,13 +15,16 @@ lanes of a warp execute them together; `barrier_*` are the others.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu.language import ptx_names as _names
 
+if TYPE_CHECKING:
+    from wsemu.language.ptx_signatures import *  # noqa: F403
+else:
 
-def __getattr__(name: str) -> Any:
-    return getattr(_names, name)
+    def __getattr__(name: str) -> Any:
+        return getattr(_names, name)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_a_cross_check_sees_arrays_that_are_one_and_leaves_them_as_they_were():
 def test_what_explains_a_finding_is_the_source_of_the_launch():
     text = "@cuda.jit\ndef k(x):\n    t = cuda.threadIdx.x\n    x[t] = x[63 - t] + 1\n"
     name = "<edited later>"
-    space = {"cuda": cuda}
+    space: dict[str, Any] = {"cuda": cuda}
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), space)
     report = wsemu.check(space["k"], 1, 64, (np.zeros(64, np.int32),))

@@ -523,7 +523,7 @@ def test_a_warp_aggregated_atomic_taints_the_address_made_of_it():
         lane = cuda.laneid
         votes = cuda.ballot_sync(-1, x[lane] > 0)
         start = 0
-        if lane == 0:  # type: ignore[comparison-overlap]
+        if lane == 0:
             start = cuda.atomic.add(counter, 0, cuda.popc(votes))
         start = cuda.shfl_sync(-1, start, 0)
         if x[lane] > 0:

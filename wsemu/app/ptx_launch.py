@@ -102,7 +102,7 @@ def run(file: Path, words: Sequence[str]) -> None:
             raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
     shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
-    launch = kernel[*shape, 0, _bytes(options.dynamic_shared)]
+    launch = kernel[shape[0], shape[1], 0, _bytes(options.dynamic_shared)]
     arguments = [argument(text, number) for number, text in enumerate(options.arg)]
     launch(*arguments)
     if options.out:

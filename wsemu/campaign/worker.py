@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
+from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,9 +155,8 @@ def _leave_out_our_constants() -> None:
     from hypothesis.internal.conjecture import providers
 
     if hasattr(providers, "is_local_module_file"):
-        here, is_local = os.path.dirname(os.path.realpath(__file__)), providers.is_local_module_file
-        ours = tuple(os.path.realpath(os.path.join(here, part)) + os.sep for part in ("", "patterns", "checkers"))
-        providers.is_local_module_file = lambda path: is_local(path) and not os.path.realpath(path).startswith(ours)
+        is_local = providers.is_local_module_file
+        providers.is_local_module_file = lambda path: is_local(path) and not is_own(path)
 
 
 def _freeze_constants() -> None:
@@ -204,11 +204,11 @@ def _witness(error: BaseException) -> str:
 
 def _place(traceback: TracebackType | None) -> str:
     """Where the test was when it failed: the last frame below the working folder that is not wsemu's."""
-    here, ours = os.path.realpath(os.getcwd()) + os.sep, os.path.dirname(os.path.realpath(__file__)) + os.sep
+    here = os.path.realpath(os.getcwd()) + os.sep
     place = ""
     while traceback is not None:
         file = os.path.realpath(traceback.tb_frame.f_code.co_filename)
-        if file.startswith(here) and "site-packages" not in file and not file.startswith(ours):
+        if file.startswith(here) and "site-packages" not in file and not is_own(file):
             place = f"{file.removeprefix(here)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

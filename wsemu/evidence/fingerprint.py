@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from wsemu.model.finding import Record
+from wsemu.model.own import own_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.program import Program
 
-_HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _LINE, _WHOLE = 8, 32
 """hexadecimal digits kept of a line's and of a larger thing's hash"""
 
@@ -137,9 +137,7 @@ def _code(program: Program, file: str, first: int, last: int) -> Lines:
 def _name(file: str) -> str:
     if file.startswith("<"):
         return file.partition(" ")[0].rstrip(">") + ">"  # without what tells texts apart
-    path = os.path.realpath(file)
-    inside = path.startswith(_HERE + os.sep)
-    return "wsemu/" + os.path.relpath(path, _HERE).replace(os.sep, "/") if inside else os.path.basename(path)
+    return own_name(file) or os.path.basename(os.path.realpath(file))
 
 
 def _scalars(program: Program, names: Sequence[str], rows: dict[int, Any]) -> Iterator[Value]:

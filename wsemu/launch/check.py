@@ -31,8 +31,10 @@ from wsemu.model.program import Program, Span
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
+    from wsemu.model.launch_shape import Size
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.settings import Settings
 
@@ -88,9 +90,9 @@ def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
 
 @hide_internal_frames
 def check(
-    kernel: Any,
-    grid: Any,
-    block: Any,
+    kernel: Launchable | Callable[..., object],
+    grid: Size,
+    block: Size,
     args: Sequence[Any] = (),
     *,
     arch: str | None = None,

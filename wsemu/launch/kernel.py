@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import FunctionType
 
     from wsemu.language.signatures import Declared
+    from wsemu.model.launch_shape import Brackets, Size
     from wsemu.model.program import Program
 
 OPTIONS = (
@@ -34,7 +35,7 @@ class Launchable:
     __qualname__: str
 
     @hide_internal_frames
-    def __getitem__(self, parameters: Any) -> Callable[..., None]:
+    def __getitem__(self, parameters: Brackets) -> Callable[..., None]:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
         return functools.partial(self._launch, self.configuration(parameters))
 
@@ -49,7 +50,7 @@ class Launchable:
             )
         return configure(*parameters)
 
-    def configure(self, griddim: Any, blockdim: Any, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+    def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
         """The same by its other name."""
         return self[griddim, blockdim, stream, sharedmem]
 

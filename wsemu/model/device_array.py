@@ -30,6 +30,14 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     _unwritten: list[bool]
     """one for all views of its memory"""
 
+    if TYPE_CHECKING:  # NumPy says that these give plain arrays
+
+        def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> DeviceArray:
+            """The same elements in another shape."""
+
+        def ravel(self, order: Any = "C") -> DeviceArray:
+            """The same elements in one dimension."""
+
     def __array_finalize__(self, parent: object) -> None:
         shares = isinstance(parent, DeviceArray) and np.may_share_memory(self, parent)
         self._unwritten = parent._unwritten if shares else [False]  # type: ignore[attr-defined]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from wsemu.model import settings
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import WARP, limits
 
 Dimensions = tuple[int, int, int]
+Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
+"""of a grid or a block: an int, or one to three"""
+Brackets = tuple[Size, Size] | tuple[Size, Size, object] | tuple[Size, Size, object, SupportsIndex]
+"""what stands in the brackets of a launch: `grid, block[, stream[, dynamic_shared]]`"""
 
 
 @dataclass(frozen=True, slots=True)

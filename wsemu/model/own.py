@@ -7,11 +7,28 @@ import os
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 HARNESS = os.path.join(_PACKAGE, "launch", "transfer.py")
 """the kernel in which `check_transfer` runs a pattern: nothing to show"""
-PATTERNS = os.path.realpath(os.path.join(_PACKAGE, "patterns")) + os.sep
-"""the folder of the transfer patterns, in a checkout a link"""
-_FOLDERS = (_PACKAGE + os.sep, PATTERNS, os.path.realpath(os.path.join(_PACKAGE, "checkers")) + os.sep)
+
+
+def _folder(name: str) -> str:
+    """Where `wsemu.NAME` lies: in the package, or in a checkout beside it."""
+    inside = os.path.join(_PACKAGE, name)
+    return os.path.realpath(inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_PACKAGE), name))
+
+
+PATTERNS = _folder("patterns") + os.sep
+"""the folder of the transfer patterns"""
+_FOLDERS = {"wsemu": _PACKAGE + os.sep, "wsemu/patterns": PATTERNS, "wsemu/checkers": _folder("checkers") + os.sep}
 
 
 def is_own(file: str) -> bool:
     """Whether a file is a part of wsemu."""
-    return os.path.realpath(file).startswith(_FOLDERS)
+    return os.path.realpath(file).startswith(tuple(_FOLDERS.values()))
+
+
+def own_name(file: str) -> str | None:
+    """`wsemu/patterns/base.py` for a file of wsemu's, wherever it is installed; None for any other."""
+    path = os.path.realpath(file)
+    for name, folder in _FOLDERS.items():
+        if path.startswith(folder):
+            return f"{name}/{path.removeprefix(folder)}".replace(os.sep, "/")
+    return None

@@ -1,0 +1,580 @@
+"""Names for kernels, for type checkers alone; made by tests/stubs.py."""
+
+from typing import Any, Final
+
+LOAD_QUALIFIERS: Final[dict[str, str]]
+STORE_QUALIFIERS: Final[dict[str, str]]
+ACCESS_WIDTHS: Final[dict[int, str]]
+
+def bar_sync(barrier: Any, count: Any = ...) -> Any:
+    """
+    Wait on a named barrier for `count` threads; no count means the whole CTA.
+    """
+def bar_arrive(barrier: Any, count: Any) -> Any:
+    """
+    Give a named barrier of `count` threads, without waiting.
+    """
+def bar_red_popc(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns how many threads had a true predicate, int32.
+    """
+def bar_red_and(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns whether every predicate was true.
+    """
+def bar_red_or(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns whether any predicate was true.
+    """
+def barrier_sync(barrier: Any, count: Any = ...) -> Any:
+    """
+    Wait on a named barrier for `count` threads; no count means the whole CTA. Lanes of a warp may
+    come apart.
+    """
+def barrier_arrive(barrier: Any, count: Any) -> Any:
+    """
+    Give a named barrier of `count` threads, without waiting. Lanes of a warp may come apart.
+    """
+def barrier_red_popc(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns how many threads had a true predicate, int32. Lanes of a warp may come apart.
+    """
+def barrier_red_and(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns whether every predicate was true. Lanes of a warp may come apart.
+    """
+def barrier_red_or(barrier: Any, count: Any, predicate: Any) -> Any:
+    """
+    bar_sync; returns whether any predicate was true. Lanes of a warp may come apart.
+    """
+def ld_bytes(array: Any, offset: Any, width: Any, qualifier: Any = ...) -> Any:
+    """
+    Load `width` bytes (4, 8 or 16, a constant) that begin `offset` bytes after the first element of
+    `array`, in one access: a tuple of uint32, the lowest address first.  `qualifier` is one of '',
+    'ca', 'cg', 'cs', 'lu', 'cv', 'nc'.
+    """
+def st_bytes(array: Any, offset: Any, words: Any, qualifier: Any = ...) -> Any:
+    """
+    Store 1, 2 or 4 uint32 `words` side by side, `offset` bytes after the first element of `array`,
+    in one access.  `qualifier` is one of '', 'wb', 'cg', 'cs', 'wt'.
+    """
+def ld_ca(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, cached at all levels.
+    """
+def ld_cg(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, cached in L2.
+    """
+def ld_cs(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, likely read once.
+    """
+def ld_lu(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, last use.
+    """
+def ld_cv(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, not cached.
+    """
+def ld_nc(array: Any, index: Any) -> Any:
+    """
+    Load the element at `index`, through the read-only cache.
+    """
+def st_wb(array: Any, index: Any, value: Any) -> Any:
+    """
+    Store the element at `index`, written back.
+    """
+def st_cg(array: Any, index: Any, value: Any) -> Any:
+    """
+    Store the element at `index`, cached in L2.
+    """
+def st_cs(array: Any, index: Any, value: Any) -> Any:
+    """
+    Store the element at `index`, likely accessed once.
+    """
+def st_wt(array: Any, index: Any, value: Any) -> Any:
+    """
+    Store the element at `index`, written through.
+    """
+def ld_v2(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access.
+    """
+def ld_v2_ca(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, cached at all levels.
+    """
+def ld_v2_cg(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, cached in L2.
+    """
+def ld_v2_cs(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, likely read once.
+    """
+def ld_v2_lu(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, last use.
+    """
+def ld_v2_cv(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, not cached.
+    """
+def ld_v2_nc(array: Any, index: Any) -> Any:
+    """
+    Load 2 elements from `index` on, in one access, through the read-only cache.
+    """
+def st_v2(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 2 elements from `index` on, in one access.
+    """
+def st_v2_wb(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 2 elements from `index` on, in one access, written back.
+    """
+def st_v2_cg(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 2 elements from `index` on, in one access, cached in L2.
+    """
+def st_v2_cs(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 2 elements from `index` on, in one access, likely accessed once.
+    """
+def st_v2_wt(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 2 elements from `index` on, in one access, written through.
+    """
+def ld_v4(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access.
+    """
+def ld_v4_ca(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, cached at all levels.
+    """
+def ld_v4_cg(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, cached in L2.
+    """
+def ld_v4_cs(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, likely read once.
+    """
+def ld_v4_lu(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, last use.
+    """
+def ld_v4_cv(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, not cached.
+    """
+def ld_v4_nc(array: Any, index: Any) -> Any:
+    """
+    Load 4 elements from `index` on, in one access, through the read-only cache.
+    """
+def st_v4(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 4 elements from `index` on, in one access.
+    """
+def st_v4_wb(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 4 elements from `index` on, in one access, written back.
+    """
+def st_v4_cg(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 4 elements from `index` on, in one access, cached in L2.
+    """
+def st_v4_cs(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 4 elements from `index` on, in one access, likely accessed once.
+    """
+def st_v4_wt(array: Any, index: Any, values: Any) -> Any:
+    """
+    Store 4 elements from `index` on, in one access, written through.
+    """
+def mbarrier_init(bar: Any, index: Any, count: Any) -> Any:
+    """
+    `bar` is a shared array of uint64 or int64; `index` names the element that is the mbarrier.
+    Makes one there, of `count` arrivals a phase (1 to 1048575).  An error where one is live: end it
+    first.  [PTX: mbarrier.init]
+    """
+def mbarrier_inval(bar: Any, index: Any) -> Any:
+    """
+    Ends an mbarrier, so that its 8 bytes can be used for something else.  [PTX: mbarrier.inval]
+    """
+def mbarrier_arrive(bar: Any, index: Any, count: Any = ...) -> Any:
+    """
+    Returns the token of the open phase, uint64.  Each lane arrives `count` times (1 to 1048575),
+    and gives what it did before to those that wait; more arrivals than the phase waits for are an
+    error.  [PTX: mbarrier.arrive]
+    """
+def mbarrier_arrive_relaxed(bar: Any, index: Any, count: Any = ...) -> Any:
+    """
+    Returns the token of the open phase, uint64.  As `mbarrier_arrive`, but gives nothing: it orders
+    no memory.  [PTX: mbarrier.arrive.relaxed]
+    """
+def mbarrier_arrive_no_complete(bar: Any, index: Any, count: Any) -> Any:
+    """
+    Returns the token of the open phase, uint64.  As `mbarrier_arrive`; an error where it completes
+    the phase.  `mbarrier_pending_count` reads its token.  [PTX: mbarrier.arrive.noComplete]
+    """
+def mbarrier_arrive_drop(bar: Any, index: Any, count: Any = ...) -> Any:
+    """
+    Returns the token of the open phase, uint64.  As `mbarrier_arrive`; later phases wait for as
+    many arrivals fewer.  [PTX: mbarrier.arrive_drop]
+    """
+def mbarrier_arrive_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    Returns the token of the open phase, uint64.  The phase waits for `bytes` more (0 to 1048575),
+    which copies bring; then arrives once.  [PTX: mbarrier.arrive.expect_tx]
+    """
+def mbarrier_arrive_drop_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    Returns the token of the open phase, uint64.  As `mbarrier_arrive_expect_tx`; later phases wait
+    for one arrival fewer.  [PTX: mbarrier.arrive_drop.expect_tx]
+    """
+def mbarrier_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    The phase waits for `bytes` more (0 to 1048575); no arrival, and it orders no memory.  [PTX:
+    mbarrier.expect_tx]
+    """
+def mbarrier_complete_tx(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    `bytes` of those expected have come (0 to 1048575), as a copy says it; it orders no memory.
+    [PTX: mbarrier.complete_tx]
+    """
+def mbarrier_test_wait(bar: Any, index: Any, token: Any) -> Any:
+    """
+    Whether the phase of a token has completed, at once; true takes what its arrivals gave.  A token
+    is good for the open phase and the one before.  [PTX: mbarrier.test_wait]
+    """
+def mbarrier_test_wait_parity(bar: Any, index: Any, parity: Any) -> Any:
+    """
+    The same of the phase whose number is even (0) or odd (1): true unless that is the open one.
+    [PTX: mbarrier.test_wait.parity]
+    """
+def mbarrier_try_wait(bar: Any, index: Any, token: Any, hint: Any = ...) -> Any:
+    """
+    As `mbarrier_test_wait`, after some time, at most about `hint` nanoseconds: false does not mean
+    that it never completes.  Loop until it is true.  [PTX: mbarrier.try_wait]
+    """
+def mbarrier_try_wait_parity(bar: Any, index: Any, parity: Any, hint: Any = ...) -> Any:
+    """
+    As `mbarrier_test_wait_parity`, after some time, at most about `hint` nanoseconds.  [PTX:
+    mbarrier.try_wait.parity]
+    """
+def mbarrier_wait(bar: Any, index: Any, token: Any) -> Any:
+    """
+    Waits until the phase of a token has completed: `mbarrier_try_wait` in a loop.  [PTX:
+    mbarrier.try_wait]
+    """
+def mbarrier_wait_parity(bar: Any, index: Any, parity: Any) -> Any:
+    """
+    Waits until the phase of this parity, 0 or 1, has completed: `mbarrier_try_wait_parity` in a
+    loop.  A new mbarrier is in phase 0, and a wait for parity 1 goes on at once.  [PTX:
+    mbarrier.try_wait.parity]
+    """
+def mbarrier_pending_count(token: Any) -> Any:
+    """
+    How many arrivals were missing before the `mbarrier_arrive_no_complete` that made a token,
+    int32.  [PTX: mbarrier.pending_count]
+    """
+def cp_async_ca(dst: Any, i: Any, src: Any, j: Any, bytes: Any, src_bytes: Any = ...) -> Any:
+    """
+    Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
+    memory, and goes on before they are there.  Of them `src_bytes` are read (0: none), the rest are
+    zeros.  Both addresses are multiples of `bytes`, a constant: 4, 8 or 16.  [PTX: cp.async.ca]
+    """
+def cp_async_cg(dst: Any, i: Any, src: Any, j: Any, bytes: Any, src_bytes: Any = ...) -> Any:
+    """
+    Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
+    memory, and goes on before they are there.  Of them `src_bytes` are read (0: none), the rest are
+    zeros.  Both addresses are multiples of `bytes`, a constant: 16.  Past the L1 cache.  [PTX:
+    cp.async.cg]
+    """
+def cp_async_ca_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, src_bytes: Any = ...) -> Any:
+    """
+    As `cp_async_ca`, between places so many bytes after the first elements of `src` and `dst`.
+    [PTX: cp.async.ca]
+    """
+def cp_async_cg_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, src_bytes: Any = ...) -> Any:
+    """
+    As `cp_async_cg`, between places so many bytes after the first elements of `src` and `dst`.
+    [PTX: cp.async.cg]
+    """
+def cp_async_commit_group() -> Any:
+    """
+    Makes a group of the thread's `cp_async_*` since the last one; it may be empty.  [PTX:
+    cp.async.commit_group]
+    """
+def cp_async_wait_group(n: Any) -> Any:
+    """
+    Waits for groups of `cp_async_*`: `n`, a constant, of the thread's latest groups may still be
+    under way; for others it orders nothing.  [PTX: cp.async.wait_group]
+    """
+def cp_async_wait_all() -> Any:
+    """
+    Waits for all of the thread's `cp_async_*`, also those of no group.  [PTX: cp.async.wait_all]
+    """
+def cp_async_mbarrier_arrive(bar: Any, index: Any) -> Any:
+    """
+    Arrives when the thread's `cp_async_*` so far have come; the phase waits for one arrival more,
+    so that its count stays.  [PTX: cp.async.mbarrier.arrive]
+    """
+def cp_async_mbarrier_arrive_noinc(bar: Any, index: Any) -> Any:
+    """
+    Arrives when the thread's `cp_async_*` so far have come; the phase's count must have this
+    arrival.  [PTX: cp.async.mbarrier.arrive.noinc]
+    """
+def cp_async_bulk_global_to_shared(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any) -> Any:
+    """
+    Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
+    memory, then says so to the mbarrier `bar[k]`, which must expect them.  `bytes` and both
+    addresses are multiples of 16.  [PTX: cp.async.bulk]
+    """
+def cp_async_bulk_shared_to_global(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Copies `bytes` from element `j` of `src` in shared memory to element `i` of `dst` in global
+    memory.  A part of the thread's next bulk group.  `bytes` and both addresses are multiples of
+    16.  Plain stores to `src` need a `fence_proxy_async` before.  [PTX: cp.async.bulk]
+    """
+def cp_async_bulk_global_to_shared_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, bar: Any, k: Any) -> Any:
+    """
+    The same between places so many bytes after the first elements of `src` and `dst`.  [PTX:
+    cp.async.bulk]
+    """
+def cp_async_bulk_shared_to_global_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any) -> Any:
+    """
+    The same between places so many bytes after the first elements of `src` and `dst`.  [PTX:
+    cp.async.bulk]
+    """
+def cp_async_bulk_commit_group() -> Any:
+    """
+    Makes a group of the thread's bulk copies and reductions to global memory since the last one; it
+    may be empty.  [PTX: cp.async.bulk.commit_group]
+    """
+def cp_async_bulk_wait_group(n: Any) -> Any:
+    """
+    Waits for bulk groups: `n`, a constant, of the thread's latest groups may still be under way;
+    for others it orders nothing.  [PTX: cp.async.bulk.wait_group]
+    """
+def cp_async_bulk_wait_group_read(n: Any) -> Any:
+    """
+    Waits until bulk groups have read their sources, which then may be overwritten: `n`, a constant,
+    of the thread's latest groups may still be under way; for others it orders nothing.  [PTX:
+    cp.async.bulk.wait_group.read]
+    """
+def cp_async_bulk_prefetch_l2(src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Brings `bytes` from element `j` of `src` in global memory into the L2 cache; no effect here.
+    `bytes` and the address are multiples of 16.  [PTX: cp.async.bulk.prefetch.L2]
+    """
+def st_bulk(dst: Any, i: Any, bytes: Any) -> Any:
+    """
+    Stores `bytes` zeros from element `i` of `dst` in shared memory on, as plain stores do.  `bytes`
+    and the address are multiples of 8.  A GPU needs sm_100 for it.  [PTX: st.bulk]
+    """
+def cp_reduce_async_bulk_add(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on their sum, with
+    the elements from element `j` of `src` in shared memory on; each one is an atomic.  Both are
+    arrays of one type: uint32, int32, uint64, int64, float16, float32, float64.  A part of the
+    thread's next bulk group.  `bytes` and both addresses are multiples of 16.  [PTX:
+    cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_min(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on the smaller one,
+    with the elements from element `j` of `src` in shared memory on; each one is an atomic.  Both
+    are arrays of one type: uint32, int32, uint64, int64, float16.  A part of the thread's next bulk
+    group.  `bytes` and both addresses are multiples of 16.  [PTX: cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_max(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on the larger one,
+    with the elements from element `j` of `src` in shared memory on; each one is an atomic.  Both
+    are arrays of one type: uint32, int32, uint64, int64, float16.  A part of the thread's next bulk
+    group.  `bytes` and both addresses are multiples of 16.  [PTX: cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_and(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on their common
+    bits, with the elements from element `j` of `src` in shared memory on; each one is an atomic.
+    Both are arrays of one type: uint32, int32, uint64, int64.  A part of the thread's next bulk
+    group.  `bytes` and both addresses are multiples of 16.  [PTX: cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_or(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on the bits of
+    both, with the elements from element `j` of `src` in shared memory on; each one is an atomic.
+    Both are arrays of one type: uint32, int32, uint64, int64.  A part of the thread's next bulk
+    group.  `bytes` and both addresses are multiples of 16.  [PTX: cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_xor(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on the bits in
+    which they differ, with the elements from element `j` of `src` in shared memory on; each one is
+    an atomic.  Both are arrays of one type: uint32, int32, uint64, int64.  A part of the thread's
+    next bulk group.  `bytes` and both addresses are multiples of 16.  [PTX: cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_inc(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on 0 where the old
+    one in `dst` is at least that of `src`, else one more, with the elements from element `j` of
+    `src` in shared memory on; each one is an atomic.  Both are arrays of one type: uint32.  A part
+    of the thread's next bulk group.  `bytes` and both addresses are multiples of 16.  [PTX:
+    cp.reduce.async.bulk]
+    """
+def cp_reduce_async_bulk_dec(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
+    """
+    Puts into each element of `bytes` from element `i` of `dst` in global memory on that of `src`
+    where the old one in `dst` is 0 or above it, else one less, with the elements from element `j`
+    of `src` in shared memory on; each one is an atomic.  Both are arrays of one type: uint32.  A
+    part of the thread's next bulk group.  `bytes` and both addresses are multiples of 16.  [PTX:
+    cp.reduce.async.bulk]
+    """
+def cp_async_bulk_tensor_global_to_shared(dst: Any, i: Any, tmap: Any, coordinates: Any, bar: Any, k: Any) -> Any:
+    """
+    Copies a tile of the array of `tmap` to element `i` of `dst` in shared memory, at a multiple of
+    128 bytes, then says so to the mbarrier `bar[k]`, which must expect all its bytes.  What lies
+    outside the array is filled.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates`
+    are those of the tile's first element, an int or a tuple, innermost first as in PTX, the
+    innermost at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor]
+    """
+def cp_async_bulk_tensor_shared_to_global(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Copies the tile at element `j` of `src` in shared memory, at a multiple of 128 bytes, to where
+    `tmap` has it.  What lies outside the array is left out.  A part of the thread's next bulk
+    group.  Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap` that the kernel got;
+    `coordinates` are those of the tile's first element, an int or a tuple, innermost first as in
+    PTX, the innermost at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_add(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile their sum, with the elements of the tile at
+    element `j` of `src` in shared memory; each one is an atomic.  Of integers of 32 bits, uint64,
+    and floats.  A part of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a
+    `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an
+    int or a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_min(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile the smaller one, with the elements of the tile at
+    element `j` of `src` in shared memory; each one is an atomic.  Of integers, float16 and bf16.  A
+    part of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a
+    `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an
+    int or a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_max(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile the larger one, with the elements of the tile at
+    element `j` of `src` in shared memory; each one is an atomic.  Of integers, float16 and bf16.  A
+    part of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a
+    `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an
+    int or a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_and(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile their common bits, with the elements of the tile
+    at element `j` of `src` in shared memory; each one is an atomic.  Of integers but int64.  A part
+    of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap`
+    that the kernel got; `coordinates` are those of the tile's first element, an int or a tuple,
+    innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_or(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile the bits of both, with the elements of the tile
+    at element `j` of `src` in shared memory; each one is an atomic.  Of integers but int64.  A part
+    of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap`
+    that the kernel got; `coordinates` are those of the tile's first element, an int or a tuple,
+    innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_xor(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile the bits in which they differ, with the elements
+    of the tile at element `j` of `src` in shared memory; each one is an atomic.  Of integers but
+    int64.  A part of the thread's next bulk group.  Coordinates are 0 or above.  `tmap` is a
+    `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an
+    int or a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_inc(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile 0 where the old one in global memory is at least
+    that of the tile, else one more, with the elements of the tile at element `j` of `src` in shared
+    memory; each one is an atomic.  Of uint32.  A part of the thread's next bulk group.  Coordinates
+    are 0 or above.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates` are those of
+    the tile's first element, an int or a tuple, innermost first as in PTX, the innermost at a
+    multiple of 16 bytes.  [PTX: cp.reduce.async.bulk.tensor]
+    """
+def cp_reduce_async_bulk_tensor_dec(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
+    """
+    Puts into each element where `tmap` has a tile that of the tile where the old one in global
+    memory is 0 or above it, else one less, with the elements of the tile at element `j` of `src` in
+    shared memory; each one is an atomic.  Of uint32.  A part of the thread's next bulk group.
+    Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates`
+    are those of the tile's first element, an int or a tuple, innermost first as in PTX, the
+    innermost at a multiple of 16 bytes.  [PTX: cp.reduce.async.bulk.tensor]
+    """
+def cp_async_bulk_prefetch_tensor(tmap: Any, coordinates: Any) -> Any:
+    """
+    Brings a tile of the array of `tmap` into the L2 cache; no effect here.  `tmap` is a
+    `wsemu.TensorMap` that the kernel got; `coordinates` are those of the tile's first element, an
+    int or a tuple, innermost first as in PTX, the innermost at a multiple of 16 bytes.  [PTX:
+    cp.async.bulk.prefetch.tensor]
+    """
+def prefetch_tensormap(tmap: Any) -> Any:
+    """
+    Brings a tensor map into the cache; no effect.  [PTX: prefetch.tensormap]
+    """
+def fence_proxy_async() -> Any:
+    """
+    Orders plain accesses and those of bulk copies with each other, of this thread and what others
+    gave it, in all memory.  [PTX: fence.proxy.async]
+    """
+def fence_proxy_async_shared_cta() -> Any:
+    """
+    Orders plain accesses and those of bulk copies with each other, of this thread and what others
+    gave it, in the CTA's shared memory.  [PTX: fence.proxy.async.shared::cta]
+    """
+def fence_proxy_async_global() -> Any:
+    """
+    Orders plain accesses and those of bulk copies with each other, of this thread and what others
+    gave it, in global memory.  [PTX: fence.proxy.async.global]
+    """
+def fence_mbarrier_init() -> Any:
+    """
+    Makes `mbarrier_init` known to other CTAs of the cluster.  [PTX:
+    fence.mbarrier_init.release.cluster]
+    """
+def elect_sync(mask: Any) -> Any:
+    """
+    Whether this lane is the one elected among those of `mask`: the lowest that executes it.  All
+    lanes of `mask` wait for each other.  [PTX: elect.sync]
+    """
+def setmaxnreg_inc(count: Any) -> Any:
+    """
+    The warp asks for `count` registers a thread, a constant from 24 to 256 in steps of 8, and waits
+    until others have given them.  All warps of a warpgroup do it.  [PTX:
+    setmaxnreg.inc.sync.aligned]
+    """
+def setmaxnreg_dec(count: Any) -> Any:
+    """
+    The warp gives back all but `count` registers a thread, a constant from 24 to 256 in steps of 8.
+    [PTX: setmaxnreg.dec.sync.aligned]
+    """
+def griddepcontrol_wait() -> Any:
+    """
+    Waits for the launches before this one; here they have ended.  [PTX: griddepcontrol.wait]
+    """
+def griddepcontrol_launch_dependents() -> Any:
+    """
+    Lets the next launch begin; no effect here.  [PTX: griddepcontrol.launch_dependents]
+    """
