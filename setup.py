@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`.
 
 They lie beside `wsemu` and are imported as `wsemu.patterns` and `wsemu.checkers`.  Wheels put them there.  For an
-editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see the
-links, so that a checkout has none: on Windows they are junctions, for which nobody needs a privilege.
+editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see
+the links, so that a checkout has none: on Windows they are junctions, for which nobody needs a privilege.
 """
 
 from __future__ import annotations

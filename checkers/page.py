@@ -31,12 +31,24 @@ class Page(NamedTuple):
     """the same program, repaired: verified"""
 
 
+_ALIKE, _MOST = 0.7, 4
+"""how alike a code must be to be meant, of 1; and how many are named at most"""
+
+
+def _like(word: str) -> list[str]:
+    """The codes that a word may mean: one spelled nearly so, or those that have it as a part."""
+    near = difflib.get_close_matches(word, CODES, 1, _ALIKE)
+    parts = sorted({part for code in CODES for part in code.split("-")})
+    meant = difflib.get_close_matches(word, parts, 1, _ALIKE)
+    return near or [code for code in CODES if meant and meant[0] in code.split("-")][:_MOST]
+
+
 @functools.cache
 def page(code: str) -> Page:
     """The page of a finding code; UsageError names those that are like it."""
     if code not in CODES:
-        near = difflib.get_close_matches(code.replace("_", "-"), CODES, 1, 0.5)
-        remedy = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(CODES)}"
+        near = _like(code.lower().replace("_", "-"))
+        remedy = f"did you mean `{'` or `'.join(near)}`?" if near else "`wsemu explain` lists them all"
         raise UsageError(f"no finding code {code!a}: {remedy}")
     text = page_text(code)
     bad, good = _BLOCK.findall(text)

@@ -7,12 +7,13 @@ compile, 3 incomplete, 4 an error of wsemu itself, 130 interrupted.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -28,7 +29,8 @@ GARBAGE = 20_000
 
 
 class _Commands(TyperGroup):
-    """The commands; what is wrong with their options is said without the control characters of a word that is given."""
+    """The commands; what is wrong with their options is said as every other error is: `error: ...`, without the control
+    characters of a word that is given."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _cleaned():
@@ -49,12 +51,22 @@ def _cleaned() -> Iterator[None]:
             from wsemu.report.diagnostic import clean
 
             error.message = clean(error.message)  # type: ignore[attr-defined]
+            error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
         raise
+
+
+def _show(error: Any, file: IO[str] | None = None) -> None:
+    """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
+    context = getattr(error, "ctx", None)
+    lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
+    message = str(error.format_message())
+    said = message[:1].lower() + message[1:].rstrip(".")
+    typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
 
 
 app = typer.Typer(
     cls=_Commands,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -93,12 +105,18 @@ def _options(
     """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
 
 
+def _codes(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell offers for a finding code, with its meaning."""
+    from wsemu.model.codes import CODES
+
+    return [(code, meaning) for code, (_, meaning, *_) in CODES.items() if code.startswith(incomplete)]
+
+
 File = Annotated[
-    Path, typer.Argument(help="A Python program that launches kernels, or a PTX file.", show_default=False)
+    Path,
+    typer.Argument(metavar="FILE", help="A Python program that launches kernels, or a PTX file.", show_default=False),
 ]
-Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
-]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)]
 Arch = Annotated[str | None, typer.Option(help="Architecture whose limits hold.  [default: sm_90]")]
 Fma = Annotated[
     bool | None,
@@ -123,7 +141,10 @@ Strict = Annotated[
     bool | None,
     typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
 ]
-FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).", autocompletion=_codes),
+]
 KernelOption = Annotated[
     list[str] | None,
     typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
@@ -257,9 +278,11 @@ app.command("run", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, 
 )
 def crosscheck(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A Python program that launches kernels.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Python program that launches kernels.", show_default=False)
+    ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its own arguments.", show_default=False)
+        list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)
     ] = None,
     launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
     ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
@@ -278,7 +301,10 @@ def crosscheck(
 
 @app.command(epilog="Exit codes: 1 replayed, the bug is there, 2 wrong usage, or source or arguments have changed.")
 def replay(
-    witness: Annotated[Path, typer.Argument(help="A file of `wsemu check --save-witness DIR`.", show_default=False)],
+    witness: Annotated[
+        Path,
+        typer.Argument(metavar="WITNESS", help="A file of `wsemu check --save-witness DIR`.", show_default=False),
+    ],
     program: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The program.  [default: the one that the witness names]")
     ] = None,
@@ -353,7 +379,13 @@ def fuzz(
 @app.command()
 def explain(
     code: Annotated[
-        str | None, typer.Argument(help="A finding code.  [default: all of them, a line each]", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="CODE",
+            help="A finding code.  [default: all of them, a line each]",
+            show_default=False,
+            autocompletion=_codes,
+        ),
     ] = None,
 ) -> None:
     """Explain a finding: the bug, a kernel that has it, the same kernel without it, what the hardware does."""

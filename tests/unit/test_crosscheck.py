@@ -119,12 +119,12 @@ def test_without_numba_cuda_the_extra_is_named(monkeypatch):
     from wsemu.backends import numba_cuda
 
     def missing() -> Any:
-        raise UsageError("Numba-CUDA is not installed: pip install 'wsemu[gpu]'")
+        raise UsageError("Numba-CUDA is not installed: pip install '.[gpu]'")
 
     monkeypatch.setattr(numba_cuda, "numba_cuda", missing)
-    with pytest.raises(UsageError, match=r"pip install 'wsemu\[gpu\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[gpu\]'"):
         wsemu.crosscheck(double, 1, 32, arrays())
-    with pytest.raises(UsageError, match=r"pip install 'wsemu\[gpu\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[gpu\]'"):
         double.on("gpu")[1, 32](*arrays())
 
 

@@ -59,7 +59,7 @@ def test_the_good_kernel_is_verified(code, tmp_path):
 def test_an_unknown_code_has_a_near_one():
     with pytest.raises(UsageError, match="no finding code 'bank_conflit': did you mean `bank-conflict`"):
         page_of("bank_conflit")
-    with pytest.raises(UsageError, match="one of deadlock, race"):
+    with pytest.raises(UsageError, match="`wsemu explain` lists them all"):
         page_of("\x1b[31m")
 
 

@@ -64,8 +64,6 @@ class GpuResult:
 
 def run(launches: Sequence[GpuLaunch], limit: float, children: int = 1) -> list[GpuResult]:
     """The results of launches on the GPU, each within `limit` seconds; `children` processes share them."""
-    if not hasattr(os, "fork"):
-        raise UsageError("the GPU is used from a forked process, which this system does not have: use Linux")
     if children == 1:
         return _one_by_one(launches, limit)
     with ThreadPoolExecutor(children) as pool:
@@ -89,6 +87,10 @@ class _Child:
     """A forked process that sends what it makes."""
 
     def __init__(self, work: Callable[[Connection], None]) -> None:
+        if "fork" not in multiprocessing.get_all_start_methods():
+            raise UsageError(
+                "the GPU is used from a forked process, which this system does not have: use Linux, or WSL"
+            )
         context = multiprocessing.get_context("fork")
         self.pipe, other = context.Pipe(duplex=False)
         sys.stdout.flush()

@@ -24,7 +24,7 @@ from wsemu.model.tensor_map import TensorMap
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-_INSTALL = "pip install 'wsemu[gpu]'"
+_INSTALL = "pip install '.[gpu]'"
 
 
 @functools.lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.errors import UsageError
+from wsemu.model.own_folder import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +75,7 @@ class Results:
         self.path = path
         self._campaign = 0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             self._database = sqlite3.connect(path, isolation_level=None, timeout=60)
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"`{path}` cannot be opened: {error}") from None

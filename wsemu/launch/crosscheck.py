@@ -7,6 +7,7 @@ a bound where the kernel calls functions of the mathematical library, which IEEE
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -293,7 +294,7 @@ def _stored_at(program: Program, array: str) -> str:
     for pc, op in enumerate(program.code[:, 0].tolist()):
         if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and program.array_of[pc] == array:
             span = program.spans[program.span_of[pc]]
-            found.add(f"{span.file.rpartition('/')[2]}:{span.line}")
+            found.add(f"{os.path.basename(span.file)}:{span.line}")
     return " or ".join(sorted(found)) if len(found) <= 2 else ""
 
 

@@ -251,8 +251,8 @@ def display_path(file: str) -> str:
     if file.startswith("<"):
         return file
     path = os.path.realpath(file)
-    here = os.path.realpath(os.getcwd())
-    return os.path.relpath(path, here) if path.startswith(here + os.sep) else path
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    return path.removeprefix(here)
 
 
 def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:

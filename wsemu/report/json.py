@@ -3,11 +3,13 @@
     {"wsemu": "0.1.0", "format": 1, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
 
 Each of `reports` is a `Report`, which `Report.model_validate` reads; its `left_out` counts the findings that `--limit`
-left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder.
+left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder, with `/` on
+every system.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +47,7 @@ def _relative(data: Any) -> Any:
     """The same with every `file` as it is shown."""
     if isinstance(data, dict):
         return {
-            key: display_path(value) if key == "file" and value else _relative(value) for key, value in data.items()
+            key: display_path(value).replace(os.sep, "/") if key == "file" and value else _relative(value)
+            for key, value in data.items()
         }
     return [_relative(item) for item in data] if isinstance(data, list) else data

@@ -19,6 +19,7 @@ from wsemu.evidence.fingerprint import Inputs, changes, inputs
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
+from wsemu.model.own_folder import make_folder
 from wsemu.model.version import __version__
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Saver:
         from wsemu.launch.hooks import starting
 
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
         except OSError as error:
             self.error = error
         starting.append(self._count)

@@ -1,0 +1,19 @@
+"""`.wsemu`: the folder for what wsemu keeps beside a program, which brings its own `.gitignore`."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+NAME = ".wsemu"
+_IGNORE = "# made by wsemu: what lies here can be made again\n*\n"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those around it; in a `.wsemu` on the way, git ignores everything from now on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder, *folder.parents):
+        ignore = place / ".gitignore"
+        if place.name == NAME and not ignore.exists():
+            with contextlib.suppress(OSError):  # no reason not to keep what was found
+                ignore.write_text(_IGNORE, encoding="utf-8")
