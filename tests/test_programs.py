@@ -3,6 +3,7 @@
     fail/<code>/<name>.py         a kernel with a bug; the lines of its findings carry `# expect: <code>, ...`
     fail/<code>/<name>.expected   the diagnostics, 80 columns, no colour; rewritten by `pytest --bless`
     pass/<name>.py                the twin with the bug repaired, or a correct program; verified
+    NAME.ptx beside NAME.py       what it launches, with marks `// expect: <code>`
     incomplete/<name>.py          right, and beyond a proof from one run; `# expect: incomplete` on the line that is why
 
 Each runs on both engines, which must give the same report.
@@ -45,9 +46,9 @@ SMALL = {
 """arguments of programs that take long on the reference engine"""
 LARGE = {"dgemm", "fft"}
 """examples that have no size for the reference engine: a test of their own runs a part of them there"""
-EXPECT = re.compile(r"# expect: ([a-z\-, ]+)$")
-Mark = tuple[int, str]
-"""a line and a code"""
+EXPECT = re.compile(r"(?:#|//) expect: ([a-z\-, ]+)$")
+Mark = tuple[str, int, str]
+"""what the name of the file ends in, a line and a code"""
 
 
 def name(path: Path) -> str:
@@ -86,13 +87,23 @@ def run(path: Path, engine: settings.Engine = "vm", arguments: list[str] | None 
 
 def marks(path: Path) -> set[Mark]:
     """The lines that carry an expectation, with the codes expected there."""
-    found = ((n, EXPECT.search(line)) for n, line in enumerate(path.read_text().splitlines(), 1))
-    return {(n, code.strip()) for n, match in found if match for code in match[1].split(",")}
+    found = (
+        (file.suffix, n, EXPECT.search(line))
+        for file in files(path)
+        for n, line in enumerate(file.read_text().splitlines(), 1)
+    )
+    return {(suffix, n, code.strip()) for suffix, n, match in found if match for code in match[1].split(",")}
 
 
-def lines(finding: Finding, path: Path) -> set[int]:
+def files(path: Path) -> list[Path]:
+    """A program, and the PTX beside it that it launches."""
+    return [file for file in (path, path.with_suffix(".ptx")) if file.is_file()]
+
+
+def lines(finding: Finding, path: Path) -> set[tuple[str, int]]:
     """The lines of the program where a finding says to look first."""
-    return {site.line for site in finding.sites if site.primary and Path(site.file).resolve() == path}
+    sites = ((Path(site.file).resolve(), site) for site in finding.sites if site.primary)
+    return {(file.suffix, site.line) for file, site in sites if file in files(path)}
 
 
 def severity(code: str) -> str:
@@ -133,11 +144,11 @@ def unexpected(path: Path, reports: list[Report]) -> Iterator[str]:
     expected = marks(path)
     met: set[Mark] = set()
     for finding in (f for report in reports for f in report.findings):
-        places = {(line, finding.code) for line in lines(finding, path)}
+        places = {(*line, finding.code) for line in lines(finding, path)}
         met |= places
         if finding.severity == "error" and not places & expected:
-            yield f"not expected: {finding.code} at lines {sorted(line for line, _ in places)}: {finding.message}"
-    for line, code in sorted(expected - met):
+            yield f"not expected: {finding.code} at lines {sorted(line for _, line, _ in places)}: {finding.message}"
+    for _, line, code in sorted(expected - met):
         yield f"not found: {code} at line {line}"
 
 
@@ -145,7 +156,7 @@ def unexpected(path: Path, reports: list[Report]) -> Iterator[str]:
 def test_a_bug_is_found_where_it_is(path: Path) -> None:
     reports = agree(path)
     assert not list(unexpected(path, reports))
-    failed = any(severity(code) == "error" for _, code in marks(path))
+    failed = any(severity(code) == "error" for *_, code in marks(path))
     assert {report.verdict for report in reports} == {"failed" if failed else "verified"}
 
 
@@ -172,7 +183,7 @@ def test_a_program_beyond_a_proof_is_incomplete(path: Path) -> None:
     reports = agree(path)
     assert {report.verdict for report in reports} == {"incomplete"}, text(reports)
     said = "\n".join(note for report in reports for note in report.notes)
-    for line, _ in sorted(marks(path)):
+    for _, line, _ in sorted(marks(path)):
         assert re.search(rf"(line |{path.name}:){line}\b", said), f"line {line} is not named in: {said}"
 
 
@@ -209,7 +220,7 @@ def test_a_bug_has_a_folder_a_name_and_a_twin(path: Path) -> None:
     assert code in CODES
     assert code_in_docstring(path) == code
     assert "Hardware: " in docstring(path)
-    assert code in {marked for _, marked in marks(path)}
+    assert code in {marked for *_, marked in marks(path)}
     assert (HERE / "pass" / path.name).is_file(), "no twin in pass/"
 
 

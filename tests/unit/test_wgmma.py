@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,117 @@ def checked(text: str, name: str, arguments: tuple[Any, ...], grid: int = 1, eng
 
 def errors(report: Any) -> set[str]:
     return {finding.code for finding in report.findings if finding.severity == "error"}
+
+
+class GroupProgram:
+    """A loop of fences, `wgmma`, commits, waits and uses of registers, some of them in the first round only."""
+
+    DRAIN = ("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;")
+    WORDS = (
+        *["wgmma.fence.sync.aligned;"] * 2, *["G"] * 4, "wgmma.commit_group.sync.aligned;", *DRAIN,
+        "wgmma.wait_group.sync.aligned 1;", "T", "T",
+    )  # fmt: skip
+
+    def __init__(self, generator: random.Random) -> None:
+        self.lines = ["wgmma.fence.sync.aligned;"] * generator.randrange(2)
+        choices = [generator.choice(self.WORDS) for _ in range(generator.randrange(4, 10))]
+        self.lines.append("LOOP:")
+        for word in choices:
+            if generator.random() < 0.2:
+                self.lines.append("FIRST")
+            if word == "T":
+                word = f"T {generator.choice(('f', 'f', 'v'))}{generator.randrange(8)}"
+            elif word == "G":
+                word = f"G {generator.randrange(4)}"
+            self.lines.append(word)
+        self.lines += ["add.u32 %i, %i, 1;", "setp.lt.u32 %p, %i, %n;", "@%p bra LOOP;"]
+
+    @staticmethod
+    def registers(kind: int) -> tuple[set[str], set[str]]:
+        """(accumulators, of a) of a `wgmma`: 8 columns, 16 columns, and both with `a` in registers."""
+        return {f"f{i}" for i in range(8 if kind & 1 else 4)}, {f"v{i}" for i in range(4)} if kind & 2 else set()
+
+    def spelled(self, line: str) -> str:
+        if line.startswith("T "):
+            return f"xor.b32 %{line[2:]}, %{line[2:]}, 1;"
+        if not line.startswith("G "):
+            return line
+        kind = int(line[2:])
+        sums, of_a = ("{" + ", ".join(f"%{r}" for r in sorted(part)) + "}" for part in self.registers(kind))
+        shape = f"m64n{16 if kind & 1 else 8}k16.f32.f16.f16"
+        turns = "0" if kind & 2 else "0, 0"
+        return f"wgmma.mma_async.sync.aligned.{shape} {sums}, {of_a if kind & 2 else '%b'}, %b, 1, 1, 1, {turns};"
+
+    @property
+    def text(self) -> str:
+        return "\n".join([*HEADER, *self.body(), *self.DRAIN, "ret;", "}"])
+
+    def body(self) -> list[str]:
+        lines = []
+        for number, line in enumerate(self.lines):
+            if line == "FIRST":
+                lines += ["setp.ne.u32 %q, %i, 0;", f"@%q bra OVER{number};", self.spelled(self.lines[number + 1])]
+                lines.append(f"OVER{number}:")
+            elif not number or self.lines[number - 1] != "FIRST":
+                lines.append(self.spelled(line))
+        return lines
+
+    def trouble(self, rounds: int) -> dict[str, set[int]]:
+        """Code -> lines, of an execution."""
+        body = self.body()
+        spelled = {self.spelled(line): line for line in self.lines}
+        start = body.index("LOOP:")
+        registers = {f"{of}{i}" for of in "fv" for i in range(8)}
+        unordered = [set(registers) for _ in range(3)]  # for accumulators of 8, of 16 columns, and for `a`
+        flying: list[list[int]] = [[]]  # groups, the open one last
+        found: dict[str, set[int]] = {}
+        for step in range(rounds):
+            over = ""
+            for at in range(start if step else 0, len(body)):
+                line, number = body[at], len(HEADER) + at + 1
+                word = spelled.get(line, line)
+                if line.startswith("@%q bra") and step:
+                    over = line.split()[-1].replace(";", ":")
+                over = "" if line == over else over
+                if over:
+                    continue
+                if "fence" in word:
+                    unordered = [set(), set(), set()]
+                elif "commit" in word:
+                    flying.append([])
+                elif "wait" in word:
+                    flying = flying[max(0, len(flying) - 1 - int(word[-2])) :]
+                elif word.startswith("T "):
+                    held = [r for kinds in flying for kind in kinds for r in set.union(*self.registers(kind))]
+                    if word[2:] in held:
+                        found.setdefault("wgmma-register", set()).add(number)
+                    for part in unordered:
+                        part.add(word[2:])
+                elif word.startswith("G "):
+                    kind = int(word[2:])
+                    sums, of_a = self.registers(kind)
+                    if any((k ^ kind) & 1 for kinds in flying for k in kinds):
+                        found.setdefault("wgmma-register", set()).add(number)
+                    if unordered[kind & 1] & sums or unordered[2] & of_a:
+                        found.setdefault("wgmma-unfenced", set()).add(number)
+                    unordered[kind & 1] -= sums
+                    unordered[1 - (kind & 1)] |= sums
+                    flying[-1].append(kind)
+        return found
+
+
+HEADER = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u32 n)
+{
+.shared .align 128 .b8 tile[4096];
+.reg .b32 %t, %s, %n, %i, %x, %f<8>, %v<8>; .reg .b64 %b, %at; .reg .pred %p, %q;
+mov.u32 %t, %tid.x; mov.u32 %s, tile; ld.param.u32 %n, [n]; mov.u32 %i, 0;
+mad.lo.u32 %x, %t, 32, %s;
+st.shared.v4.b32 [%x], {%i, %i, %i, %i}; st.shared.v4.b32 [%x+16], {%i, %i, %i, %i};
+fence.proxy.async; bar.sync 0;
+cvt.u64.u32 %b, %s; shr.u64 %b, %b, 4; or.b64 %b, %b, 0x1000080000;""".splitlines()
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -139,17 +251,51 @@ def test_a_stage_is_given_back_after_the_wait_that_covers_it(mode: int, found: s
 
 # -- registers ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "code"),
     [
-        (r"wgmma\.fence\.sync\.aligned;", "", "no `wgmma.fence`"),
-        (r"wgmma\.wait_group\.sync\.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "under way"),
-        (r"wgmma\.commit_group\.sync\.aligned;", "", "under way"),
+        (r"wgmma\.fence\.sync\.aligned;", "", "wgmma-unfenced"),
+        (r"wgmma\.wait_group\.sync\.aligned 0;", "wgmma.wait_group.sync.aligned 1;", "wgmma-register"),
+        (r"wgmma\.commit_group\.sync\.aligned;", "", "wgmma-register"),
     ],
 )
-def test_registers_of_a_wgmma_under_way(old: str, new: str, said: str) -> None:
+def test_registers_of_a_wgmma_under_way(old: str, new: str, code: str) -> None:
     report, _, _ = product(0, re.sub(old, new, TEXT))
-    assert report.verdict != "verified"
-    assert any(said in note for note in report.notes)
+    assert code in errors(report), report
+
+
+def test_each_wgmma_has_one_finding_of_its_registers() -> None:
+    report, _, _ = product(0, re.sub(r"wgmma\.wait_group\.sync\.aligned 0;", "", TEXT))
+    found = [finding for finding in report.findings if finding.code == "wgmma-register"]
+    assert len(found) == len({finding.sites[1].line for finding in found})
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_registers_are_followed_through_branches_and_loops(seed: int) -> None:
+    program = GroupProgram(random.Random(seed))
+    for rounds in (1, 3):
+        wanted = program.trouble(rounds)
+        said = []
+        for engine in ("vm", "reference"):
+            report = checked(program.text, "k", (np.zeros(64, np.uint32), rounds), engine=engine)
+            said.append(report.model_dump(exclude={"seconds"}))
+            assert errors(report) - {"async-outlives-cta"} == set(wanted), (program.text, report)
+            for finding in report.findings:
+                if finding.code in wanted:
+                    assert finding.sites[0].line in wanted[finding.code]
+        assert said[0] == said[1]
+
+
+def test_what_a_register_is_may_depend_on_the_way() -> None:
+    program = GroupProgram(random.Random(0))
+    program.lines = [
+        "wgmma.fence.sync.aligned;", "G 0", "wgmma.commit_group.sync.aligned;", "setp.eq.u32 %q, %n, 7;",
+        "mov.b32 %x, 0;", "@%q bra OVER;", "mov.b32 %x, %f0;", "OVER:", "add.u32 %x, %x, 1;",
+        "wgmma.wait_group.sync.aligned 0;",
+    ]  # fmt: skip
+    for engine in ("vm", "reference"):
+        report = checked(program.text, "k", (np.zeros(64, np.uint32), 7), engine=engine)
+        assert report.verdict == "incomplete"
+        assert any("depends on the way" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("warps", [1, 2, 3])
@@ -157,8 +303,18 @@ def test_the_warps_of_a_warpgroup_execute_the_same(warps: int) -> None:
     x, d = np.zeros(4096, np.uint32), np.zeros((64, 8), np.float32)
     for engine in ("vm", "reference"):
         report = checked(TEXT, "rows", (x, d, 0x10 << 32, 0x10 << 32, warps), engine=engine)
-        assert report.verdict == "incomplete"
-        assert any("warpgroup" in note for note in report.notes)
+        (found,) = [finding for finding in report.findings if finding.code == "wgmma-divergence"]
+        assert f"warp {warps} of the same warpgroup executes none" in found.message
+
+
+def test_a_warpgroup_has_four_warps() -> None:
+    program = GroupProgram(random.Random(0))
+    program.lines = ["wgmma.fence.sync.aligned;", "G 0", *program.DRAIN]
+    for engine in ("vm", "reference"):
+        kernel = wsemu.load_ptx(program.text)["k"]
+        report = wsemu.check(kernel, 1, 64, (np.zeros(64, np.uint32), 1), engine=engine)
+        (found,) = [finding for finding in report.findings if finding.code == "wgmma-divergence"]
+        assert "fewer than four warps" in found.message
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,9 @@ def judge(
     if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(untold))
     asserted = _asserted(places, aborts=True)
-    groups = _warps_apart(places)
-    reasons = [*stopped, *program.unmodelled, *groups, *apart, *undefined, *asserted, *doubts, *steered]
+    reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
-    words += ["not modelled"] if (apart or groups or program.unmodelled) and "not modelled" not in words else []
+    words += ["not modelled"] if (apart or program.unmodelled) and "not modelled" not in words else []
     words += ["undefined value"] if undefined else []
     words += ["failed assertion"] if asserted else []
     words += ["atomics"] if doubts or "atomics" in steered.values() else []
@@ -127,16 +126,6 @@ def judge(
         proof=_proof(places, settings, suppressed, findings) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
-
-
-def _warps_apart(places: Places) -> list[str]:
-    """A `wgmma` that a warp executes and others of its warpgroup do not."""
-    pc = places.outcome.group_pc
-    if pc < 0:
-        return []
-    return [
-        f"the four warps of a warpgroup do not execute the same `wgmma`, {places.where(pc)}: its result is undefined"
-    ]
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:

@@ -503,7 +503,6 @@ class Machine:
             "slots": address_of(self.slots),
             "slot_mask": SLOTS - 1,
             "fault_pc": -1,
-            "group_pc": -1,
             "cta_step": 1,
             "barriers": address_of(self.barriers),
         }
@@ -681,7 +680,6 @@ class Machine:
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
-        result.group_pc = int(state["group_pc"])
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -772,6 +770,9 @@ _DETAIL = {
     "copy-size": ("bytes", "what"),
     "tensor-map": ("address", "what", "value"),
     "setmaxnreg": ("count", "what", "present"),
+    "wgmma-register": ("mark",),
+    "wgmma-unfenced": ("mark",),
+    "wgmma-divergence": ("what",),
 }
 
 
@@ -1004,7 +1005,6 @@ def _merge(program: Program, machines: list[Machine], outcomes: list[Outcome], b
             if first is not finding:
                 first.count += finding.count
         result.findings = list(known.values())
-    result.group_pc = next((o.group_pc for o in outcomes if o.group_pc >= 0), -1)
     _count(program, machines, result)
     if result.warp_instructions > budget and result.status == "done":
         result.status = "budget"

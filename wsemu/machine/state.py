@@ -90,6 +90,8 @@ WARP = record(
     held=1,  # registers of a thread
     multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
     multiplied_pc=1,  # the last of them
+    flying=10,  # by commits since, up to OLDEST_GROUP: which wgmma of those with a mark are under way
+    unfenced=1,  # which wgmma, of those with a mark, have registers that were touched since the last fence
 )
 BARRIER = record(
     expected=1,  # threads; 0: no count given, the whole CTA
@@ -200,7 +202,6 @@ MACHINE = record(
     exchange_entry=1,
     matrix_entry=1,  # see matrix/multiply.py
     group_entry=1,  # see matrix/wgmma.py
-    group_pc=1,  # as `Outcome` has it
     matrix_shapes=1,  # host address of SHAPE[multiplications]
     matrix=1,  # host address of the bytes that matrix/tiles.py says
     tensor_bits=1,  # as of `model.matrix.TensorCore`

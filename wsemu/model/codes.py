@@ -88,6 +88,11 @@ _CODES = {
     "tensor-map": Code(
         "error", "a tensor copy that its map, its coordinates or its elements do not allow", "asynchronous"
     ),
+    "wgmma-register": Code("error", "registers used that a `wgmma` under way has", "wgmma"),
+    "wgmma-unfenced": Code("error", "a `wgmma` of registers that no fence orders", "wgmma"),
+    "wgmma-divergence": Code(
+        "error", "a `wgmma` that the four warps of a warpgroup do not execute alike", "wgmma"
+    ),
     "setmaxnreg": Code("error", "a register count that a warp cannot ask for or give", "setmaxnreg"),
     "out-of-bounds": Code(
         "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"

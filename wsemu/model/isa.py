@@ -427,10 +427,23 @@ for _name, _result, _operands, _meaning in (
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
 FIRST_GROUP_OPERATION = len(OPERATIONS)
+UNFENCED = 16
+"""aux of a wgmma.check"""
+FORGETS = 1
+"""aux of a wgmma.touch"""
 for _name, _meaning in (
     ("wgmma.fence", "registers before this may be used by a wgmma after it"),
     ("wgmma.commit", "a group of the warp's wgmma since the last one"),
     ("wgmma.wait", "until at most imm groups are under way"),
+    ("wgmma.track", "bits of imm: the wgmma before this is under way"),
+    ("wgmma.touch", "bits of imm: registers of these wgmma are touched; aux FORGETS: or are not, any more"),
+    (
+        "wgmma.check",
+        (
+            "bits of imm: none of these wgmma may be under way, with aux groups committed since; aux "
+            "UNFENCED: no register of these may have been touched since the last fence"
+        ),
+    ),
 ):
     _define(_name, ({},), "", "", _meaning, "async", "matrix")
 FIRST_WGMMA = len(OPERATIONS)

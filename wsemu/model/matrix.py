@@ -180,6 +180,8 @@ def _groups() -> list[Wgmma]:
 WGMMA = {found.name: found for found in _groups()}
 COLUMNS, NEGATES_A, NEGATES_B, TURNS_A, TURNS_B, CLAMPS = 63, 64, 128, 256, 512, 1024
 """aux of a `wgmma`: n / 8; signs of a or b flipped; a or b has its rows, columns, in a row in memory; SATURATES"""
+OLDEST_GROUP = 9
+"""commits after which groups of `wgmma` are told apart no more: `wait_group` of more waits for none"""
 GROUP_BYTE_BITS = 13
 """behind the largest exponent, and of an f32 result, of a `wgmma` of e4m3 and e5m2"""
 

@@ -295,9 +295,6 @@ class Outcome:
     """the live mbarriers of that CTA, by address"""
     phase_waits: list[PhaseWait] = field(default_factory=list)
     """the lanes that wait for them, by warp and lane"""
-    group_pc: int = -1
-    """the last `wgmma` of a warp that did not execute those of its warpgroup's first one, with the same descriptors;
-    -1: there was none"""
     object_waits: list[ObjectWait] = field(default_factory=list)
     """the lanes that wait for other objects"""
     trace: Trace | None = None

@@ -30,6 +30,7 @@ from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.asynchronous import FAMILIES
+from wsemu.reference.matrix.wgmma import GroupRegisters
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
@@ -215,6 +216,8 @@ class Cta:
         """of a warp"""
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
         """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
+        self.registers_of_groups: defaultdict[int, GroupRegisters] = defaultdict(GroupRegisters)
+        """by warp"""
         self.issued: list[Issued] = []
         self.objects = {kind: family.state(self) for kind, family in FAMILIES.items() if family.state}
         """kind -> state of the synchronisation objects that were entered from outside"""

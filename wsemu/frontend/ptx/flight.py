@@ -1,94 +1,174 @@
 """Registers that a `wgmma` under way has, followed through the text (PTX ISA, "wgmma.fence", "wgmma.wait_group").
 
-Between a `wgmma.mma_async` and the wait that covers its group its accumulators must not be read or written, nor its
-registers of `a` written; and what a `wgmma` reads must have been ordered by a `wgmma.fence` since it was last touched,
-but for accumulators of a `wgmma` of the same shape.  What is found may happen on some way through the kernel.  A move
-hands on what holds for its source: the compiler makes none of them.
+Between a `wgmma.mma_async` and the wait that covers its group nothing may read or write its accumulators and its
+registers of `a`, but for accumulators of a `wgmma` of the same shape, and `a` by other `wgmma`; and what a `wgmma` uses
+must have been ordered by a `wgmma.fence` since it was last touched, but for such accumulators.  A move hands on what
+holds for its source: the compiler makes none of them.
+
+What may happen is found in the text; whether it does is for the run to say.  So the text gets marks, and only where
+something may be wrong: `wgmma.track` behind a `wgmma` says that it is under way, `wgmma.touch` behind an instruction
+that it touches what a `wgmma` uses, `wgmma.check` before one asks.  Where it depends on the way through the kernel
+which register it is, no mark can tell: then the launch is told so.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from wsemu.frontend.assemble.flow import predecessors, reachable
-from wsemu.model.matrix import COLUMNS, WGMMA, vector_counts
+from wsemu.frontend.assemble.graph import Instruction
+from wsemu.model.isa import FORGETS, UNFENCED
+from wsemu.model.matrix import COLUMNS, OLDEST_GROUP, WGMMA, vector_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable
 
-    from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
+    from wsemu.frontend.assemble.graph import Block, Graph, Register
 
+_S = TypeVar("_S")
+_K = TypeVar("_K")
 Bits = int
 """a set of registers"""
 Shape = tuple[str, int]
-_OLDEST = 9
-"""groups that are told apart: `wait_group` of more waits for none of them"""
-_TOUCHED = "uses registers of a `wgmma` that is under way"
-_UNFENCED = "uses registers that no `wgmma.fence` has ordered"
+_Use = Shape | None
+"""what a `wgmma` uses registers as: accumulators, of this shape; None: as `a`"""
+_MOST = 62
+"""marks of a kind that a graph may have: bits of an immediate"""
+_UNCLEAR = "which registers this uses, and whether a `wgmma` has them,"
+
+
+class _Flight(NamedTuple):
+    """Registers of a `wgmma` under way."""
+
+    source: int
+    """of `_Found.groups`"""
+    age: int
+    """groups committed since it was issued"""
+    sums: bool
+    """accumulators; else registers of `a`"""
+
+
+class _Held(NamedTuple):
+    """Registers that may be so, and that are so, where what they depend on has happened."""
+
+    may: Bits
+    must: Bits
+
+    def moved(self, to: Register, source: Register) -> _Held:
+        return _Held(*(bits & ~(1 << to) | (bits >> source & 1) << to for bits in self))
 
 
 class _State(NamedTuple):
     """Before an instruction."""
 
-    touched: Bits
-    """since the last fence"""
-    flying: dict[tuple[int, Shape | None], Bits]
-    """(groups since, shape; None: of `a`) -> registers"""
-
-    def joined(self, other: _State) -> _State:
-        flying = dict(self.flying)
-        for key, bits in other.flying.items():
-            flying[key] = flying.get(key, 0) | bits
-        return _State(self.touched | other.touched, flying)
+    touched: dict[_Use, Bits]
+    """what needs a fence before a `wgmma` uses it so"""
+    flying: dict[_Flight, _Held]
 
 
-def _bits(registers: tuple[Register, ...]) -> Bits:
+class _Wrong(NamedTuple):
+    """What is wrong with an instruction: what it touches; whether it uses what no fence has ordered."""
+
+    touches: dict[_Flight, bool]
+    """whether it is certain, if that is under way"""
+    unfenced: list[tuple[_Use, Bits]]
+
+
+class _Found:
+    """The `wgmma` of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        blocks = {block.index: block for block in graph.blocks}
+        self.blocks = {index: blocks[index] for index in reachable(blocks)}
+        self.before = predecessors(self.blocks)
+        self.groups = [i for block in self.blocks.values() for i in block.instructions if i.operation in WGMMA]
+        self.number = {id(i): n for n, i in enumerate(self.groups)}
+        self.shapes = [_parts(i)[2] for i in self.groups]
+        self.uses: list[_Use] = [None, *dict.fromkeys(self.shapes)]
+        assigned = 0
+        for block in self.blocks.values():
+            for i in block.instructions:
+                assigned |= _bits(i.results)
+        self.assigned = assigned
+        """registers that are no constants"""
+
+
+def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
+    """Put marks into a graph; what remains unclear, by instruction."""
+    found = _Found(graph)
+    if not found.groups:
+        return []
+    start = _State(dict.fromkeys(found.uses, -1), {})
+    states = _solve(found, start, _join, lambda state, i: _step(found, state, i))
+    wrong = {
+        id(i): (i, trouble)
+        for block, state in states.items()
+        for i, trouble in _of_block(found, found.blocks[block], state)
+    }
+    if not wrong:
+        return []
+    marks = _Marks()
+    _mark_touched(found, wrong, marks)
+    _mark_unfenced(found, wrong, marks)
+    marks.insert(found)
+    return marks.unclear
+
+
+def _of_block(found: _Found, block: Block, state: _State) -> Iterable[tuple[Instruction, _Wrong]]:
+    for i in block.instructions:
+        trouble = _wrong(found, state, i)
+        if trouble.touches or trouble.unfenced:
+            yield i, trouble
+        state = _step(found, state, i)
+
+
+# -- the way through the text ------------------------------------------------------------------------------------------
+
+
+def _solve(
+    found: _Found, start: _S, join: Callable[[_S, _S], _S], step: Callable[[_S, Instruction], _S]
+) -> dict[int, _S]:  # fmt: skip
+    """The state at the start of each block."""
+    entering: dict[int, _S] = {}
+    after: dict[int, _S] = {}
+    pending = list(found.blocks)
+    while pending:
+        index = pending.pop(0)
+        states = [after[way] for way in found.before[index] if way in after]
+        if index == 0 or not states:
+            states.append(start)
+        state = states[0]
+        for other in states[1:]:
+            state = join(state, other)
+        entering[index] = state
+        for i in found.blocks[index].instructions:
+            state = step(state, i)
+        if index not in after or after[index] != state:
+            after[index] = state
+            pending += [s for s in found.blocks[index].successors if s not in pending]
+    return entering
+
+
+def _join_held(one: dict[_K, _Held], other: dict[_K, _Held]) -> dict[_K, _Held]:
+    """Of two ways: what is certain where something has happened is so on the ways on which it may have."""
+    joined = dict(one)
+    for key, (may, must) in other.items():
+        own = joined.get(key)
+        joined[key] = _Held(may | own.may, must & own.must) if own else _Held(may, must)
+    return joined
+
+
+def _join(one: _State, other: _State) -> _State:
+    touched = {use: bits | other.touched[use] for use, bits in one.touched.items()}
+    return _State(touched, _join_held(one.flying, other.flying))
+
+
+def _bits(registers: Iterable[Register]) -> Bits:
     total = 0
     for register in registers:
         total |= 1 << register
     return total
-
-
-def hazards(graph: Graph) -> Iterator[tuple[Instruction, str]]:
-    """Instructions that touch what they should not, in order, and what is wrong."""
-    if not any(i.operation in WGMMA for block in graph.blocks for i in block.instructions):
-        return
-    blocks = {block.index: block for block in graph.blocks}
-    blocks = {index: blocks[index] for index in reachable(blocks)}
-    before = predecessors(blocks)
-    after: dict[int, _State] = {}
-    start = _State(-1, {})
-    pending = list(blocks)
-    while pending:
-        index = pending.pop(0)
-        state = _entering(index, before, after, start)
-        state = _run(blocks[index], state)
-        if after.get(index) != state:
-            after[index] = state
-            pending += [s for s in blocks[index].successors if s not in pending]
-    for index, block in blocks.items():
-        state = _entering(index, before, after, start)
-        for instruction in block.instructions:
-            wrong = _wrong(instruction, state)
-            if wrong:
-                yield instruction, wrong
-            state = _step(instruction, state)
-
-
-def _entering(index: int, before: dict[int, list[int]], after: dict[int, _State], start: _State) -> _State:
-    states = [after[way] for way in before[index] if way in after]
-    if index == 0 or not states:
-        states.append(start)
-    found = states[0]
-    for state in states[1:]:
-        found = found.joined(state)
-    return found
-
-
-def _run(block: Block, state: _State) -> _State:
-    for instruction in block.instructions:
-        state = _step(instruction, state)
-    return state
 
 
 def _parts(instruction: Instruction) -> tuple[Bits, Bits, Shape]:
@@ -101,55 +181,219 @@ def _parts(instruction: Instruction) -> tuple[Bits, Bits, Shape]:
     return _bits(own), _bits((*sums, *instruction.results)), (f"{part.d}.k{part.k}", auxiliary & COLUMNS)
 
 
-def _wrong(instruction: Instruction, state: _State) -> str:
-    name = instruction.operation
-    flying = state.flying.items()
-    if name in WGMMA:
-        own, sums, shape = _parts(instruction)
-        chained = 0
-        for (_, of), bits in flying:
-            if of == shape:
-                chained |= bits
-            elif bits & sums or (of is not None and bits & own):
-                return _TOUCHED
-        if chained & own:
-            return _TOUCHED
-        return _UNFENCED if state.touched & (own | sums & ~chained) else ""
-    if name.startswith("mov."):
-        return ""
-    reads, writes = _bits(instruction.operands), _bits(instruction.results)
-    for (_, of), bits in flying:
-        if bits & writes or (of is not None and bits & reads):
-            return _TOUCHED
-    return ""
+def _is_move(instruction: Instruction) -> bool:
+    return instruction.operation.startswith("mov.")
 
 
-def _step(instruction: Instruction, state: _State) -> _State:
+def _wrong(found: _Found, state: _State, instruction: Instruction) -> _Wrong:
+    if instruction.operation in WGMMA:
+        return _wrong_group(found, state, instruction)
+    touches = {}
+    if not _is_move(instruction):
+        used = _bits((*instruction.operands, *instruction.results)) & found.assigned
+        touches = {key: bool(held.must & used) for key, held in state.flying.items() if held.may & used}
+    return _Wrong(touches, [])
+
+
+def _wrong_group(found: _Found, state: _State, instruction: Instruction) -> _Wrong:
+    own, sums, shape = _parts(instruction)
+    touches = {}
+    for key, held in state.flying.items():
+        forbidden = sums
+        if key.sums:
+            forbidden = own if found.shapes[key.source] == shape else own | sums
+        if held.may & forbidden & found.assigned:
+            touches[key] = bool(held.must & forbidden)
+    used: list[tuple[_Use, Bits]] = [(shape, sums), (None, own)]
+    return _Wrong(touches, [(use, bits) for use, bits in used if state.touched[use] & bits])
+
+
+def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
     name = instruction.operation
     touched, flying = state
     if name in WGMMA:
         own, sums, shape = _parts(instruction)
-        flying = {key: bits & ~sums for key, bits in flying.items()}
-        flying[0, shape] = flying.get((0, shape), 0) | sums
-        flying[0, None] = flying.get((0, None), 0) | own
+        touched = {use: bits & ~sums if use == shape else bits | sums for use, bits in touched.items()}
+        flying = dict(flying)
+        for of_sums, bits in ((True, sums), (False, own)):
+            flying[_Flight(found.number[id(instruction)], 0, of_sums)] = _Held(bits, bits)
     elif name == "wgmma.fence":
-        touched = 0
+        touched = dict.fromkeys(touched, 0)
     elif name == "wgmma.commit":
-        older: dict[tuple[int, Shape | None], Bits] = {}
-        for (age, of), bits in flying.items():
-            key = min(age + 1, _OLDEST), of
-            older[key] = older.get(key, 0) | bits
+        older: dict[_Flight, _Held] = {}
+        for key, held in flying.items():
+            aged = key._replace(age=min(key.age + 1, OLDEST_GROUP))
+            older = _join_held(older, {aged: held})
         flying = older
     elif name == "wgmma.wait":
-        flying = {key: bits for key, bits in flying.items() if key[0] <= instruction.immediate}
-    elif name.startswith("mov."):
+        flying = {key: held for key, held in flying.items() if key.age <= instruction.immediate}
+    elif _is_move(instruction):
         (to,), (source,) = instruction.results, instruction.operands
-
-        def moved(bits: Bits) -> Bits:
-            return bits & ~(1 << to) | (bits >> source & 1) << to
-
-        touched = moved(touched)
-        flying = {key: moved(bits) for key, bits in flying.items()}
+        touched = {use: _Held(bits, 0).moved(to, source).may for use, bits in touched.items()}
+        flying = {key: held.moved(to, source) for key, held in flying.items()}
     else:
-        touched |= _bits(instruction.operands) | _bits(instruction.results)
-    return _State(touched, {key: bits for key, bits in flying.items() if bits})
+        more = _bits((*instruction.operands, *instruction.results))
+        touched = {use: bits | more for use, bits in touched.items()}
+    return _State(touched, flying)
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+class _Marks:
+    """What is put before and behind instructions, by their identity."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, list[tuple[int, int]]] = {}
+        """(aux, imm) of `wgmma.check`"""
+        self.behind: dict[int, dict[tuple[str, int], int]] = {}
+        """(operation, aux) -> imm"""
+        self.at_start = 0
+        """imm of a `wgmma.touch` before all else"""
+        self.unclear: list[tuple[Instruction, str]] = []
+
+    def put(self, behind: Instruction, operation: str, bit: int, auxiliary: int = 0) -> None:
+        of = self.behind.setdefault(id(behind), {})
+        of[operation, auxiliary] = of.get((operation, auxiliary), 0) | bit
+
+    def insert(self, found: _Found) -> None:
+        for block in found.blocks.values():
+            marked: list[Instruction] = []
+            asked: set[tuple[int, tuple[int, ...], int, int]] = set()
+            for i in block.instructions:
+                for aux, imm in self.before.get(id(i), ()):
+                    place = (i.span, i.stack, aux, imm)
+                    if place not in asked:  # one instruction of PTX may be several here
+                        marked.append(_mark("wgmma.check", imm, i, aux))
+                    asked.add(place)
+                marked.append(i)
+                marked += [_mark(name, imm, i, aux) for (name, aux), imm in self.behind.get(id(i), {}).items()]
+            block.instructions[:] = marked
+        entry = found.blocks[0].instructions
+        if self.at_start and entry:
+            start = replace(entry[0], guard=0, negated=False)
+            entry.insert(0, _mark("wgmma.touch", self.at_start, start))
+
+
+def _mark(operation: str, immediate: int, at: Instruction, auxiliary: int = 0) -> Instruction:
+    """Executed by those that execute the instruction."""
+    return Instruction(
+        operation, immediate=immediate, auxiliary=auxiliary, guard=at.guard, negated=at.negated, span=at.span,
+        stack=at.stack,
+    )  # fmt: skip
+
+
+def _mark_touched(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:
+    """Checks of instructions that touch registers of a `wgmma` under way."""
+    numbers: dict[int, int] = {}
+    for i, trouble in wrong.values():
+        asked: dict[int, int] = {}
+        for key, certain in trouble.touches.items():
+            number = numbers.setdefault(key.source, len(numbers))
+            if certain and number < _MOST:
+                asked[key.age] = asked.get(key.age, 0) | 1 << number
+            else:
+                marks.unclear.append((i, _UNCLEAR))
+        if asked:
+            marks.before[id(i)] = sorted(asked.items())
+    for source, number in numbers.items():
+        if number < _MOST:
+            marks.put(found.groups[source], "wgmma.track", 1 << number)
+
+
+class _Target(NamedTuple):
+    """A `wgmma` that may use registers that no fence has ordered."""
+
+    group: Instruction
+    use: _Use
+    registers: Bits
+    sources: Bits
+    """these, and what moves bring there"""
+
+
+_START = -1
+"""stands for the start of the kernel: no fence has been since"""
+_Touched = dict[tuple[int, int], _Held]
+"""(number of a target, of what has touched its registers since the last fence) -> which ones"""
+
+
+def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:
+    """Checks of `wgmma` whose registers were touched since the last fence."""
+    targets = [
+        _Target(i, use, registers, _sources(found, registers))
+        for i, trouble in wrong.values()
+        for use, registers in trouble.unfenced
+    ]
+    marks.unclear += [(target.group, _UNCLEAR) for target in targets[_MOST:]]
+    targets = targets[:_MOST]
+    instructions = [i for block in found.blocks.values() for i in block.instructions]
+    numbers = {id(i): n for n, i in enumerate(instructions)}
+    start = {(n, _START): _Held(target.sources, target.sources) for n, target in enumerate(targets)}
+    states = _solve(found, start, _join_held, lambda state, i: _step_touched(state, i, targets, numbers[id(i)]))
+    for block, state in states.items() if targets else ():
+        for i in found.blocks[block].instructions:
+            for n, target in enumerate(targets):
+                if target.group is i:
+                    _mark_one(n, target, state, instructions, marks)
+                if any(key[0] == n for key in state) and _takes_over(state, i, n, target):
+                    marks.put(i, "wgmma.touch", 1 << n, FORGETS)
+            state = _step_touched(state, i, targets, numbers[id(i)])
+
+
+def _mark_one(n: int, target: _Target, state: _Touched, instructions: list[Instruction], marks: _Marks) -> None:
+    """What is touched on the way to one of them."""
+    clear = True
+    for (of, toucher), held in state.items():
+        if of != n or not held.may & target.registers:
+            continue
+        clear &= bool(held.must & target.registers)
+        if toucher == _START:
+            marks.at_start |= 1 << n
+        else:
+            marks.put(instructions[toucher], "wgmma.touch", 1 << n)
+    if clear:
+        marks.before.setdefault(id(target.group), []).append((UNFENCED, 1 << n))
+    else:
+        marks.unclear.append((target.group, _UNCLEAR))
+
+
+def _sources(found: _Found, registers: Bits) -> Bits:
+    """These registers, and those that moves bring there."""
+    moves = [i for block in found.blocks.values() for i in block.instructions if _is_move(i)]
+    while True:
+        more = _bits(i.operands[0] for i in moves if registers >> i.results[0] & 1)
+        if not more & ~registers:
+            return registers
+        registers |= more
+
+
+def _takes_over(state: _Touched, i: Instruction, n: int, target: _Target) -> bool:
+    """Whether a `wgmma` has all that was touched as accumulators of the shape of a later one."""
+    if i.operation not in WGMMA or _parts(i)[2] != target.use:
+        return False
+    sums = _parts(i)[1]
+    return not any(held.may & ~sums for (of, _), held in state.items() if of == n)
+
+
+def _step_touched(state: _Touched, i: Instruction, targets: list[_Target], number: int) -> _Touched:
+    if i.operation == "wgmma.fence":
+        return {}
+    if _is_move(i):
+        return {key: held.moved(i.results[0], i.operands[0]) for key, held in state.items()}
+    used = _bits((*i.operands, *i.results))
+    shape: Shape | None = None
+    if i.operation in WGMMA:
+        _, used, shape = _parts(i)
+    state = dict(state)
+    for n, target in enumerate(targets):
+        if shape is not None and shape == target.use:
+            of = [key for key in state if key[0] == n]
+            gone = _takes_over(state, i, n, target)
+            for key in of:
+                held = state.pop(key)
+                if not gone:
+                    state[key] = _Held(held.may & ~used, held.must & ~used)
+        elif used & target.sources:
+            may, must = state.get((n, number), (0, 0))
+            state[n, number] = _Held(may | used & target.sources, must | used & target.sources)
+    return state

@@ -13,7 +13,7 @@ from wsemu.frontend.ptx.body import check_size, declare, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
-from wsemu.frontend.ptx.flight import hazards
+from wsemu.frontend.ptx.flight import mark_registers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.ssa import assign_once
@@ -69,8 +69,8 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
     found: dict[str, str] = {}
-    for code, what in hazards(graph):
-        found.setdefault(what, f"what {what} {_place(graph, code)}")
+    for code, what in mark_registers(graph):
+        found.setdefault(what, f"{what} {_place(graph, code)}")
     graph.unmodelled += found.values()
     part_ends(graph)
     assign_once(graph)
@@ -80,7 +80,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
 
 def _place(graph: Graph, code: Instruction) -> str:
     span = graph.spans[code.span]
-    return f"(line {span.line} of {PurePath(span.file).name}) is not modelled"
+    return f"depends on the way there (line {span.line} of {PurePath(span.file).name})"
 
 
 def _reached(file: File, function: Function) -> tuple[list[Function], set[str]]:

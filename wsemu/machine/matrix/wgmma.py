@@ -24,6 +24,7 @@ from wsemu.machine.records import (
     groups_at,
     instruction_at,
     machine_at,
+    record_finding,
     segment_at,
     shape_at,
     warp_at,
@@ -32,7 +33,8 @@ from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store
 from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import heads, refresh
-from wsemu.model.isa import FIRST_WGMMA, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import FIRST_WGMMA, FORGETS, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED
 from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
@@ -40,11 +42,17 @@ from wsemu.model.matrix import (
     MMA,
     NEGATES_A,
     NEGATES_B,
+    OLDEST_GROUP,
     TURNS_A,
     TURNS_B,
 )
 
 COMMIT, WAIT = OPCODE["wgmma.commit"], OPCODE["wgmma.wait"]
+TRACK, TOUCH, CHECK = OPCODE["wgmma.track"], OPCODE["wgmma.touch"], OPCODE["wgmma.check"]
+TOUCHED, NOT_FENCED = CODE_NUMBERS["wgmma-register"], CODE_NUMBERS["wgmma-unfenced"]
+APART = CODE_NUMBERS["wgmma-divergence"]
+INCOMPLETE, ABSENT, DIFFERENT = range(3)
+"""detail[0] of a finding of APART"""
 KIND = 2
 """of groups"""
 SHAPES_BEFORE = len(MMA)
@@ -61,27 +69,77 @@ def group_operation(address, w, pc, mask):
         return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
-    if i.op < FIRST_WGMMA:
-        gather_lanes(m, warp, w, pc, mask)
     if i.op >= FIRST_WGMMA:
         return np.int64(multiply(m, warp, w, pc, i, mask))
-    if i.op == COMMIT:
-        if m.clocks:
-            commit(m, w, np.int64(1), np.int64(KIND))
-    elif i.op == WAIT and m.clocks:
-        await_group(m, warp, w, pc, i.imm, mask)
+    if i.op == TRACK:
+        warp.flying[0] |= i.imm
+    elif i.op == TOUCH:
+        warp.unfenced = warp.unfenced & ~i.imm if i.aux == FORGETS else warp.unfenced | i.imm
+    elif i.op == CHECK:
+        check_registers(m, warp, w, pc, i, mask)
+    else:
+        gather_lanes(m, warp, w, pc, mask)
+        order_groups(m, warp, w, pc, i, mask)
     return np.int64(DONE)
 
 
 @compiled
+def order_groups(m, warp, w, pc, i, mask):
+    """A fence, a commit, or a wait."""
+    if i.op == COMMIT:
+        warp.flying[OLDEST_GROUP] |= warp.flying[OLDEST_GROUP - 1]
+        for age in range(OLDEST_GROUP - 1):
+            warp.flying[OLDEST_GROUP - 1 - age] = warp.flying[OLDEST_GROUP - 2 - age]
+        warp.flying[0] = 0
+        if m.clocks:
+            commit(m, w, np.int64(1), np.int64(KIND))
+    elif i.op == WAIT:
+        for age in range(i.imm + 1, OLDEST_GROUP + 1):
+            warp.flying[age] = 0
+        if m.clocks:
+            await_group(m, warp, w, pc, i.imm, mask)
+    else:
+        warp.unfenced = 0
+
+
+@compiled
+def check_registers(m, warp, w, pc, i, mask):
+    """What is executed next uses registers of a `wgmma` under way, or is one whose registers no fence has ordered."""
+    unfenced = i.aux == UNFENCED
+    wrong = i.imm & (warp.unfenced if unfenced else warp.flying[i.aux])
+    if wrong:
+        code = np.int64(NOT_FENCED if unfenced else TOUCHED)
+        record_finding(m.report_entry, m.address, (code, pc, w, mask, -1, -1), (wrong & -wrong, 0, 0, 0, 0))
+
+
+@compiled
 def compare_warps(m):
-    """At the CTA's end: whether the four warps of each warpgroup have executed the same."""
+    """At the CTA's end: whether the four warps of each warpgroup have executed the same.  One finding of each."""
+    told = np.int64(-1)
     for w in range(m.warp_count):
-        warp = warp_at(m.warps, w)
-        first = warp_at(m.warps, w & ~3)
-        alone = (w | 3) >= m.warp_count and warp.multiplied
-        if m.group_pc < 0 and (alone or warp.multiplied != first.multiplied):
-            m.group_pc = warp.multiplied_pc if warp.multiplied else first.multiplied_pc
+        first = w & ~3
+        own = warp_at(m.warps, w)
+        other = warp_at(m.warps, first)
+        if told == first:
+            continue
+        if (w | 3) >= m.warp_count:
+            if own.multiplied:
+                tell_apart(m, own.multiplied_pc, w, np.int64(-1), np.int64(-1), np.int64(INCOMPLETE))
+                told = first
+        elif own.multiplied != other.multiplied:
+            if own.multiplied and other.multiplied:
+                tell_apart(m, own.multiplied_pc, w, other.multiplied_pc, first, np.int64(DIFFERENT))
+            elif own.multiplied:
+                tell_apart(m, own.multiplied_pc, w, np.int64(-1), first, np.int64(ABSENT))
+            else:
+                tell_apart(m, other.multiplied_pc, first, np.int64(-1), w, np.int64(ABSENT))
+            told = first
+
+
+@compiled
+def tell_apart(m, pc, w, other_pc, other, what):
+    lanes = np.int64((1 << LANES) - 1)
+    record_finding(m.report_entry, m.address, (APART, pc, w, lanes, other_pc, other), (what, 0, 0, 0, 0))
 
 
 @compiled

@@ -92,6 +92,7 @@ from wsemu.model.isa import (
     SHARED,
     WAIT_RELAXED,
 )
+from wsemu.model.matrix import OLDEST_GROUP
 
 INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = (
     OPCODE[f"mbarrier.{name}"]
@@ -998,6 +999,9 @@ def start_cta(m):
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers
         warp_at(m.warps, w).multiplied = 0
+        warp_at(m.warps, w).unfenced = 0
+        for age in range(OLDEST_GROUP + 1):
+            warp_at(m.warps, w).flying[age] = 0
     return np.int64(0)
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import LANES, READ, ROW, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import FORGETS, LANES, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED
 from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
     GROUP_BYTE_BITS,
     NEGATES_A,
     NEGATES_B,
+    OLDEST_GROUP,
     SATURATES,
     TURNS_A,
     TURNS_B,
@@ -22,6 +23,7 @@ from wsemu.model.matrix import (
     Descriptor,
     TensorCore,
 )
+from wsemu.model.outcome import RawFinding
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes
 from wsemu.reference.matrix.sums import element
@@ -40,28 +42,71 @@ PIECE = 16
 """bytes that lie together, and are read at once"""
 ROWS = 16
 """of a warp"""
+INCOMPLETE, ABSENT, DIFFERENT = range(3)
+"""`what` of a wgmma-divergence finding"""
 _HOPPER = TensorCore(25, halves=False, byte_bits=0)
 _HOPPER_BYTES = TensorCore(GROUP_BYTE_BITS, halves=False, byte_bits=GROUP_BYTE_BITS)
 
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     gather_lanes(run, lanes)
+    run.cta.registers_of_groups[run.warp.number].unfenced = 0
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     gather_lanes(run, lanes)
     run.cta.wgmma[run.warp.number].commit()
+    run.cta.registers_of_groups[run.warp.number].commit()
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """All lanes of the warp wait."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
+    cta.registers_of_groups[warp].wait(fields[6])
     done = cta.wgmma[warp].wait(fields[6])
     for lane in lanes_of(run.warp.alive):
         cta.order.landed((cta.number, warp), lane, done)
     run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, fields[6], lanes)
     cta.order.begin_interval((cta.number, warp))
+
+
+# -- registers -------------------------------------------------------------------------------------------------------
+
+
+class GroupRegisters:
+    """Which `wgmma` of a warp, of those with a mark in the program, have registers that must not be touched, and which
+    would use some that no fence has ordered."""
+
+    def __init__(self) -> None:
+        self.flying = [0] * (OLDEST_GROUP + 1)
+        """by commits since they were issued"""
+        self.unfenced = 0
+
+    def commit(self) -> None:
+        *young, old, oldest = self.flying
+        self.flying = [0, *young, old | oldest]
+
+    def wait(self, left: int) -> None:
+        self.flying = [under_way if age <= left else 0 for age, under_way in enumerate(self.flying)]
+
+
+def track(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    run.cta.registers_of_groups[run.warp.number].flying[0] |= fields[6]
+
+
+def touch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    registers = run.cta.registers_of_groups[run.warp.number]
+    registers.unfenced = registers.unfenced & ~fields[6] if fields[7] == FORGETS else registers.unfenced | fields[6]
+
+
+def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """What is executed next uses registers of a `wgmma` under way, or is one whose registers no fence has ordered."""
+    registers, age = run.cta.registers_of_groups[run.warp.number], fields[7]
+    wrong = fields[6] & (registers.unfenced if age == UNFENCED else registers.flying[age])
+    if wrong:
+        code = "wgmma-unfenced" if age == UNFENCED else "wgmma-register"
+        run.cta.finding(code, run.group.pc, run.warp.number, lanes, mark=wrong & -wrong)
 
 
 # -- operands in shared memory ---------------------------------------------------------------------------------------
@@ -194,12 +239,33 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 def compare_warps(cta: Cta) -> None:
     """At the CTA's end: the four warps of a warpgroup must have executed the same."""
-    outcome = cta.launch.outcome
-    for warp in range(len(cta.warps)):
-        own, first = cta.multiplied[warp], cta.multiplied[warp & ~3]
-        alone = warp | 3 >= len(cta.warps) and own
-        if outcome.group_pc < 0 and (alone or own != first):
-            outcome.group_pc = (own or first)[-1][0]
+    count = len(cta.warps)
+    for first in range(0, count, 4):
+        group = range(first, min(first + 4, count))
+        if len(group) < 4:
+            found = next(((w, -1, INCOMPLETE) for w in group if cta.multiplied[w]), None)
+        else:
+            found = next(
+                ((w, first, DIFFERENT) for w in group if cta.multiplied[w] != cta.multiplied[first]), None
+            )  # fmt: skip
+        if found:
+            _report_apart(cta, *found)
+
+
+def _report_apart(cta: Cta, warp: int, other: int, what: int) -> None:
+    if not cta.multiplied[warp]:
+        warp, other = other, warp
+    other_pc = -1
+    if other >= 0 and not cta.multiplied[other]:
+        what = ABSENT
+    elif other >= 0:
+        other_pc = cta.multiplied[other][-1][0]
+    cta.launch.report(
+        RawFinding(
+            "wgmma-divergence", cta.multiplied[warp][-1][0], cta.number, warp, ALL_LANES, other_pc, other,
+            detail={"what": what},
+        )
+    )  # fmt: skip
 
 
 def _element(part: Mma, tensor: TensorCore, terms: list[tuple[int, int]], before: int, auxiliary: int) -> int:

@@ -1,0 +1,10 @@
+"""The fix of `read_before_the_wait`: it doubles them after the wait."""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["read_before_the_wait"]
+kernel[1, 128](np.ones(1024, np.float16), np.zeros(512, np.float32))
