@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu import cuda
 from wsemu.host.vectorize import refuse_vectorize
 from wsemu.model.errors import MissingModule
+from wsemu.model.remembered import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +118,8 @@ def numba_cuda() -> Iterator[None]:
     hook = _Hook()
     sys.meta_path.insert(0, hook)
     try:
-        yield
+        with remembering():
+            yield
     finally:
         sys.meta_path.remove(hook)
         _take_out()

@@ -63,10 +63,11 @@ def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
     programs = _cache.setdefault(function, {})
     registers = getattr(kernel, "registers", 0)
-    key = (types, fma, registers)
+    debug = bool(getattr(kernel, "options", {}).get("debug"))
+    key = (types, fma, registers, debug)
     result = programs.get(key)
     if result is None:
-        made = compile_kernel(function, types, fma=fma, registers=registers)
+        made = compile_kernel(function, types, fma=fma, registers=registers, debug=debug)
         result = programs[key] = Compiled(made.program, names, tuple(made.notes))
     return result
 
@@ -203,8 +204,10 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
         chosen = replace(chosen, checkers=frozenset())
         passed_over[kernel.__name__] = None
 
+    raised: list[BaseException] = []
+
     def run() -> Report:
-        return examine(kernel, configuration, arguments, chosen)
+        return examine(kernel, configuration, arguments, chosen, raised=raised)
 
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()
@@ -215,6 +218,8 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
         if not any(answers):
             raise
         return
+    if raised:
+        raise raised[0]
     if observers:
         return
     if report.verdict == "failed":
@@ -244,10 +249,11 @@ def examine(
     workers: int | None = None,
     uninitialized: tuple[str, ...] = (),
     more: Callable[[Places], list[Finding]] | None = None,
+    raised: list[BaseException] | None = None,
 ) -> Report:
-    """Run a launch and report; `more` looks for what only this launch should do."""
+    """Run a launch and report; `more` looks for what only this launch should do, `raised` gets what a thread raises."""
     try:
-        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more)
+        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised)
     except MemoryError:
         size = sum(getattr(value, "nbytes", 0) for value in arguments)
         raise UsageError(
@@ -270,6 +276,7 @@ def _examine(
     workers: int | None,
     uninitialized: tuple[str, ...],
     more: Callable[[Places], list[Finding]] | None,
+    raised: list[BaseException] | None,
 ) -> Report:
     """The same, where memory suffices."""
     from wsemu.evidence.fingerprint import inputs
@@ -284,6 +291,7 @@ def _examine(
     for start in starting:
         start(bound)
     outcome, trace, initial = _run(bound, workers)
+    _tell(bound, outcome, trace, raised)
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             _memory(value).blank = False
@@ -306,6 +314,19 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _tell(bound: Bound, outcome: Outcome, trace: Tracer, raised: list[BaseException] | None) -> None:
+    """Write what the threads print; keep what they raise for the host."""
+    program = bound.program
+    if not program.prints and not program.raises:
+        return
+    from wsemu.launch import thread_output
+
+    thread_output.show(program, trace)
+    error = thread_output.exception(bound, outcome)
+    if error is not None and raised is not None:
+        raised.append(error)
 
 
 def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:

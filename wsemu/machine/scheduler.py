@@ -96,6 +96,7 @@ FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY = OPCODE["fence.proxy"]
+SHOW = OPCODE["show"]
 STANDS = 101
 """see sync/mbarrier.py: lanes wait"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
@@ -686,7 +687,7 @@ def run_warp(address, w):
             mask = warp.mask
             continue
         else:  # fences order memory for the checkers; here they do nothing
-            if x and m.clocks and op <= LAST_FENCE:
+            if x and ((m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW)):
                 call(m.collective_entry, address, w, pc, x)
             pc += 1
             continue
@@ -720,6 +721,9 @@ def collective(address, w, pc, mask):
             kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
             call(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
         begin_interval(warp, w)
+        return np.int64(DONE)
+    if op == SHOW:
+        log_access(m, w, pc, warp.registers, i.a, np.int64(0), mask, np.int64(0))
         return np.int64(DONE)
     if warp.alive:  # all others stand somewhere
         return np.int64(gathered(m, warp, w))

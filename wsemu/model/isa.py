@@ -41,6 +41,10 @@ CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
 """`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
+RAISES = 8
+"""bits of that `aux` below the number, from 1, of what the host raises: of `Program.raises`"""
+PRINTED = 6
+"""bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
 READ, WRITE, ATOMIC = range(3)
@@ -354,6 +358,7 @@ _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / 
 # -- the rest: control and fences -------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
+_define("show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print")
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
     *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),

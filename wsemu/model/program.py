@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,14 @@ class SharedArray(NamedTuple):
     """bytes that the declaration asks for: its own number, or that of an element"""
 
 
+class Raised(NamedTuple):
+    """An exception that a kernel raises, of those compiled with `debug=True`."""
+
+    type: type[BaseException]
+    arguments: tuple[Any, ...]
+    function: str
+
+
 @dataclass(slots=True)
 class Program:
     """A kernel as flat bytecode, ready for a VM.  Row numbers are byte offsets into a warp's register block."""
@@ -109,6 +117,10 @@ class Program:
     registers: int = 0
     """of a thread at the launch; 0: unknown"""
     traps: list[str] = field(default_factory=list)
+    prints: list[tuple[str, ...]] = field(default_factory=list)
+    """what each `print` writes: text, and as `%` and a type where a value that it shows stands"""
+    raises: list[Raised] = field(default_factory=list)
+    """what the host raises for threads that end by such an exit"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES, READ
 from wsemu.model.outcome import EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
@@ -399,6 +399,9 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     cta, warp = run.cta, run.warp.number
     if name in _FENCES:
         run.launch.watch.happen(_FENCES[name], cta.number, warp, run.group.pc, lanes)
+    elif name == "show":
+        values = run.values(fields[3], "b64")
+        run.launch.watch.executes(run, READ, {lane: values[lane] for lane in lanes_of(lanes)})
     elif name == "fence.proxy" and run.launch.program.asynchronous:
         cta.order.fence_proxy((cta.number, warp), lanes, PROXIES[fields[6]])
         run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)

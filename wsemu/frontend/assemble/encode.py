@@ -403,6 +403,8 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         array_of=[place[2] for place in layout.places],
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),
+        prints=list(graph.prints),
+        raises=list(graph.raises),
         unmodelled=list(graph.unmodelled),
         registers=graph.registers,
     )

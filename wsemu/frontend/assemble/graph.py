@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wsemu.model.program import ConstantArray, Parameter, SharedArray, Span
+from wsemu.model.program import ConstantArray, Parameter, Raised, SharedArray, Span
 
 Register = int
 """index into `Graph.types`; TRUE is the predicate that always holds"""
@@ -87,6 +87,10 @@ class Graph:
     """of the first byte of dynamic shared memory"""
     spans: list[Span] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
+    prints: list[tuple[str, ...]] = field(default_factory=list)
+    """as `Program` has it"""
+    raises: list[Raised] = field(default_factory=list)
+    """as `Program` has it"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
     registers: int = 0

@@ -312,12 +312,16 @@ def size_of(b: Builder, array: ArrayValue) -> Scalar:
 
 
 METHODS = frozenset(("view", "reshape", "ravel", "transpose"))
+REDUCTIONS = frozenset("sum prod mean var std all any min max argmin argmax".split())
+"""methods that go over all elements"""
 
 
 def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
     """An attribute of an array, or None if it has no such attribute."""
-    if name in METHODS:
+    if name in METHODS or name in REDUCTIONS:
         return Bound(array, name)
+    if name in ("real", "imag") and array.dtype.kind in "biufc":
+        return _part_view(b, array, name)
     item = Scalar(int64, None, array.dtype.itemsize)
     match name:
         case "shape":
@@ -337,6 +341,14 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
         case "T":
             return transposed(array)
     return None
+
+
+def _part_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue | None:
+    """The real or imaginary parts of a complex array, as a view; a real array is its own real part."""
+    if array.dtype.kind != "c":
+        return array if name == "real" else None
+    part = np.dtype(f"f{array.dtype.itemsize // 2}")
+    return replace(array, dtype=part, address=moved(b, array.address, part.itemsize if name == "imag" else 0))
 
 
 def transposed(array: ArrayValue) -> ArrayValue:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, joining
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.scalars import both, choose_number, constant, describe, either, negate, truth
+from wsemu.frontend.python.scalars import FALSE, both, choose_number, constant, describe, either, negate, truth
 from wsemu.frontend.python.syntax import is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -239,8 +239,11 @@ class Expressions:
                 same = left.object is right.object
             elif isinstance(left, Static) or isinstance(right, Static):
                 same = False  # only one of them can be None
+            elif isinstance(left, (Scalar, ComplexValue)) and isinstance(right, (Scalar, ComplexValue)):
+                equal = arithmetic.compare(self.b, "==", left, right) if left.type is right.type else FALSE
+                return equal if isinstance(op, ast.Is) else negate(self.b, equal)
             else:
-                raise self.unsupported(node, "`is` between numbers", "use `==`")
+                raise self.unsupported(node, f"`is` between {describe(left)} and {describe(right)}", "use `==`")
             return constant(boolean, same == isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             result = constant(boolean, False)

@@ -113,6 +113,8 @@ class Functions:
                     raise self.error(
                         node, f"`{receiver.name}.{name}` takes no named arguments", "give them by position"
                     )
+                if name in arrays.REDUCTIONS:
+                    return library.reduce(self.library_call(name, args, kwargs), receiver, name)
                 return arrays.method(self.b, receiver, name, args)
             case Scalar() | ComplexValue():
                 return library.method(self.library_call(name, args, kwargs), receiver, name)

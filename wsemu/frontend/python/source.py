@@ -7,11 +7,13 @@ import functools
 import inspect
 import linecache
 import os
+import textwrap
 from types import CodeType, FunctionType
 from typing import Any
 
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.program import Span
+from wsemu.model.remembered import Text, remember, text_of
 
 
 class Source:
@@ -39,13 +41,18 @@ def _of_code(code: CodeType, name: str) -> Source:
 
     Only its own lines are parsed; the whole file where they do not stand alone.
     """
+    kept = text_of(code)
+    if kept is not None:
+        found = _in_text(kept, code)
+        if found is not None:
+            return found
     file = os.path.realpath(name) if os.path.exists(name) else name
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError) as error:
         raise UnsupportedError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
-            remedy="define kernels in a file, not in an interactive prompt or `exec`",
+            remedy="define it in a file, give the function its text as `__source__`, or start the program with `wsemu run`",
         ) from error
     for text, start in (("".join(lines), first), ("".join(linecache.getlines(code.co_filename)), 1)):
         tree = _parsed(text, start)
@@ -62,7 +69,7 @@ def _of_code(code: CodeType, name: str) -> Source:
 
 def _parsed(text: str, first: int) -> ast.Module | None:
     """The tree of some lines of a file, the first of them at line `first`; indented ones are put into an `if`."""
-    indented = text[:1].isspace()
+    indented = text[:1] in (" ", "\t", "\f")
     try:
         tree = ast.parse("if 1:\n" + text if indented else text)
     except SyntaxError:
@@ -91,6 +98,33 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
     return bool(places) and start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
 
 
+def _in_text(kept: Text, code: CodeType) -> Source | None:
+    tree = _parsed(kept.text, 1)
+    node = None if tree is None else _find(tree, code)
+    return None if node is None else Source(kept.file, node)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_text(code: CodeType, text: str) -> Source | None:
+    """The source of a function whose text is its attribute `__source__`: a definition by its name, wherever it stands."""
+    text = textwrap.dedent(text)
+    tree = _parsed(text, 1)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            return Source(remember(code, text).file, node)
+    return None
+
+
 def source_of(function: FunctionType) -> Source:
     """The source of a function, parsed once per code object."""
-    return _of_code(function.__code__, function.__code__.co_filename)
+    code = function.__code__
+    text = vars(function).get("__source__")
+    given = _of_text(code, text) if isinstance(text, str) else None
+    if given is not None:
+        return given
+    try:
+        return _of_code(code, code.co_filename)
+    except UnsupportedError:
+        if not linecache.lazycache(code.co_filename, function.__globals__):  # a module whose loader has the text
+            raise
+        return _of_code(code, code.co_filename)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.assemble.graph import Block
 from wsemu.frontend.python import arithmetic, arrays, joining
@@ -30,7 +30,8 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import boolean, int64
 from wsemu.model.errors import KernelError
-from wsemu.model.isa import FAILS
+from wsemu.model.isa import FAILS, RAISES
+from wsemu.model.program import Raised
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
@@ -168,18 +169,58 @@ class Statements:
         condition = self.condition(node.test)
         if condition.literal is not None:
             if not condition.literal:
-                self.do_Raise(node)
+                self.end_thread(self.failing(AssertionError, node.msg))
             return
         start, env = self.b.block, self.env
         failed = self.b.open()
-        self.b.finish(failed, "exit", trap=FAILS)
+        self.b.finish(failed, "exit", trap=self.failing(AssertionError, node.msg))
         after = self.b.open()
         self.b.branch(start, register(self.b, condition), after, failed)
         self.env = dict(env)
 
-    def do_Raise(self: Walker, node: ast.stmt) -> None:
-        self.b.finish(self.b.block, "exit", trap=FAILS)
+    def do_Raise(self: Walker, node: ast.Raise) -> None:
+        """The thread ends; with `debug` the host raises it (else Numba's code only returns)."""
+        self.end_thread(self.raising(node.exc) if self.debug and node.exc is not None else FAILS)
+
+    def end_thread(self: Walker, how: int) -> None:
+        self.b.finish(self.b.block, "exit", trap=how)
         self.reachable = False
+
+    def failing(self: Walker, kind: type[BaseException], message: ast.expr | None = None, text: str = "") -> int:
+        """How a thread ends that fails by an exception of this kind."""
+        if not self.debug:
+            return FAILS
+        arguments: tuple[Any, ...] = (text,) if text else ()
+        if message is not None:
+            known, said = self.to_host(self.evaluate(message))
+            arguments = (said,) if known else ()
+        name = getattr(self.frame.source.node, "name", "<lambda>")
+        raises = self.b.graph.raises
+        raises.append(Raised(kind, arguments, name))
+        return FAILS | len(raises) << RAISES
+
+    def raising(self: Walker, node: ast.expr) -> int:
+        """The same for the exception of a `raise`: a class, or a call of one with constant arguments."""
+        callee = node.func if isinstance(node, ast.Call) else node
+        known, kind = self.to_host(self.evaluate(callee))
+        if not known or not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise self.unsupported(node, "this `raise` in a kernel", "raise an exception's class, or a call of it")
+        hosts = [self.to_host(self.evaluate(argument)) for argument in getattr(node, "args", ())]
+        how = self.failing(kind)
+        raises = self.b.graph.raises
+        raises[-1] = raises[-1]._replace(arguments=tuple(said for known, said in hosts if known))
+        return how
+
+    def fail_where(self: Walker, condition: Scalar, kind: type[BaseException], text: str) -> None:
+        """Threads in which a condition holds end by an exception; the others go on."""
+        if condition.literal is False:
+            return
+        start, env = self.b.block, self.env
+        failed = self.b.open()
+        self.b.finish(failed, "exit", trap=self.failing(kind, text=text))
+        after = self.b.open()
+        self.b.branch(start, register(self.b, condition), failed, after)
+        self.env = dict(env)
 
     def do_FunctionDef(self: Walker, node: ast.FunctionDef) -> None:
         if node.decorator_list:

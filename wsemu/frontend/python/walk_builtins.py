@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python import arithmetic, arrays
+from wsemu.frontend.python import arithmetic, arrays, printing
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.scalars import constant, describe, literal, scalar_cast
 from wsemu.frontend.python.values import (
@@ -131,14 +131,6 @@ def _reversed(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Va
     return TupleValue(w.items_of(node, args[0])[::-1])
 
 
-def _print(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    span = w.frame.source.span(node)
-    note = f"`print` at {span.file}:{span.line} has no effect here"
-    if note not in w.notes:
-        w.notes.append(note)
-    return Static(None)
-
-
 def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Decided at compile time, from the type of the value."""
     _counted(w, node, "isinstance", args, kwargs, 2)
@@ -157,6 +149,6 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
 
 
 BUILTINS: dict[Any, Callable[..., Value]] = {
-    range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: _print,
+    range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: printing.call,
     isinstance: _isinstance,
 }  # fmt: skip

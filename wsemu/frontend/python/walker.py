@@ -47,8 +47,10 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     expressions: ClassVar[dict[type, Callable[..., Value]]] = _handlers("get_")
     statements: ClassVar[dict[type, Callable[..., None]]] = _handlers("do_")
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, *, debug: bool = False) -> None:
         self.b = builder
+        self.debug = debug
+        """exceptions reach the host, as with Numba's option of that name"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True

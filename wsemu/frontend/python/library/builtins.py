@@ -8,6 +8,8 @@ from typing import Any
 from wsemu.frontend.python import complex_arithmetic
 from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder
 from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
+from wsemu.frontend.python.library.inlined import inlined
+from wsemu.frontend.python.library.written import rounding
 from wsemu.frontend.python.scalars import (
     both,
     cast,
@@ -105,8 +107,8 @@ def rounded(call: Any) -> Value:
         return _nearest(call.b, scalar_cast(call.b, x, float64))
     signature, (x, digits) = converted(call, "round", _ROUND_TO, *arguments)
     if digits.literal is None:
-        remedy = "write a literal, or scale the number yourself"
-        raise call.unsupported("`round` needs a constant number of digits", remedy)
+        wide = inlined(call, rounding.to_digits, scalar_cast(call.b, x, float64), digits)
+        return cast(call.b, wide, signature.result)
     return _round_to(call.b, x, int(digits.literal), signature)
 
 

@@ -15,15 +15,18 @@ import numpy as np
 from wsemu.frontend.python.complex_arithmetic import conjugate
 from wsemu.frontend.python.library import asynchronous as library_asynchronous
 from wsemu.frontend.python.library import builtins as library_builtins
+from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library import memory as library_memory
 from wsemu.frontend.python.library import numpy as library_numpy
+from wsemu.frontend.python.library import operators as library_operators
 from wsemu.frontend.python.library import ptx as library_ptx
+from wsemu.frontend.python.library import reductions as library_reductions
 from wsemu.frontend.python.library.calls import ATTRIBUTES, FUNCTIONS, Call, Handler, positional
 from wsemu.frontend.python.scalars import constant, reinterpret
-from wsemu.frontend.python.values import ComplexValue, Scalar, Static, Value
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.promotion import number_type
 
@@ -36,7 +39,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (
     library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
-    library_asynchronous,
+    library_asynchronous, library_cmath, library_operators, library_reductions,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 
@@ -107,6 +110,12 @@ def attribute(b: Builder, x: Value, name: str) -> Value | None:
     if isinstance(x, Scalar) and x.type.kind != "b":
         return {"real": x, "imag": constant(x.type, 0)}.get(name)
     return None
+
+
+def reduce(call: Any, x: ArrayValue, name: str) -> Value:
+    """A method of an array that goes over all of its elements, such as `x.sum()`."""
+    positional(call, name, 0)
+    return library_reductions.reduce(call, name, x)
 
 
 METHODS = frozenset(("conjugate", "item", "bit_count", "view"))

@@ -12,10 +12,12 @@ import numpy as np
 
 from wsemu.frontend.python import complex_arithmetic
 from wsemu.frontend.python.arithmetic import compare
+from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import casting
 from wsemu.frontend.python.library.calls import FUNCTIONS, Handler, handles, positional, scalar
-from wsemu.frontend.python.scalars import both, choose, compute, constant, differ, either, negate, scalar_cast, truth
+from wsemu.frontend.python.library.written import complex_functions
+from wsemu.frontend.python.scalars import both, cast, choose, compute, constant, differ, either, negate, scalar_cast, truth
 from wsemu.frontend.python.values import ComplexValue, Scalar, Value
 from wsemu.language.numbers import (
     NUMBERS,
@@ -72,11 +74,17 @@ _UNARY: dict[np.ufunc, str] = {
 }  # fmt: skip
 
 
+_COMPLEX = frozenset("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh log log2 log10".split())
+"""of them those of complex numbers, by the same name"""
+
+
 def _enter_unary(ufunc: np.ufunc, operation: str) -> None:
     name = f"np.{ufunc.__name__}"
 
     @handles(ufunc)
     def unary(call: Any) -> Value:
+        if operation in _COMPLEX and len(call.args) == 1 and isinstance(call.args[0], ComplexValue):
+            return library_cmath.apply(call, getattr(complex_functions, operation), call.args[0])
         (x,) = _operands(call, name, 1, REAL)
         return library_math.apply(call.b, operation, x)
 
@@ -116,6 +124,8 @@ _enter_binary(np.divide, "div")
 
 @handles(np.isnan)
 def is_nan(call: Any) -> Value:
+    if len(call.args) == 1 and isinstance(call.args[0], ComplexValue):
+        return library_cmath.apply(call, complex_functions.isnan, call.args[0])
     (x,) = _operands(call, "np.isnan", 1, _LOOPS)
     return library_math.is_nan(call.b, x) if x.type.kind == "f" else constant(boolean, False)
 
@@ -181,11 +191,28 @@ def _enter_comparison(ufunc: np.ufunc, op: str) -> None:
 
     @handles(ufunc)
     def comparison(call: Any) -> Value:
+        if any(isinstance(x, ComplexValue) for x in call.args):
+            return _compare_complex(call, op, *positional(call, name, 2))
         numbers = [scalar(call, x, f"`{name}`") for x in positional(call, name, 2)]
         if {x.type.name for x in numbers} == {"int64", "uint64"}:
             return _compare_signs(call.b, op, *numbers)
         type_ = loop(call, name, _LOOPS, numbers)
         return compare(call.b, op, *(scalar_cast(call.b, x, type_) for x in numbers))
+
+
+def _compare_complex(call: Any, op: str, left: Value, right: Value) -> Scalar:
+    """Equal in both parts; ordered by the real parts, and where they are equal by the imaginary ones."""
+    x, y = (library_cmath.as_complex(call, value, "np.less") for value in (left, right))
+    type_ = x.type if x.type.bits >= y.type.bits else y.type
+    first, second = (cast(call.b, value, type_) for value in (x, y))
+    assert isinstance(first, ComplexValue)
+    assert isinstance(second, ComplexValue)
+    if op in ("==", "!="):
+        return complex_arithmetic.equal(call.b, op, first, second)
+    strict = op[0]
+    ahead = compare(call.b, strict, first.real, second.real)
+    same = compare(call.b, "==", first.real, second.real)
+    return either(call.b, ahead, both(call.b, same, compare(call.b, op, first.imag, second.imag)))
 
 
 def _compare_signs(b: Any, op: str, x: Scalar, y: Scalar) -> Scalar:

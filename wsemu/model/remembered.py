@@ -1,0 +1,119 @@
+"""Sources of code that no file holds: what `exec` and `compile` were given while a program runs.
+
+A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code objects,
+and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import itertools
+import linecache
+import os
+import sys
+import weakref
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+_FUTURES = 0x1FF0000
+"""flags of a code object that `from __future__ import ...` sets, which `exec` takes over from its caller"""
+
+
+class Text:
+    """A source: its text, and the name under which `linecache` has it once it is asked for."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self._name = name
+        self._file = ""
+
+    @property
+    def file(self) -> str:
+        if not self._file:
+            made = self._file = f"<{self._name} {next(_numbers)}>"
+            linecache.cache[made] = (len(self.text), None, self.text.splitlines(keepends=True), made)
+            weakref.finalize(self, linecache.cache.pop, made, None)
+        return self._file
+
+
+_texts: weakref.WeakKeyDictionary[CodeType, Text] = weakref.WeakKeyDictionary()
+_numbers = itertools.count(1)
+
+
+def text_of(code: CodeType) -> Text | None:
+    """The source of a code object, where it was remembered."""
+    return _texts.get(code)
+
+
+def remember(code: CodeType, text: str) -> Text:
+    """Keep the source of a code object and of all those in it."""
+    kept = Text(text, code.co_filename.strip("<>") or "exec")
+    _keep(code, kept)
+    return kept
+
+
+def _keep(code: CodeType, text: Text) -> None:
+    _texts[code] = text
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _keep(inner, text)
+
+
+def _as_text(source: Any) -> str | None:
+    """The text of what `compile` takes; None for a code object or a syntax tree."""
+    if isinstance(source, str):
+        return source
+    if isinstance(source, (bytes, bytearray)):
+        return bytes(source).decode("utf-8", "replace")
+    return None
+
+
+def _is_file(name: Any) -> bool:
+    return isinstance(name, (str, bytes, os.PathLike)) and os.path.exists(name)
+
+
+def _has_functions(code: CodeType) -> bool:
+    return any(isinstance(inner, CodeType) for inner in code.co_consts)
+
+
+def _compiling(real: Any) -> Any:
+    @functools.wraps(real)
+    def compile_(source: Any, filename: Any, mode: str, flags: int = 0, dont_inherit: bool = False, **named: Any) -> Any:
+        if not dont_inherit:
+            flags |= sys._getframe(1).f_code.co_flags & _FUTURES
+        made = real(source, filename, mode, flags, True, **named)
+        text = _as_text(source)
+        if text is not None and isinstance(made, CodeType) and _has_functions(made) and not _is_file(filename):
+            remember(made, text)
+        return made
+
+    return compile_
+
+
+def _executing(real: Any, compile_: Any) -> Any:
+    @functools.wraps(real)
+    def exec_(source: Any, globals: Any = None, locals: Any = None, **named: Any) -> None:  # noqa: A002 - as `exec` has them
+        frame = sys._getframe(1)
+        if _as_text(source) is not None:
+            source = compile_(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
+        if globals is None:
+            globals = frame.f_globals
+            locals = frame.f_locals if locals is None else locals
+        return real(source, globals, locals, **named)
+
+    return exec_
+
+
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """Inside the `with` block the texts that `exec` and `compile` get are kept."""
+    kept = builtins.exec, builtins.compile
+    builtins.compile = _compiling(kept[1])
+    builtins.exec = _executing(kept[0], builtins.compile)
+    try:
+        yield
+    finally:
+        builtins.exec, builtins.compile = kept
