@@ -123,6 +123,10 @@ Strict = Annotated[
     bool | None,
     typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
 ]
+Every = Annotated[
+    bool | None,
+    typer.Option("--every/--no-every", help="Say for which other launches a verified one speaks: contents of arrays."),
+]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
 KernelOption = Annotated[
     list[str] | None,
@@ -202,6 +206,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         skip: Skip = None,
         lockstep: Lockstep = None,
         strict: Strict = None,
+        every: Every = None,
         fail_on: FailOn = None,
         kernel: KernelOption = None,
         limit: Limit = None,
