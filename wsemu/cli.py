@@ -143,6 +143,9 @@ SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
 ]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
+]
 Entry = Annotated[
     str | None,
     typer.Option(
@@ -353,6 +356,35 @@ def fuzz(
 
     options = {"examples": examples, "batch": batch, "seed": seed}
     raise typer.Exit(fuzz.command(test, options, jobs, results, fresh=fresh))
+
+
+@app.command(
+    epilog="Exit codes: 0 all hold, 1 one fails, 2 wrong usage, 3 one is incomplete or none holds, 130 stopped early.",
+)
+def sweep(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE::function", help="A function that launches kernels for sizes.", show_default=False
+        ),
+    ],
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZES", help="Sizes of a parameter, such as n=0,1,30:34 (repeatable).", show_default=False
+        ),
+    ] = None,
+    most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
+    tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    time_limit: TimeLimit = None,
+    format: FormatOption = None,  # noqa: A002 - the option's name
+) -> None:
+    """Launch over the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
+    from wsemu.campaign import sweep_command
+
+    options = {"tries": tries, "time_limit": time_limit}
+    as_json = format is not None and format.value == "json"
+    raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json))
 
 
 @app.command()
