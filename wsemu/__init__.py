@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wsemu import cuda as cuda
     from wsemu import ptx as ptx
     from wsemu import strategies as strategies
+    from wsemu.campaign.sweep import SweepFailed as SweepFailed
+    from wsemu.campaign.sweep import sweep as sweep
     from wsemu.launch.check import check as check
     from wsemu.launch.crosscheck import crosscheck as crosscheck
     from wsemu.launch.ptx.module import load_ptx as load_ptx
@@ -42,6 +44,7 @@ _HOME = {
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
     "Report": "wsemu.launch.result",
+    "SweepFailed": "wsemu.campaign.sweep",
     "TensorMap": "wsemu.model.tensor_map",
     "TransferCase": "wsemu.launch.transfer",
     "UnsupportedError": "wsemu.model.errors",
@@ -54,6 +57,7 @@ _HOME = {
     "ptx": "wsemu.ptx",
     "replay": "wsemu.launch.replay.run",
     "strategies": "wsemu.strategies",
+    "sweep": "wsemu.campaign.sweep",
     "trace": "wsemu.launch.tracing",
 }
 """public name -> the module that defines it (or is it)"""
@@ -62,6 +66,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check",
     "check_transfer",
     "crosscheck",
+    "sweep",
     "trace",
     "replay",
     "load_ptx",
@@ -70,6 +75,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "Report",
     "Finding",
     "CheckFailed",
+    "SweepFailed",
     "UsageError",
     "KernelError",
     "UnsupportedError",

@@ -141,6 +141,10 @@ Strict = Annotated[
     bool | None,
     typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
 ]
+Every = Annotated[
+    bool | None,
+    typer.Option("--every/--no-every", help="Say for which other launches a verified one speaks: contents of arrays."),
+]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).", autocompletion=_codes),
@@ -159,6 +163,9 @@ FormatOption = Annotated[
 SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
 ]
 Entry = Annotated[
     str | None,
@@ -223,6 +230,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         skip: Skip = None,
         lockstep: Lockstep = None,
         strict: Strict = None,
+        every: Every = None,
         fail_on: FailOn = None,
         kernel: KernelOption = None,
         limit: Limit = None,
@@ -374,6 +382,35 @@ def fuzz(
 
     options = {"examples": examples, "batch": batch, "seed": seed}
     raise typer.Exit(fuzz.command(test, options, jobs, results, fresh=fresh))
+
+
+@app.command(
+    epilog="Exit codes: 0 all hold, 1 one fails, 2 wrong usage, 3 one is incomplete or none holds, 130 stopped early.",
+)
+def sweep(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE::function", help="A function that launches kernels for sizes.", show_default=False
+        ),
+    ],
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZES", help="Sizes of a parameter, such as n=0,1,30:34 (repeatable).", show_default=False
+        ),
+    ] = None,
+    most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
+    tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    time_limit: TimeLimit = None,
+    format: FormatOption = None,  # noqa: A002 - the option's name
+) -> None:
+    """Launch over the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
+    from wsemu.campaign import sweep_command
+
+    options = {"tries": tries, "time_limit": time_limit}
+    as_json = format is not None and format.value == "json"
+    raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json))
 
 
 @app.command()

@@ -43,6 +43,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "skip": ("args", "checkers or finding codes not to look for"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "note what is right, and looks like a mistake"),
+    "every": ("bool", "say for which other launches a verified one speaks"),
     "fail_on": ("args", "codes of warnings that count as errors"),
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),
 }

@@ -9,6 +9,7 @@
         check_transfer(transfer).assert_clean()
 
     sequential_transfers  strided_transfers  indirect_transfers  halo_transfers    a `TransferCase` each
+    sizes                                                                          an int at which loops and tiles break
     launches                                                                       a `Launch`: `kernel[launch](x)`
     kernels_with                                                                   a `KernelCase`: of a pipelined kernel
     invalid_...                                                                    an `Invalid`: what must be refused
@@ -49,6 +50,7 @@ from wsemu.campaign.strategies.kernels import KernelCase as KernelCase
 from wsemu.campaign.strategies.kernels import kernels_with as kernels_with
 from wsemu.campaign.strategies.launches import Launch as Launch
 from wsemu.campaign.strategies.launches import launches as launches
+from wsemu.campaign.strategies.sizes import sizes as sizes
 from wsemu.campaign.strategies.transfers import halo_transfers as halo_transfers
 from wsemu.campaign.strategies.transfers import indirect_transfers as indirect_transfers
 from wsemu.campaign.strategies.transfers import sequential_transfers as sequential_transfers
@@ -70,5 +72,6 @@ __all__ = [
     "kernels_with",
     "launches",
     "sequential_transfers",
+    "sizes",
     "strided_transfers",
 ]

@@ -92,6 +92,7 @@ class Configuration(_Table):
     skip: list[str] = []
     lockstep: bool = False
     strict: bool = False
+    every: bool = False
     fail_on: list[str] = []
     kernel: list[str] = []
     """names of kernels, with `*` and `?`; no name: all"""
@@ -140,6 +141,7 @@ class Configuration(_Table):
             engine=self.engine,
             lockstep=self.lockstep,
             strict=self.strict,
+            every=self.every,
             checkers=looking,
             fail_on=finding_codes(self.fail_on),
             kernels=tuple(self.kernel),

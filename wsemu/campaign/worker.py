@@ -47,7 +47,7 @@ def load(file: Path, name: str) -> Any:
     """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
     exists(file)
     try:
-        module = _imported(file)
+        module = imported(file)
     except WsemuError as error:
         raise UsageError(f"`{file}` cannot be imported: {error}") from None
     except (Exception, SystemExit) as error:
@@ -66,7 +66,7 @@ def load(file: Path, name: str) -> Any:
     return test
 
 
-def _imported(file: Path) -> ModuleType:
+def imported(file: Path) -> ModuleType:
     """The module of a file, with its folder and the working folder to import from, as pytest has them."""
     sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
     spec = importlib.util.spec_from_file_location(file.stem, file)

@@ -105,6 +105,7 @@ def check(
     checkers: Iterable[str] | None = None,
     lockstep: bool | None = None,
     strict: bool | None = None,
+    every: bool | None = None,
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
 ) -> Report:
@@ -116,7 +117,8 @@ def check(
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
-    (several lanes of one store that write the same value), `fail_on` has the codes of warnings that count as errors,
+    (several lanes of one store that write the same value), `every` asks for which other launches a verified one speaks
+    (`Report.scope`), `fail_on` has the codes of warnings that count as errors,
     and `uninitialized` the names of array arguments whose contents count as not yet written.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
@@ -127,6 +129,7 @@ def check(
         "engine": engine,
         "lockstep": lockstep,
         "strict": strict,
+        "every": every,
         "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
         "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
     }
@@ -301,6 +304,10 @@ def _examine(
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
+    if chosen.every:
+        from wsemu.launch.every import extended
+
+        report = extended(report, places, bound.names)
     if isinstance(kernel, CodeKernel):
         from wsemu.launch.words import in_cuda
 
@@ -412,7 +419,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
-        "strict": chosen.strict,
+        "strict": chosen.strict or chosen.every,  # where several lanes store one value, other contents may differ
         "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {

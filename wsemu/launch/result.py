@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from wsemu.evidence.fingerprint import Inputs
 from wsemu.model.errors import UsageError, WsemuError
-from wsemu.model.finding import Counters, Extent, Finding, Record, Suppressed, Unused, Verdict
+from wsemu.model.finding import Counters, Extent, Finding, Record, Scope, Suppressed, Unused, Verdict
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,6 +47,8 @@ class Report(Record):
     """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
     """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    scope: Scope | None = None
+    """for which other launches a verified one speaks, where that is asked for (`every`)"""
     inputs: Inputs | None = None
     """what a failed launch was made of, as hashes"""
     seconds: float = 0.0
@@ -115,7 +117,9 @@ class Report(Record):
         if findings == self.findings:
             return self
         findings.sort(key=lambda finding: finding.severity != "error")
-        return self.model_copy(update={"findings": findings, "verdict": "failed", "reasons": [], "proof": ""})
+        return self.model_copy(
+            update={"findings": findings, "verdict": "failed", "reasons": [], "proof": "", "scope": None}
+        )
 
     def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
         """The findings, those of a code with a factor above `most` as errors with a note."""

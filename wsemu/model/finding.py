@@ -274,6 +274,25 @@ class Unused(Record):
     message: str
 
 
+class Scope(Record):
+    """For which other launches a verified one speaks: those that differ in this alone."""
+
+    contents: list[str] = []
+    """arrays that it reads and that may hold anything"""
+    values: list[str] = []
+    """scalars that may have any value of their type"""
+    limits: list[str] = []
+    """what it does not speak for, each with its reason and place"""
+
+    def __str__(self) -> str:
+        """`for all contents of `x` and all values of `alpha``; nothing where it is for this launch only."""
+        said = [
+            f"all {what} of {', '.join(f'`{name}`' for name in names)}"
+            for what, names in (("contents", self.contents), ("values", self.values)) if names
+        ]  # fmt: skip
+        return f"for {' and '.join(said)}" if said else ""
+
+
 class Counters(Record):
     """What a launch executed.
 

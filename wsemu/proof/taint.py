@@ -196,7 +196,7 @@ class _Block:
         self.successors = successors
         self.state: State | None = None
         """at its start; None until control comes there"""
-        self.reads_memory = any(step.kind in ("load", "barrier") and step.writes for step in steps)
+        self.reads_memory = any(step.kind in ("load", "atomic", "barrier") and step.writes for step in steps)
 
 
 def _blocks(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, _Block]:
@@ -243,7 +243,7 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
-        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if _is_atomic(int(program.code[pc, 0]))}
+        self._targets: dict[int, Bits] = {pc: 0 for pc in sources if pc >= 0 and _is_atomic(int(program.code[pc, 0]))}
         """atomic -> arrays that it works on"""
         self._reasons: dict[int, str] = {}
         """atomic that does not commute with those on its array -> why"""
@@ -259,8 +259,12 @@ class Analysis:
                 self._inside.update(dict.fromkeys(election.region, self._bit[source]))
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
+        self._seed()
         self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
         self._settle()
+
+    def _seed(self) -> None:
+        """What is in rows and arrays before the first instruction."""
 
     @cached_property
     def tainted(self) -> list[Tainted]:
@@ -268,10 +272,14 @@ class Analysis:
         found = {
             (step.pc, what): self._sources[(bits & -bits).bit_length() - 1]
             for step, state in self._states()
-            for what, rows in _steered(step)
+            for what, rows in self._steered(step)
             if (bits := _union(state, rows) & self._taint & ~self._freed(step.pc, what))
         }
         return [Tainted(pc, source, what) for (pc, what), source in sorted(found.items())]
+
+    def _steered(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """What of an instruction must not depend on the sources, with its rows."""
+        return _steered(step)
 
     def _freed(self, pc: int, what: str) -> Bits:
         """The masks that may steer this of an instruction; the address of an addition is the same for all lanes."""

@@ -1,0 +1,32 @@
+"""Sizes at which loops, tiles and pipelines break."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from wsemu.campaign.sizes import Reading, edges
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def sizes(
+    *, tile: int | Iterable[int] = (), depth: int | Iterable[int] = (), compared: Iterable[int] = (), most: int = 4096
+) -> st.SearchStrategy[int]:
+    """Sizes up to `most`: 0, 1, primes, multiples of tiles and depths with their neighbours on both sides, and what the
+    kernel compares with; one in four is any size.
+
+    Shrinks toward 0.  UsageError where a tile or depth is below 1, or `most` below 0.
+    """
+    tiles, depths = _several(tile), _several(depth)
+    if most < 0 or any(n < 1 for n in tiles | depths):
+        raise UsageError(f"tile is {tile}, depth {depth}, most {most}: give 1 or more, and most 0 or more")
+    found = edges(Reading({*compared}, tiles, depths), most)
+    return st.one_of(*[st.sampled_from(found)] * 3, st.integers(0, most))
+
+
+def _several(given: int | Iterable[int]) -> set[int]:
+    return {given} if isinstance(given, int) else {*given}

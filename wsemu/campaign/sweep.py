@@ -1,0 +1,407 @@
+"""A function that makes launches, tried over sizes: which hold, and the smallest that fails.
+
+    @wsemu.sweep(n=..., tile=(16, 32))
+    def scaled(n, tile):
+        x = np.ones(n, np.float32)
+        scale[-(-n // tile), tile](n, x)
+        assert (x == 2).all()
+
+`...` stands for sizes that are chosen from what the kernels compare (`sizes`).  A size holds where every launch is
+verified and the function returns; it fails where a launch fails or the function asserts otherwise; it is refused where
+the function raises another exception, or a launch is impossible, such as a block of 0 threads.  The sizes, and so the
+report, are the same in every run: what is too much is counted in bytes and in warp instructions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import random
+import time
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Literal
+
+from wsemu.campaign.sizes import Reading, edges, read, smaller, thinned
+from wsemu.launch.hooks import observers, starting
+from wsemu.launch.result import CheckFailed, Report
+from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from wsemu.model.bound import Bound
+
+Sizes = tuple[int, ...]
+"""of the parameters that are swept, in their order"""
+Came = Literal["holds", "fails", "incomplete", "refused"]
+MOST = 4096
+"""the largest size that is chosen, but for the largest that memory allows"""
+TRIES = 200
+"""sizes that are tried, shrinking aside"""
+OF_EACH = 48
+"""sizes of one parameter"""
+MEMORY = 1 << 28
+"""bytes of the arrays of a launch from which on no larger one is tried"""
+WORK = 4_000_000
+"""warp instructions of the launches of one size from which on no larger one is tried"""
+_SEED = 2027
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of one size."""
+
+    sizes: Sizes
+    came: Came
+    why: str = ""
+    """in a line, where it does not hold"""
+    launches: int = 0
+    report: str = ""
+    """of the first launch that failed, as JSON"""
+    bytes: int = 0
+    """of the arrays of its largest launch"""
+    work: int = 0
+    """warp instructions of all launches"""
+
+
+@dataclass(slots=True)
+class Swept:
+    """What came of all sizes."""
+
+    name: str
+    parameters: tuple[str, ...]
+    tried: dict[Sizes, Tried] = field(default_factory=dict)
+    smallest: Tried | None = None
+    """of those that fail, shrunk"""
+    limits: list[str] = field(default_factory=list)
+    """why no larger sizes were tried"""
+    stopped: str = ""
+    """why not all sizes were tried: interrupted, the time limit"""
+
+    def of(self, came: Came) -> list[Tried]:
+        return [tried for tried in self.tried.values() if tried.came == came]
+
+    def text(self, sizes: Sizes) -> str:
+        """`n=33, tile=32`"""
+        return ", ".join(f"{name}={n:,}" for name, n in zip(self.parameters, sizes, strict=True))
+
+    @property
+    def exit_code(self) -> int:
+        """1: a size fails; 3: one is incomplete, or none holds; 130: stopped before all were tried; else 0."""
+        if self.of("fails"):
+            return 1
+        if self.of("incomplete") or (not self.of("holds") and not self.stopped):
+            return 3
+        return 130 if self.stopped else 0
+
+
+# -- one size --------------------------------------------------------------------------------------------------------
+def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None) -> Tried:
+    """Call the function with these sizes; what its launches tell of other sizes goes into `reading`."""
+    sizes = tuple(arguments.values())
+    reports: list[Report] = []
+    most = [0]
+
+    def start(bound: Bound) -> None:
+        most[0] = max(most[0], sum(data.nbytes for data, _ in bound.segments))
+        if reading is not None:
+            reading.add(read(bound.program, bound.configuration))
+
+    starting.append(start)
+    observers.append(reports.append)
+    came: Came = "holds"
+    why = ""
+    try:
+        function(**arguments)
+    except CheckFailed as error:
+        reports.append(error.report)
+    except UnsupportedError as error:
+        came, why = "incomplete", str(error)
+    except UsageError as error:
+        came, why = "refused", _line(error)
+    except AssertionError as error:
+        came, why = "fails", f"the function asserts otherwise: {_line(error)}"
+    except Exception as error:
+        came, why = "refused", f"{type(error).__name__}: {_line(error)}"
+    finally:
+        starting.remove(start)
+        observers.remove(reports.append)
+    failed = next((report for report in reports if report.verdict == "failed"), None)
+    undecided = next((report for report in reports if report.verdict == "incomplete"), None)
+    if failed is not None:
+        came, why = "fails", f"{failed.kernel}: {', '.join(dict.fromkeys(f.code for f in failed.errors))}"
+    elif came == "holds" and undecided is not None:
+        came, why = "incomplete", f"{undecided.kernel}: {', '.join(undecided.reasons)}"
+    work = sum(report.counters.warp_instructions for report in reports)
+    shown = failed.model_copy(update={"seconds": 0.0}).model_dump_json() if failed else ""
+    return Tried(sizes, came, why, len(reports), shown, most[0], work)
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+# -- all sizes -------------------------------------------------------------------------------------------------------
+class Sweep:
+    """A function with what is swept of it; called without arguments it raises where a size fails."""
+
+    def __init__(
+        self, function: Callable[..., Any], given: Mapping[str, EllipsisType | Iterable[int]], most: int = MOST
+    ) -> None:
+        self.function, self.most = function, most
+        self.given = {name: _chosen(name, sizes) for name, sizes in given.items()}
+        _check_names(function, self.given)
+        functools.update_wrapper(self, function)
+        left = [p for name, p in inspect.signature(function).parameters.items() if name not in self.given]
+        self.__signature__ = inspect.Signature(left)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        bound = functools.partial(self.function, *args, **kwargs)
+        functools.update_wrapper(bound, self.function)
+        swept = Sweep(bound, self.given, self.most).run()
+        if swept.smallest is not None:
+            raise SweepFailed(swept)
+        undecided = swept.of("incomplete")
+        if undecided or not swept.of("holds"):
+            first = next(iter(undecided or swept.of("refused")), None)
+            why = f": {swept.text(first.sizes)}: {first.why}" if first else ""
+            raise UsageError(f"`{swept.name}` holds for no size" if not undecided else f"incomplete{why}")
+
+    def run(
+        self,
+        tries: int = TRIES,
+        time_limit: float | None = None,
+        each: Callable[[Swept, int], None] = lambda swept, total: None,
+        attempts: Callable[[Sequence[Sizes]], Iterator[Tried]] | None = None,
+    ) -> Swept:
+        """Try sizes, `tries` of them before the failure is shrunk; ends early on KeyboardInterrupt and after
+        `time_limit` seconds.  `each` is called when one is done; `attempts` tries many, elsewhere."""
+        return _Run(self, tries, time_limit, each, attempts).run()
+
+
+def sweep(**given: EllipsisType | Iterable[int]) -> Callable[[Callable[..., Any]], Sweep]:
+    """Try a function that makes launches over sizes of its parameters: `...` for sizes that are chosen from what its
+    kernels compare, or the sizes themselves.
+
+    The decorated function takes the parameters that are left, if any (pytest's fixtures), tries all sizes and raises
+    SweepFailed with the smallest that fails; `wsemu sweep FILE::function` reports on all of them.
+    """
+    if not given:
+        raise UsageError("sweep() names no parameter: `@wsemu.sweep(n=...)`")
+    return lambda function: Sweep(function, given)
+
+
+class SweepFailed(WsemuError):
+    """A size fails; `swept` has all of them, and the text the smallest with its diagnostics."""
+
+    __module__ = "wsemu"
+
+    def __init__(self, swept: Swept) -> None:
+        super().__init__(swept)
+        self.swept = swept
+
+    def __str__(self) -> str:
+        from wsemu.campaign.sweep_report import plain
+
+        return plain(self.swept)
+
+
+def of(function: Any) -> Sweep:
+    """The sweep of a function: as it is decorated, or over all its parameters without a default."""
+    if isinstance(function, Sweep):
+        return function
+    if not inspect.isfunction(function):
+        raise UsageError(
+            "it is no function that makes launches: write one that takes the sizes and launches the kernel"
+        )
+    free = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    if not free:
+        raise UsageError(
+            f"`{function.__name__}` takes no sizes: give it parameters, such as `def {function.__name__}(n)`"
+        )
+    return Sweep(function, dict.fromkeys(free, ...))
+
+
+class _Run:
+    """One sweep on its way."""
+
+    def __init__(self, what: Sweep, tries: int, time_limit: float | None, each: Any, attempts: Any) -> None:
+        self.what, self.each, self.tries = what, each, tries
+        self.names = tuple(what.given)
+        self.swept = Swept(what.function.__name__, self.names)
+        self.reading = Reading()
+        self.ends = None if time_limit is None else time.monotonic() + time_limit
+        self.attempts = attempts or self._here
+        self.total = tries
+
+    def run(self) -> Swept:
+        try:
+            self._first()
+            self._all()
+            self._largest()
+            self._shrink()
+        except KeyboardInterrupt:
+            self.swept.stopped = "interrupted"
+            self._smallest()
+        except TimeoutError:
+            self.swept.stopped = "the time limit is reached"
+            self._smallest()
+        return self.swept
+
+    def _here(self, wanted: Sequence[Sizes]) -> Iterator[Tried]:
+        for sizes in wanted:
+            yield self._one(sizes)
+
+    def _one(self, sizes: Sizes) -> Tried:
+        return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading)
+
+    def _try(self, wanted: Iterable[Sizes], *, counts: bool = True) -> None:
+        """Try those of these sizes that were not tried yet."""
+        left = [sizes for sizes in dict.fromkeys(wanted) if sizes not in self.swept.tried]
+        if counts:
+            left = left[: max(0, self.tries - len(self.swept.tried))]
+        for tried in self.attempts(left):
+            self._keep(tried)
+
+    def _keep(self, tried: Tried) -> None:
+        self.swept.tried[tried.sizes] = tried
+        self.each(self.swept, self.total)
+        if self.ends is not None and time.monotonic() > self.ends:
+            raise TimeoutError
+
+    # -- which sizes --
+    def _first(self) -> None:
+        """A few sizes, here, from whose launches the kernels are read."""
+        lists = [sizes if sizes is not ... else (1, 32, 64) for sizes in self.what.given.values()]
+        picks = [[sizes[len(sizes) // 2], sizes[0], sizes[-1]] for sizes in map(tuple, lists)]
+        for wanted in itertools.islice(itertools.product(*picks), 9):
+            if wanted not in self.swept.tried and len(self.swept.tried) < self.tries:
+                self._keep(self._one(wanted))
+
+    def _lists(self) -> list[list[int]]:
+        chosen = thinned(edges(self.reading, self.what.most), self.reading, OF_EACH)
+        return [chosen if sizes is ... else list(sizes) for sizes in self.what.given.values()]
+
+    def _all(self) -> None:
+        """All combinations, where there are few; else each parameter through all its sizes, for small and usual sizes
+        of the others, and pairs at random."""
+        lists = self._lists()
+        count = 1
+        for sizes in lists:
+            count *= len(sizes)
+        if count <= self.tries:
+            self._try(_smallest_first(itertools.product(*lists)))
+            return
+        usual = [self._usual(n, sizes) for n, sizes in enumerate(lists)]
+        wanted: dict[Sizes, None] = {}
+        for base in (usual, [sizes[min(1, len(sizes) - 1)] for sizes in lists]):
+            for n, sizes in enumerate(lists):
+                wanted.update(((*base[:n], size, *base[n + 1 :]), None) for size in sizes)
+        draw = random.Random(_SEED)
+        while len(lists) > 1 and len(wanted) < self.tries:
+            wanted[tuple(draw.choice(sizes) for sizes in lists)] = None
+        self.total = min(self.tries, len(wanted) + len(self.swept.tried))
+        self._try(_smallest_first(wanted))
+
+    def _usual(self, n: int, sizes: list[int]) -> int:
+        """A size that held, neither small nor large, where one did."""
+        held = sorted({tried.sizes[n] for tried in self.swept.of("holds")})
+        return held[len(held) // 2] if held else sizes[len(sizes) // 2]
+
+    def _largest(self) -> None:
+        """Double each chosen size until memory, work or a refusal ends it."""
+        held = self.swept.of("holds")
+        if self.swept.of("fails") or not held:
+            return
+        for n, sizes in enumerate(self.what.given.values()):
+            if sizes is ...:
+                self._double(n, max(held, key=lambda tried: (tried.sizes[n], tried.work)))
+
+    def _double(self, n: int, tried: Tried) -> None:
+        name = self.names[n]
+        while True:
+            if tried.bytes * 2 > MEMORY or tried.work * 2 > WORK or tried.sizes[n] > 1 << 30:
+                what = "of arrays" if tried.bytes * 2 > MEMORY else "of work"
+                figure = f"{tried.bytes:,} bytes" if what == "of arrays" else f"{tried.work:,} warp instructions"
+                self.swept.limits.append(f"{name} up to {tried.sizes[n]:,}, which takes {figure}")
+                return
+            larger = self._with(tried.sizes, n, max(1, tried.sizes[n] * 2))
+            found = self._look(larger)
+            if found.came == "refused":
+                self._bisect(n, tried.sizes, larger)
+                return
+            if found.came != "holds":
+                return
+            tried = found
+
+    def _bisect(self, n: int, good: Sizes, bad: Sizes) -> None:
+        """The largest size of a parameter that is not refused."""
+        low, high = good[n], bad[n]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._look(self._with(good, n, middle)).came == "refused":
+                high = middle
+            else:
+                low = middle
+        why = self.swept.tried[self._with(good, n, high)].why
+        self.swept.limits.append(f"{self.names[n]} up to {low:,}: {self.names[n]}={high:,} is refused: {why}")
+
+    @staticmethod
+    def _with(sizes: Sizes, n: int, size: int) -> Sizes:
+        return (*sizes[:n], size, *sizes[n + 1 :])
+
+    def _look(self, sizes: Sizes) -> Tried:
+        self._try([sizes], counts=False)
+        return self.swept.tried[sizes]
+
+    # -- what fails --
+    def _smallest(self) -> None:
+        failed = self.swept.of("fails")
+        self.swept.smallest = min(failed, key=lambda tried: _weight(tried.sizes), default=None)
+
+    def _shrink(self) -> None:
+        """Make the sizes of the smallest failure smaller, one by one, as long as it fails."""
+        self._smallest()
+        best = self.swept.smallest
+        grows = best is not None
+        while grows and best is not None:
+            grows = False
+            for n, sizes in enumerate(self.what.given.values()):
+                for size in smaller(best.sizes[n]) if sizes is ... else sorted(s for s in sizes if s < best.sizes[n]):
+                    found = self._look(self._with(best.sizes, n, size))
+                    if found.came == "fails":
+                        best, grows = found, True
+                        break
+        self.swept.smallest = best
+
+
+def _weight(sizes: Sizes) -> tuple[int, Sizes]:
+    return sum(sizes), sizes
+
+
+def _smallest_first(wanted: Iterable[Sizes]) -> list[Sizes]:
+    return sorted(wanted, key=_weight)
+
+
+def _chosen(name: str, sizes: EllipsisType | Iterable[int]) -> Any:
+    """Sizes that are given, as a tuple; `...` stays."""
+    if sizes is ...:
+        return ...
+    try:
+        found = tuple(sorted(set(sizes)))
+    except TypeError:
+        raise UsageError(f"{name} is {sizes!r}: give sizes, or `...` for those that are chosen") from None
+    if not found or not all(type(n) is int and n >= 0 for n in found):
+        raise UsageError(f"{name} is {sizes!r}: give whole numbers, 0 or more")
+    return found
+
+
+def _check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
+    parameters = inspect.signature(function).parameters
+    for name in given:
+        if name not in parameters:
+            raise UsageError(
+                f"`{function.__name__}` has no parameter `{name}`: it has {', '.join(parameters) or 'none'}"
+            )

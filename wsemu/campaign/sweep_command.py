@@ -1,0 +1,92 @@
+"""`wsemu sweep FILE::function`: from options to an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsemu.campaign import sweep_report
+from wsemu.campaign.sweep import Sweep, of
+from wsemu.model.errors import UsageError, WsemuError
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_GIVEN = 10_000
+"""sizes that an option may name"""
+
+
+def command(
+    test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False
+) -> int:
+    """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`."""
+    from wsemu.app.config import configured
+    from wsemu.host import takeover
+    from wsemu.model.settings import using
+
+    printer = Printer()
+    try:
+        file, name = _split(test)
+        _, settings = configured(file, {})
+        with using(settings), takeover.numba_cuda():
+            swept = loaded(file, name, given, most).run(**options)
+    except WsemuError as error:
+        printer.error(error)
+        return 2
+    if json_format:
+        sys.stdout.write(json.dumps(sweep_report.document(swept), indent=2) + "\n")
+    else:
+        sweep_report.tell(printer, swept)
+    return swept.exit_code
+
+
+def _split(test: str) -> tuple[Path, str]:
+    file, separator, name = test.rpartition("::")
+    if not separator or not file or not name.isidentifier():
+        raise UsageError(f"`{test}` is no function: give FILE::function, such as sgemv.py::multiply")
+    return Path(file), name
+
+
+def loaded(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
+    """The sweep of a function in a file, with the sizes of options in place of its own."""
+    from wsemu.campaign.worker import imported
+
+    if not file.is_file():
+        raise UsageError(f"`{file}` does not exist: give FILE::function")
+    try:
+        module = imported(file)
+    except WsemuError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"`{file}` cannot be imported: {type(error).__name__}: {error}") from None
+    function = getattr(module, name, None)
+    if function is None:
+        found = [n for n, value in vars(module).items() if isinstance(value, Sweep)]
+        raise UsageError(f"`{file}` has no function `{name}`: its sweeps are {', '.join(found) or 'none'}")
+    try:
+        sweep = of(function)
+    except UsageError as error:
+        raise UsageError(f"`{file.as_posix()}::{name}`: {error}") from None
+    sizes = dict(_sizes(option) for option in given)
+    return Sweep(sweep.function, {**sweep.given, **sizes}, sweep.most if most is None else most)
+
+
+def _sizes(option: str) -> tuple[str, Any]:
+    """`n=0,1,8:12` as the name and its sizes."""
+    name, _, text = option.partition("=")
+    if text.strip() == "...":
+        return name, ...
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, separator, last = part.partition(":")
+            numbers = range(int(first), int(last)) if separator else range(int(first), int(first) + 1)
+            if len(numbers) + len(found) > MOST_GIVEN:
+                raise UsageError(f"`--size {option}` names more than {MOST_GIVEN:,} sizes")
+            found += numbers
+    except ValueError:
+        raise UsageError(f"`--size {option}`: give NAME=SIZES, such as n=0,1,30:34 or n=...") from None
+    return name, found

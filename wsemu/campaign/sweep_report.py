@@ -1,0 +1,89 @@
+"""What `wsemu sweep` tells: which sizes hold, the smallest that fails with its diagnostics, why no larger ones."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.result import Report
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from wsemu.campaign.sweep import Came, Swept, Tried
+
+_WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "incomplete", "refused": "refused"}
+_MOST = 6
+"""sizes that are named of each kind but those that hold"""
+
+
+def tell(printer: Printer, swept: Swept) -> None:
+    """The smallest failure with its diagnostics, sizes by what came of them, and the sum."""
+    smallest = swept.smallest
+    if smallest is not None:
+        if smallest.report:
+            printer.report(Report.model_validate_json(smallest.report))
+        printer.text(f"smallest that fails: {swept.text(smallest.sizes)}: {smallest.why}", "error")
+        printer.text("")
+    _held(printer, swept)
+    for came in ("fails", "incomplete", "refused"):
+        _others(printer, swept, came)
+    for limit in swept.limits:
+        printer.text(f"  largest: {limit}")
+    if swept.stopped:
+        printer.text(f"stopped: {swept.stopped}; sizes that were not tried are not told of", "warning")
+    counts = ((len(swept.of(came)), word) for came, word in _WORDS.items())
+    parts = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    style: Any = {0: "good", 1: "error"}.get(swept.exit_code, "warning")
+    printer.text(f"{swept.name}  {len(swept.tried):,} sizes: {parts or 'none was tried'}", style)
+
+
+def plain(swept: Swept) -> str:
+    """The same as text."""
+    stream = io.StringIO()
+    tell(Printer(stream), swept)
+    return stream.getvalue().rstrip("\n")
+
+
+def document(swept: Swept) -> dict[str, Any]:
+    """The same as JSON's types; no times."""
+    return {
+        "function": swept.name,
+        "exit_code": swept.exit_code,
+        "smallest": None if swept.smallest is None else _sizes(swept, swept.smallest),
+        "limits": swept.limits,
+        "stopped": swept.stopped,
+        "sizes": [
+            {"sizes": _sizes(swept, tried), "came": tried.came, "why": tried.why, "launches": tried.launches}
+            for tried in sorted(swept.tried.values(), key=lambda tried: tried.sizes)
+        ],
+    }
+
+
+def _sizes(swept: Swept, tried: Tried) -> dict[str, int]:
+    return dict(zip(swept.parameters, tried.sizes, strict=True))
+
+
+def _held(printer: Printer, swept: Swept) -> None:
+    held = swept.of("holds")
+    for n, name in enumerate(swept.parameters):
+        if held:
+            printer.text(f"  {name} holds at {ranges(sorted({tried.sizes[n] for tried in held}))}")
+
+
+def _others(printer: Printer, swept: Swept, came: Came) -> None:
+    found = sorted(swept.of(came), key=lambda tried: (sum(tried.sizes), tried.sizes))
+    for tried in found[:_MOST]:
+        printer.text(f"  {came if came != 'incomplete' else 'is incomplete'}: {swept.text(tried.sizes)}: {tried.why}")
+    if len(found) > _MOST:
+        printer.text(f"  ... {len(found) - _MOST:,} more {_WORDS[came]}")
+
+
+def ranges(numbers: list[int]) -> str:
+    """`0-3, 7, 31-33`"""
+    parts: list[list[int]] = []
+    for n in numbers:
+        if parts and n == parts[-1][-1] + 1:
+            parts[-1][1:] = [n]
+        else:
+            parts.append([n])
+    return ", ".join("-".join(f"{n:,}" for n in part) for part in parts)

@@ -1,0 +1,155 @@
+"""What a launch does whatever its arrays and scalars hold: the data flow of `taint.py`, from arguments.
+
+A launch proves something for all contents of an array when no executed instruction goes another way for them: by
+induction over the instructions of each thread, with other contents the same instructions run at the same addresses,
+with the same operands of barriers and masks, and nothing that the engines judge has changed but values.  So each
+argument is a source: an array's contents stand in the memory that they lie in, a scalar's value in its row.  What
+reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier,
+mbarrier or copy `steers`.
+What is stored and loaded again is followed through memory array by array, as for atomics.
+
+Three places look at values that do not steer where only the order of atomics is asked for:
+
+- the lane that a shuffle reads from: it may be one that takes no part, whose value is undefined;
+- the token of a wait, which names the phase;
+- a store by which several lanes write one place: it is right where all of them write the same value (`same`).
+
+Detects: whether an argument's contents may change what a launch does, and the first instruction where they do.
+Does not detect: values that only look as if they depended on contents (`x ^ x`), nor elements of one array apart from
+each other: both err on the side of "this launch only".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import NamedTuple
+
+from wsemu.model.isa import NAMES
+from wsemu.model.program import Program
+from wsemu.proof.taint import Analysis
+from wsemu.proof.taint_steps import Bits, SegmentOf, State, Step
+
+_VALUES, _ADDRESSES = ("value", "bytes"), ("address", "first", "memory")
+"""parts of parameters"""
+
+
+class Source(NamedTuple):
+    """Something that a caller may change: the contents of a segment, or a scalar."""
+
+    segment: int = -1
+    argument: int = -1
+    """-1: it is a segment"""
+    component: tuple[int | str, ...] = ()
+    """the way to the scalar inside of its argument"""
+
+
+class Steering(NamedTuple):
+    """The first executed instruction that may do something else for another value of a source."""
+
+    pc: int
+    what: str
+    """branch, exit, address, ..., as in `taint.Tainted`"""
+
+
+class Contents(Analysis):
+    """What the contents of arrays and the values of scalars reach."""
+
+    def __init__(
+        self, program: Program, executions: Sequence[int], segment_of: SegmentOf, same: Set[int] | None = frozenset()
+    ) -> None:
+        """`same` are the stores by which several lanes wrote one place, the same value each; None: any may have."""
+        self.sources = _sources(program, segment_of)
+        self._segment_of = segment_of
+        self._same = same
+        super().__init__(program, executions, range(-len(self.sources), 0), segment_of)
+
+    def _seed(self) -> None:
+        regions = self._regions
+        for n, source in enumerate(self.sources):
+            for row in self._rows(source):
+                if source.argument >= 0:
+                    regions.entry[row] = regions.entry.get(row, 0) | 1 << n
+                else:
+                    self._put(regions.mapped.get(row) or regions.entry.get(row, 0), 1 << n)
+        self._initial = list(self._memory)
+        """per array: the segment that it is, as a source"""
+
+    def _rows(self, source: Source) -> list[int]:
+        """The rows of a scalar's value, or of addresses in a segment."""
+        parameters = self._program.parameters
+        if source.argument >= 0:
+            return [p.row for p in parameters if p.part in _VALUES and (p.argument, p.component) == source[1:]]
+        return [p.row for p in parameters if p.part in _ADDRESSES and self._segment_of(p.row) == source.segment]
+
+    def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
+        if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
+            self._put(arrays, bits)
+        return bits | (self._contents(self._memory, arrays) if step.kind in ("load", "atomic", "barrier") else 0)
+
+    def _steered(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+        yield from super()._steered(step)
+        fields = self._program.code[step.pc].tolist()
+        name = NAMES[fields[0]]
+        if step.kind == "warp" and name.startswith("shfl."):
+            yield "lane of a shuffle", (fields[4],)
+        elif step.kind == "async" and name == "mbarrier.wait":
+            yield "token of a wait", (fields[4],)
+        elif step.kind == "store" and name.startswith("st.") and (self._same is None or step.pc in self._same):
+            yield "one value that several lanes store", step.reads
+
+    def first(self) -> dict[Source, Steering]:
+        """The sources that steer, and where first."""
+        found: dict[Source, Steering] = {}
+        for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached()):
+            for n, source in enumerate(self.sources):
+                if bits >> n & 1:
+                    found.setdefault(source, Steering(pc, what))
+        return found
+
+    def _reached(self) -> Iterator[tuple[Step, str, Bits]]:
+        for step, state in self._states():
+            for what, rows in self._steered(step):
+                if bits := self._any(state, rows):
+                    yield step, what, bits
+            if bits := self._through_maps(step, state):
+                yield step, "tensor map", bits
+
+    def _any(self, state: State, rows: Sequence[int]) -> Bits:
+        bits = 0
+        for row in rows:
+            bits |= state.get(row, 0)
+        return bits & self._taint
+
+    def _through_maps(self, step: Step, state: State) -> Bits:
+        """What a tensor map that is no argument holds: the machine reads it from memory."""
+        fields = self._program.code[step.pc].tolist()
+        if not NAMES[fields[0]].startswith("tensor.") or fields[4] in self._regions.mapped:
+            return 0
+        return self._contents(self._memory, self._regions.touched(state.get(fields[4], 0)))
+
+    def loaded(self) -> frozenset[int]:
+        """The segments, of those that are sources, that executed instructions read."""
+        arrays = 0
+        for step, state in self._states():
+            if step.kind in ("load", "atomic"):
+                arrays |= self._arrays(step, state)
+        read = self._contents(self._initial, arrays)
+        return frozenset(source.segment for n, source in enumerate(self.sources) if read >> n & 1)
+
+    def _contents(self, memory: Sequence[Bits], arrays: Bits) -> Bits:
+        bits = 0
+        for n, held in enumerate(memory, self._regions.first):
+            if arrays >> n & 1:
+                bits |= held
+        return bits
+
+
+def _sources(program: Program, segment_of: SegmentOf) -> list[Source]:
+    """What of a launch's arguments a program may look at: segments, and scalars."""
+    found: dict[Source, None] = {}
+    for p in program.parameters:
+        if p.part in _VALUES:
+            found[Source(-1, p.argument, p.component)] = None
+        elif p.part in _ADDRESSES and (segment := segment_of(p.row)) is not None:
+            found[Source(segment)] = None
+    return list(found)
