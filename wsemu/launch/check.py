@@ -54,7 +54,7 @@ def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
     if isinstance(kernel, CodeKernel):
         return Compiled(kernel.program(arguments, fma), kernel.names(arguments), ())
-    from wsemu.frontend.python.compile import argument_type, compile_kernel
+    from wsemu.frontend.python.compile import argument_type
 
     function = getattr(kernel, "py_func", kernel)
     if getattr(function, "__code__", None) is None:
@@ -62,14 +62,28 @@ def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     names = _match_arguments(kernel, arguments)
     types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
     programs = _cache.setdefault(function, {})
-    registers = getattr(kernel, "registers", 0)
-    debug = bool(getattr(kernel, "options", {}).get("debug"))
-    key = (types, fma, registers, debug)
+    key = (types, fma, getattr(kernel, "registers", 0), _debug(kernel))
     result = programs.get(key)
     if result is None:
-        made = compile_kernel(function, types, fma=fma, registers=registers, debug=debug)
-        result = programs[key] = Compiled(made.program, names, tuple(made.notes))
+        result = programs[key] = compiled_anew(kernel, arguments, fma)
     return result
+
+
+def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
+    """The program of a Python function for arguments of these types, from its source as it reads now."""
+    from wsemu.frontend.python.compile import argument_type, compile_kernel
+
+    names = _match_arguments(kernel, arguments)
+    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    registers = getattr(kernel, "registers", 0)
+    function = getattr(kernel, "py_func", kernel)
+    made = compile_kernel(function, types, fma=fma, registers=registers, debug=_debug(kernel))
+    return Compiled(made.program, names, tuple(made.notes))
+
+
+def _debug(kernel: Any) -> bool:
+    """Whether a kernel was made with `debug=True`."""
+    return bool(getattr(kernel, "options", {}).get("debug"))
 
 
 def _match_arguments(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
@@ -282,39 +296,23 @@ def _examine(
     raised: list[BaseException] | None,
 ) -> Report:
     """The same, where memory suffices."""
-    from wsemu.evidence.fingerprint import inputs
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.verdict import judge
-
     arguments = _arguments(kernel, arguments)
-    started = time.perf_counter() - _compiling()
     unwritten = _unwritten(kernel, arguments)
-    bound, notes = bind_launch(kernel, configuration, arguments, chosen, (*uninitialized, *unwritten))
-    program = bound.program
-    for start in starting:
-        start(bound)
-    outcome, trace, initial = _run(bound, workers)
-    _tell(bound, outcome, trace, raised)
-    for name, value in zip(bound.names, arguments, strict=True):
+    blank = (*uninitialized, *unwritten)
+    done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+    _tell(done, raised)
+    report, places, trace = done.report, done.places, done.trace
+    for name, value in zip(done.bound.names, arguments, strict=True):
         if name in unwritten:
             _memory(value).blank = False
-    for captured in program.constant_arrays:
-        if _is_blank(captured.array):
-            captured.array.blank = False  # type: ignore[attr-defined]
-    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
-    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
-    if chosen.every:
-        from wsemu.launch.every import extended
+    captured = [c.array for c in done.bound.program.constant_arrays if _is_blank(c.array)]
+    for array in captured:
+        array.blank = False  # type: ignore[attr-defined]
+    if report.findings and more is None and not isinstance(kernel, CodeKernel):
+        from wsemu.launch.attempts import Launched
 
-        report = extended(report, places, bound.names)
-    if isinstance(kernel, CodeKernel):
-        from wsemu.launch.words import in_cuda
-
-        report = in_cuda(report, {span.file for span in program.spans})
-    if report.errors:
-        report = report.model_copy(update={"inputs": inputs(bound, initial())})
-    if outcome.status == "done" and not chosen.wants(report.kernel):
+        report._launched = Launched.of(kernel, arguments, blank, captured, done)
+    if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need
     for look in traceable:
         look(report, places, trace)
@@ -323,17 +321,82 @@ def _examine(
     return report
 
 
-def _tell(bound: Bound, outcome: Outcome, trace: Tracer, raised: list[BaseException] | None) -> None:
+def _tell(done: Examined, raised: list[BaseException] | None) -> None:
     """Write what the threads print; keep what they raise for the host."""
-    program = bound.program
+    program = done.bound.program
     if not program.prints and not program.raises:
         return
     from wsemu.launch import thread_output
 
-    thread_output.show(program, trace)
-    error = thread_output.exception(bound, outcome)
+    thread_output.show(program, done.trace)
+    error = thread_output.exception(done.bound, done.places.outcome)
     if error is not None and raised is not None:
         raised.append(error)
+
+
+class Examined(NamedTuple):
+    """A launch that ran, and what was found."""
+
+    bound: Bound
+    places: Places
+    trace: Tracer
+    report: Report
+    before: list[Any]
+    """the bytes of each segment before it, None where they were not kept; of a launch with findings"""
+
+
+def examined(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None,
+    uninitialized: tuple[str, ...],
+    more: Callable[[Places], list[Finding]] | None = None,
+) -> Examined:
+    """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
+    started = time.perf_counter() - _compiling()
+    bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
+    for start in starting:
+        start(bound)
+    return judged(kernel, bound, notes, ran(bound, workers), started, more)
+
+
+Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
+"""the outcome, how to get a trace of the same run with the executions of some instructions, and how to get what the
+arrays held before"""
+
+
+def judged(
+    kernel: Any,
+    bound: Bound,
+    notes: tuple[str, ...],
+    run: Ran,
+    started: float,
+    more: Callable[[Places], list[Finding]] | None = None,
+) -> Examined:
+    """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling."""
+    from wsemu.evidence.fingerprint import inputs
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    outcome, trace, initial = run
+    program, configuration = bound.program, bound.configuration
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more)
+    if bound.settings.every:
+        from wsemu.launch.every import extended
+
+        report = extended(report, places, bound.names)
+    if isinstance(kernel, CodeKernel):
+        from wsemu.launch.words import in_cuda
+
+        report = in_cuda(report, {span.file for span in program.spans})
+    before = initial() if report.findings else []
+    if report.errors:
+        report = report.model_copy(update={"inputs": inputs(bound, before)})
+    return Examined(bound, places, trace, report, before)
 
 
 def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -379,8 +442,9 @@ def bind_launch(
     arguments: Sequence[Any],
     chosen: Settings,
     uninitialized: tuple[str, ...] = (),
+    made: Compiled | None = None,
 ) -> tuple[Bound, tuple[str, ...]]:
-    """A launch ready to run, and what the front end has to say of it."""
+    """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it."""
     from wsemu.launch.binding import bind
 
     if check_int(chosen.budget, "budget") < 1:
@@ -389,7 +453,7 @@ def bind_launch(
     if isinstance(kernel, CodeKernel):
         kernel.admit(configuration)
         source = kernel.source()
-    program, names, notes = compiled(kernel, arguments, chosen.fma)
+    program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
     rows, memory, arrays = bind(program, arguments, names)
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
@@ -408,9 +472,8 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str])
     return frozenset(known[name] for name in names if name in known)
 
 
-def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:
-    """The outcome, how to get a trace of the same run with the executions of some instructions, and how to get what
-    the arrays held before."""
+def ran(bound: Bound, workers: int | None) -> Ran:
+    """Run a launch."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import model_validator
+from pydantic import PrivateAttr, model_validator
 
 from wsemu.evidence.fingerprint import Inputs
+from wsemu.model.cure import Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.finding import Counters, Extent, Finding, Record, Scope, Suppressed, Unused, Verdict
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from wsemu.launch.attempts import Launched
     from wsemu.launch.replay.witness_file import Witness
 
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "failed": 1, "incomplete": 3}
@@ -53,6 +55,11 @@ class Report(Record):
     """what a failed launch was made of, as hashes"""
     seconds: float = 0.0
     """wall-clock time of the check"""
+    trials: Trials | None = None
+    """what edits of the kernel do, of a report that is shown; None: none were tried"""
+    _launched: Launched | None = PrivateAttr(None)
+    """what the launch can be made again with"""
+    _trials: Trials | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -67,6 +74,38 @@ class Report(Record):
     @property
     def warnings(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == "warning"]
+
+    def helped(self, budget: float | None = None) -> Report:
+        """This report with `trials`: edits of the kernel are tried, once, for `budget` seconds (default: the setting)."""
+        launched = self._launched
+        if self.trials is not None or launched is None:
+            return self
+        seconds = launched.settings.fix_budget if budget is None else budget
+        if seconds <= 0:
+            return self
+        from wsemu.repair.search import search
+
+        if self._trials is None:
+            self._trials = search(self, launched, seconds)
+        return self.model_copy(update={"trials": self._trials})
+
+    def cures(self, *, expected: dict[str, Any] | None = None, budget: float | None = None) -> list[Cure]:
+        """Edits of the kernel with which this launch is verified, the best one first: each was run.
+
+        They are tried when this is first asked for, `budget` seconds long (default: the setting `fix_budget`, 2).
+        `expected` has what arrays should hold after the launch, by the names of the kernel's parameters: edits with
+        other results come last.  None are known for a report without findings, one that was read from a file, and for
+        kernels of PTX.
+        """
+        if expected is not None and self._launched is not None:
+            self._launched.expect(expected)
+            self._trials = None
+        trials = self.helped(budget).trials
+        return [] if trials is None else [*trials.cures]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether they say the same."""
+        return isinstance(other, Report) and self.__dict__ == other.__dict__
 
     def witness(self, finding: Finding | None = None) -> Witness:
         """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved

@@ -57,6 +57,8 @@ class Settings:
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
     """CTAs run one after the other in this order; the report is the same"""
+    fix_budget: float = 2.0
+    """seconds in which edits of the kernel are tried for a report that is shown; 0: none are"""
 
     def wants(self, kernel: str) -> bool:
         """Whether a kernel of this name is checked."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import linecache
 import os
 import textwrap
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.program import Span
 from wsemu.model.remembered import Text, remember, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Source:
@@ -115,8 +119,22 @@ def _of_text(code: CodeType, text: str) -> Source | None:
     return None
 
 
+Functions = dict[tuple[int, int], "ast.FunctionDef | ast.Lambda"]
+_edited: dict[str, Functions] = {}
+"""file -> its functions, by where they stand in the file as it is, as an edit makes them"""
+
+
 def source_of(function: FunctionType) -> Source:
     """The source of a function, parsed once per code object."""
+    source = _source_of(function)
+    if _edited:
+        node = _edited.get(source.file, {}).get((source.node.lineno, source.node.col_offset))
+        return source if node is None else Source(source.file, node)
+    return source
+
+
+def _source_of(function: FunctionType) -> Source:
+    """The source of a function as it was written."""
     code = function.__code__
     text = vars(function).get("__source__")
     given = _of_text(code, text) if isinstance(text, str) else None
@@ -128,3 +146,28 @@ def source_of(function: FunctionType) -> Source:
         if not linecache.lazycache(code.co_filename, function.__globals__):  # a module whose loader has the text
             raise
         return _of_code(code, code.co_filename)
+
+
+@contextlib.contextmanager
+def edited(file: str, before: ast.Module, text: str) -> Iterator[None]:
+    """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions.  SyntaxError and ValueError
+    where that is no Python, or has other functions.  Nothing that was compiled before knows of it."""
+    after = ast.parse(text)
+    pairs = [*zip(_functions(before), _functions(after), strict=True)]
+    if any(type(one) is not type(other) for one, other in pairs):
+        raise ValueError("an edit of functions")
+    known = linecache.cache.get(file)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    _edited[file] = {(one.lineno, one.col_offset): other for one, other in pairs}
+    try:
+        yield
+    finally:
+        del _edited[file]
+        linecache.cache.pop(file)
+        if known is not None:
+            linecache.cache[file] = known
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """The functions of a tree, always in the same order: outer ones first."""
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))

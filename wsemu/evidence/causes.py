@@ -1,0 +1,101 @@
+"""Findings by cause: those that the same edit makes vanish, or that are about the same missing edge.
+
+What explains the others comes first, and groups come in the order of what explains what: a launch that reads what
+nobody wrote races and hangs for that, and not the other way round.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wsemu.model.finding import Finding
+
+MOST = 64
+"""findings that are put into groups; further ones stand alone"""
+_ORDER = (
+    "mbarrier-uninitialized mbarrier-reinit mbarrier-range invalid-barrier copy-size tensor-map setmaxnreg misaligned "
+    "out-of-bounds barrier-divergence undefined-shuffle count-mismatch oversubscribed uncovered-expectation tx-mismatch "
+    "over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read dangling-arrive dangling-phase phase-alias "
+    "phase-unobserved all-arrive barrier-recycling proxy race intra-warp-race read-only-written async-outlives-cta "
+    "deadlock proxy-war".split()
+)
+"""codes: what explains others comes before them"""
+_RANK = {code: n for n, code in enumerate(_ORDER)}
+_OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
+_OF_PHASES = frozenset(
+    "phase-alias phase-unobserved deadlock dangling-phase tx-mismatch uncovered-expectation over-arrival all-arrive "
+    "barrier-recycling dangling-arrive count-mismatch oversubscribed".split()
+)
+"""codes that are about a barrier or an mbarrier, which their message names"""
+
+
+def key(finding: Finding) -> Any:
+    """A finding by code and the text of its places, which stays the same when lines move."""
+    places = {
+        (site.array or "", linecache.getline(site.file, site.line).strip())
+        for site in finding.places
+        if site.warp is not None or site.primary
+    }
+    return finding.code, tuple(sorted(places))
+
+
+def by_edge(findings: Sequence[Finding]) -> list[list[int]]:
+    """Groups of findings, by number, that share both ends of a missing edge, or a barrier; causes first."""
+    known: dict[Any, int] = {}
+    owner = [*range(len(findings))]
+
+    def root(n: int) -> int:
+        while owner[n] != n:
+            n = owner[n]
+        return n
+
+    for n, finding in enumerate(findings[:MOST]):
+        for mark in _marks(finding):
+            one, other = sorted((root(known.setdefault(mark, n)), root(n)))
+            owner[other] = one
+    found: dict[int, list[int]] = {}
+    for n in range(len(findings)):
+        found.setdefault(root(n), []).append(n)
+    return in_order(findings, found.values())
+
+
+def _marks(finding: Finding) -> list[Any]:
+    """What findings of one cause have in common."""
+    if finding.code in ("bank-conflict", "uncoalesced"):
+        return []
+    ends = frozenset((site.file, site.line) for site in finding.sites if site.warp is not None)
+    severity = finding.severity
+    marks: list[Any] = [(severity, ends)] if ends else []
+    if finding.code in _OF_PHASES:
+        named = _OBJECT.search(finding.message)
+        marks += [named[0]] if named else []
+    return marks
+
+
+def by_edit(findings: Sequence[Finding], steps: Iterable[Iterable[int]]) -> list[list[int]]:
+    """Groups of findings by the edit that makes them vanish: `steps` has the numbers that vanish with each edit, and
+    with those before it.  What is left is in groups by edge."""
+    grouped: set[int] = set()
+    found: list[list[int]] = []
+    for step in steps:
+        fresh = [n for n in step if n not in grouped]
+        grouped.update(fresh)
+        found += [fresh] if fresh else []
+    rest = [n for n in range(len(findings)) if n not in grouped]
+    found += [[rest[n] for n in group] for group in by_edge([findings[n] for n in rest])]
+    return in_order(findings, found)
+
+
+def in_order(findings: Sequence[Finding], groups: Iterable[Iterable[int]]) -> list[list[int]]:
+    """Groups with the cause first in each, those with errors before others, and then by their causes."""
+
+    def rank(n: int) -> tuple[int, int]:
+        return _RANK.get(findings[n].code, len(_RANK)), n
+
+    sorted_ = [sorted(group, key=rank) for group in groups]
+    return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])))

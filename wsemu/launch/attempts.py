@@ -1,0 +1,224 @@
+"""A launch with findings, to be made again with other source: on the same arguments, as they were, and in silence.
+
+What a report is of is kept by it: the kernel, the arguments, and what the arrays that the launch stored to held before.
+The launches of edits use the same memory, since arguments may share it; afterwards it holds what it held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import linecache
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.codes import CODES
+from wsemu.model.errors import UsageError, WsemuError
+from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
+from wsemu.model.own import is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.launch.check import Compiled, Examined
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+    from wsemu.model.settings import Settings
+
+MOST_KEPT = 64 << 20
+"""bytes of arrays that a report keeps as they were before the launch: of larger ones no edit is tried"""
+_LONGER = 20
+"""times the warp instructions of the launch that one with an edit may execute"""
+_AT_LEAST = 200_000
+
+
+class Attempted(NamedTuple):
+    """What a launch with other source did."""
+
+    report: Report
+    results: tuple[tuple[str, npt.NDArray[Any]], ...]
+    """the arrays that the launch stored to, by name, as copies"""
+    stores: int
+    """of threads, to shared and global memory"""
+    seen: Any = None
+    """what was made of the report while its source was there"""
+
+
+@dataclass(slots=True, eq=False)
+class Launched:
+    """What a report is of."""
+
+    kernel: Any
+    arguments: Sequence[Any]
+    uninitialized: tuple[str, ...]
+    captured: list[Any]
+    """arrays that the kernel names, which nothing had written"""
+    bound: Bound
+    before: list[npt.NDArray[np.uint8] | None]
+    """of each segment"""
+    instructions: int
+    """warp instructions that it executed, if each CTA did what the first one could"""
+    amiss: int
+    """places of errors, as the machine noted them"""
+    suppressed: bool
+    """some are accepted"""
+    checking: bool = False
+    """the launch is made as it was"""
+    expected: dict[str, Any] = field(default_factory=dict)
+    """what arrays should hold afterwards, by name, where that is known"""
+    _known: dict[bytes, Attempted | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], ran: Examined
+    ) -> Launched | None:
+        """What is kept of a launch; None where that is too much, or not known."""
+        pairs = [(now, before) for (now, _), before in zip(ran.bound.segments, ran.before, strict=True)]
+        if any(before is None for _, before in pairs):
+            return None
+        if sum(before.nbytes for now, before in pairs if before is not now) > MOST_KEPT:
+            return None
+        x, y, z = ran.report.grid
+        done = ran.report.counters.warp_instructions
+        stopped = ran.places.outcome.status != "done"
+        return cls(
+            kernel, arguments, uninitialized, captured, ran.bound, ran.before, done * x * y * z if stopped else done,
+            _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
+        )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        return type(None), ()  # a report that goes elsewhere goes without
+
+    @property
+    def settings(self) -> Settings:
+        return self.bound.settings
+
+    def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
+        """The user's files that the kernel's code comes from, and the lines that it has there."""
+        lines: dict[str, set[int]] = {}
+        for span in self.bound.program.spans:
+            if not is_own(span.file):
+                lines.setdefault(span.file, set()).add(span.line)
+        texts = {file: "".join(linecache.getlines(file)) for file in lines}
+        return {file: (texts[file], frozenset(lines[file])) for file in lines if texts[file]}
+
+    def expect(self, arrays: dict[str, Any]) -> None:
+        """Take what arrays should hold afterwards, by name.  UsageError where one of them is none of the launch's."""
+        known = {array.name: array for array in self.bound.arrays}
+        for name, value in arrays.items():
+            if name not in known:
+                raise UsageError(f"expected names {name!r}: the kernel's arrays are {', '.join(known) or 'none'}")
+            if np.shape(value) != known[name].shape:
+                shape, wanted = np.shape(value), known[name].shape
+                raise UsageError(f"expected `{name}` is of shape {shape}: the launch had one of shape {wanted}")
+        self.expected = dict(arrays)
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Launches may be made inside; afterwards all arrays hold what they hold now."""
+        held = [(now, now.copy()) for now, _ in self._stored()]
+        try:
+            yield
+        finally:
+            for now, data in held:
+                now[:] = data
+            for array in self.captured:
+                array.blank = False
+
+    def _stored(self) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
+        """The segments that the launch stored to: as they are, and as they were before it."""
+        for (now, _), before in zip(self.bound.segments, self.before, strict=True):
+            if before is not None and before is not now:
+                yield now, before
+
+    def repeated(self) -> Report | None:
+        """The report of the launch made as it was, inside `again`."""
+        self.checking = True
+        try:
+            same = self.attempt({}, lambda _: None)
+        finally:
+            self.checking = False
+            self._known.clear()
+        return None if same is None else same.report
+
+    def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
+        """The launch with other source, inside `again`: file -> its tree as it is, and the text; `look` is shown the
+        report while that is what can be read.  None where it does not compile, cannot run, or is no better."""
+        from wsemu.frontend.python.source import edited
+
+        with contextlib.ExitStack() as stack:
+            try:
+                for file, (tree, text) in texts.items():
+                    stack.enter_context(edited(file, tree, text))
+                return self._attempt(look)
+            except (WsemuError, SyntaxError, ValueError, ArithmeticError, RecursionError):
+                return None
+
+    def _attempt(self, look: Callable[[Report], Any]) -> Attempted | None:
+        from wsemu.launch import check
+
+        for now, before in self._stored():
+            now[:] = before
+        for array in self.captured:
+            array.blank = True
+        made = check.compiled_anew(self.kernel, self.arguments, self.settings.fma)
+        key = _digest(made.program)
+        if key not in self._known:
+            most = max(_LONGER * self.instructions, _AT_LEAST)
+            chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
+            self._known[key] = self._run(made, chosen, look)
+        return self._known[key]
+
+    def _run(self, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
+        """A launch of a program; None where it is no better."""
+        from wsemu.launch import check
+
+        launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
+        bound, notes = check.bind_launch(*launch, made)
+        run = check.ran(bound, 1)
+        if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
+            return None
+        done = check.judged(self.kernel, bound, notes, run, time.perf_counter())
+        return Attempted(done.report, self._results(), _stores(done), look(done.report))
+
+    def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
+        """Copies of the arrays that can have been stored to."""
+        pairs = zip(self.bound.segments, self.before, strict=True)
+        stored = {n for n, ((now, _), before) in enumerate(pairs, FIRST_ARRAY) if before is not now}
+        return tuple(
+            (a.name, np.ndarray(a.shape, a.dtype, data.data, a.offset, a.strides).copy())
+            for a in self.bound.arrays
+            if a.segment in stored and 0 not in a.shape
+            for data in (self.bound.segments[a.segment - FIRST_ARRAY][0],)
+        )
+
+
+def _amiss(program: Program, outcome: Outcome) -> int:
+    """At how many places a machine noted errors, a launch that did not end among them."""
+    spans = {
+        (raw.code, program.span_of[raw.pc], program.span_of[raw.other_pc] if raw.other_pc >= 0 else -1)
+        for raw in outcome.findings
+        if raw.code in CODES and CODES[raw.code].severity == "error"
+    }
+    return len(spans) + (outcome.status != "done")
+
+
+def _digest(program: Any) -> bytes:
+    """What tells programs apart that run differently; not where their source stands."""
+    data = (program.constants, program.parameters, program.specials, program.shared, program.locals)
+    return hashlib.blake2b(program.code.tobytes() + repr(data).encode()).digest()
+
+
+def _stores(ran: Examined) -> int:
+    """Stores of threads."""
+    code = ran.places.program.code[:, 0].tolist()
+    counts = ran.places.outcome.accesses.items()
+    stores = (count.lanes for pc, count in counts if OPERATIONS[NAMES[code[pc]]].kind in ("store", "atomic"))
+    return sum(stores)

@@ -1,0 +1,1 @@
+"""Edits of a kernel that are tried: which of them make the launch verified."""

@@ -1,0 +1,221 @@
+"""What edits are drawn from: the functions of a kernel, where findings point to, and the words that its source uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.language.cuda_names import FUNCTIONS as CUDA
+from wsemu.language.ptx_names import FUNCTIONS as PTX
+from wsemu.model.cure import Edit
+from wsemu.repair.text import Piece, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.cure import Kind
+
+WAITS = frozenset(
+    "syncthreads syncthreads_and syncthreads_count syncthreads_or syncwarp bar_sync barrier_sync mbarrier_wait "
+    "mbarrier_wait_parity cp_async_wait_group cp_async_wait_all cp_async_bulk_wait_group cp_async_bulk_wait_group_read "
+    "wait_for_dma_finish wait_for_dma_start consumer_wait producer_acquire".split()
+)
+GIVES = frozenset(
+    "bar_arrive barrier_arrive mbarrier_arrive mbarrier_arrive_relaxed mbarrier_arrive_expect_tx mbarrier_expect_tx "
+    "mbarrier_arrive_drop mbarrier_arrive_no_complete cp_async_mbarrier_arrive cp_async_mbarrier_arrive_noinc "
+    "cp_async_commit_group cp_async_bulk_commit_group consumer_release producer_commit start_async_dma "
+    "finish_async_dma".split()
+)
+FENCES = frozenset(
+    "threadfence threadfence_block threadfence_system fence_proxy_async fence_proxy_async_shared_cta "
+    "fence_proxy_async_global nanosleep".split()
+)
+MAKES = frozenset("mbarrier_init mbarrier_inval start finish setmaxnreg_inc setmaxnreg_dec".split())
+SYNCHRONISES = WAITS | GIVES | FENCES | MAKES
+"""last names of calls that are edited as synchronisation: of `wsemu.cuda`, `wsemu.ptx` and of patterns"""
+_LEAVES = (ast.Return, ast.Break, ast.Continue)
+
+
+class Candidate(NamedTuple):
+    """An edit to be tried."""
+
+    edit: Edit
+    pieces: tuple[Piece, ...]
+    near: float
+    """how far it is from the places of the findings, and how much of an intrusion: smaller ones are tried first"""
+    waits: int = 0
+    """how many more operations wait or arrive"""
+    odd: bool = False
+    """right, and not what one would write"""
+
+
+class Gap(NamedTuple):
+    """A place between two statements."""
+
+    at: int
+    """byte of the file"""
+    indent: str
+    says: str
+    line: int
+    """above it"""
+    suite: list[ast.stmt]
+    position: int
+    """in the suite"""
+
+
+@dataclass(eq=False)
+class Scene:
+    """One file of a kernel with findings."""
+
+    text: Text
+    functions: list[ast.FunctionDef]
+    """the outermost ones that the kernel's code comes from"""
+    lines: list[int]
+    """where the findings point to, in their order"""
+    codes: list[str]
+    said: str = ""
+    """the texts of the findings"""
+    threads: int = 32
+    """of a CTA"""
+    numbers: list[int] = field(default_factory=list)
+    """that the findings name"""
+
+    def __post_init__(self) -> None:
+        found = [int(word.replace(",", "")) for word in re.findall(r"\b\d[\d,]*\b", self.said)]
+        self.numbers = [*dict.fromkeys(n for n in found if n < 1 << 20)]
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """`cuda` and `ptx` -> what this file calls them."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.text.tree):
+            if isinstance(node, ast.ImportFrom) and node.module in ("wsemu", "numba"):
+                for alias in node.names:
+                    if alias.name in ("cuda", "ptx"):
+                        found[alias.name] = alias.asname or alias.name
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    package, _, name = alias.name.rpartition(".")
+                    if package in ("wsemu", "numba") and name in ("cuda", "ptx"):
+                        found.setdefault(name, alias.asname or alias.name)
+        return found
+
+    def call(self, name: str, *arguments: str) -> str | None:
+        """A call of a function of `wsemu.cuda` or `wsemu.ptx` in the words of this file; None where it has none."""
+        module = self.modules.get("cuda" if name in CUDA else "ptx")
+        return None if module is None else f"{module}.{name}({', '.join(arguments)})"
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """All statements of the functions, in their order; not the functions themselves."""
+        found = [node for f in self.functions for node in ast.walk(f) if isinstance(node, ast.stmt) and node is not f]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def hot(self) -> list[ast.stmt]:
+        """The statements that the findings point to, in their order."""
+        found = [self.text.at(line) for line in self.lines]
+        return [*dict.fromkeys(node for node in found if node is not None and node in set(self.statements))]
+
+    @cached_property
+    def synchronising(self) -> list[ast.Expr]:
+        """The statements that are calls which synchronise."""
+        return [s for s in self.statements if isinstance(s, ast.Expr) and synchronises(s)]
+
+    def called(self, *names: str) -> Iterator[ast.Call]:
+        """Calls by their last names, or all calls."""
+        for function in self.functions:
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and (not names or last_name(node) in names):
+                    yield node
+
+    def distance(self, node: ast.AST) -> float:
+        """Lines between a node and the nearest place of a finding; what comes later in the list is farther."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        return self.distance_of(first, last)
+
+    def distance_of(self, first: int, last: int) -> float:
+        """The same of lines."""
+        far = (max(first - line, line - last, 0) + min(n, 8) / 8 for n, line in enumerate(self.lines))
+        return min(min(far, default=9.0), 12.0)
+
+    # -- gaps ----------------------------------------------------------------------------------------------------------
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """All places between statements of the functions."""
+        suites = {id(self.text.suites[s]): self.text.suites[s] for s in self.statements}
+        return [gap for suite in suites.values() for gap in self._gaps(suite)]
+
+    def _gaps(self, suite: list[ast.stmt]) -> Iterator[Gap]:
+        text = self.text
+        for position, statement in enumerate(suite):
+            if text.alone(statement):
+                first, _ = text.lines(statement)
+                yield Gap(first, text.indent(statement), f"before line {statement.lineno}", statement.lineno - 1,
+                          suite, position)  # fmt: skip
+        if text.alone(suite[-1]):
+            _, end = text.lines(suite[-1])
+            says = f"after line {suite[-1].end_lineno}{self._outside(suite[-1])}"
+            yield Gap(end, text.indent(suite[-1]), says, suite[-1].end_lineno or 0, suite, len(suite))
+
+    def _outside(self, statement: ast.stmt) -> str:
+        """` (outside the `if`)` after a statement with others inside."""
+        words = {ast.If: "if", ast.For: "for", ast.While: "while", ast.With: "with"}
+        word = words.get(type(statement))
+        return f" (outside the `{word}`)" if word else ""
+
+    def put(self, gap: Gap, *lines: str) -> Piece:
+        """Lines of code at a gap."""
+        data = self.text.data
+        start = "\n" if gap.at == len(data) and not data.endswith(b"\n") else ""
+        return Piece(gap.at, gap.at, start + "".join(f"{gap.indent}{line}\n" for line in lines))
+
+    def cut(self, statement: ast.stmt) -> Piece:
+        """A statement taken out; `pass` where it is the only one."""
+        if len(self.text.suites[statement]) == 1 or not self.text.alone(statement):
+            return Piece(*self.text.span(statement), "pass")
+        return Piece(*self.text.lines(statement), "")
+
+    def candidate(
+        self, kind: Kind, says: str, pieces: list[Piece], near: float, waits: int = 0
+    ) -> Candidate:
+        """An edit of pieces of this file."""
+        changes = [self.text.change(piece) for piece in sorted(pieces)]
+        return Candidate(Edit(kind=kind, says=says, changes=changes), tuple(pieces), near, waits)
+
+    def replacement(self, kind: Kind, node: ast.AST, new: str, near: float = 0.0, waits: int = 0) -> Candidate | None:
+        """An expression in the place of another one; None where it is the same."""
+        old = self.text.of(node)
+        if old == new:
+            return None
+        line = getattr(node, "lineno", 0)
+        says = f"write `{new}` in place of `{old}` in line {line}"
+        return self.candidate(kind, says, [Piece(*self.text.span(node), new)], near + self.distance(node), waits)
+
+
+def last_name(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def synchronises(statement: ast.stmt) -> bool:
+    """Whether a statement is a call that synchronises."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and (
+        last_name(statement.value) in SYNCHRONISES
+    )  # fmt: skip
+
+
+def leaves(statement: ast.stmt) -> bool:
+    """Whether a statement is a `return`, `break` or `continue`, or a condition around one of these alone."""
+    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
+        statement = statement.body[0]
+    return isinstance(statement, _LEAVES)
+
+
+assert not SYNCHRONISES & {"add", "array"}
+KNOWN = frozenset(CUDA) | frozenset(PTX)

@@ -1,0 +1,426 @@
+"""The search for cures: edits near the findings, the likeliest first, each compiled and checked.
+
+An edit is a cure only if the launch with it is verified.  Where no single one is, those that make some of the errors
+vanish and bring no other are the start of a second search.  What the cures leave in the arrays is compared: with what
+is expected, where that is known, and with each other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from wsemu.evidence import causes
+from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.repair import shapes, synchronisation, values
+from wsemu.repair.scene import Candidate, Scene
+from wsemu.repair.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
+
+    from wsemu.model.cure import Kind
+    from wsemu.model.finding import Finding
+
+    Results = tuple[tuple[str, npt.NDArray[Any]], ...]
+
+MOST_TRIED = 400
+"""edits"""
+ENOUGH = 4
+"""cures, after which only edits as likely as the last one are tried"""
+_DEPTH = 3
+"""edits of a cure"""
+_BRANCHES = 3
+"""edits that make some errors vanish, from which a second search starts"""
+_BY_CODE = {
+    "race": "insert move call stage argument split unguard atomic index return pair swap delete compare bound store guard",
+    "intra-warp-race": "insert move call argument split atomic unguard index return guard compare delete swap",
+    "uninitialized-read": "fill insert move call bound compare index argument unguard swap stage pair guard",
+    "deadlock": "argument call return delete insert move compare bound split unguard stage index pair guard",
+    "barrier-recycling": "stage insert call move argument split unguard delete pair bound compare",
+    "barrier-divergence": "split unguard return move insert call argument compare delete",
+    "count-mismatch": "argument compare call",
+    "oversubscribed": "argument compare call guard delete bound",
+    "all-arrive": "call argument move insert",
+    "invalid-barrier": "argument call",
+    "dangling-arrive": "guard delete insert bound argument compare move unguard call",
+    "dangling-phase": "insert argument delete guard move unguard bound compare call split",
+    "over-arrival": "argument guard compare delete bound move",
+    "phase-alias": "argument insert move stage unguard call split index guard delete pair",
+    "phase-unobserved": "insert argument move unguard pair call",
+    "tx-mismatch": "argument insert call move delete bound compare",
+    "uncovered-expectation": "call argument move insert",
+    "mbarrier-uninitialized": "insert move argument compare unguard call",
+    "mbarrier-reinit": "compare insert move guard delete",
+    "mbarrier-lifetime": "insert move delete compare",
+    "mbarrier-clobber": "index size bound argument move compare",
+    "mbarrier-range": "argument",
+    "proxy": "insert move unguard split call",
+    "proxy-war": "insert move unguard split call",
+    "async-outlives-cta": "insert move unguard argument call",
+    "copy-size": "argument index",
+    "setmaxnreg": "argument call move",
+    "tensor-map": "index argument",
+    "out-of-bounds": "bound compare swap index size stage argument guard",
+    "misaligned": "index argument size pad swap",
+    "read-only-written": "call move insert",
+    "bank-conflict": "pad swap index",
+    "uncoalesced": "swap index",
+}
+"""code -> kinds of edits, the likeliest first"""
+_STEP = 1.0
+"""how much farther each kind is than the one before it"""
+_RANK: dict[Kind, int] = {"fill": 1, "return": 1, "pair": 1, "guard": 3, "store": 4}
+"""kinds of edits that come after others which are cures, too"""
+_EXPLAINED = 12
+"""findings of a launch that edits are drawn from"""
+_CONTEXT = 2
+"""lines of a diff around what changes"""
+
+
+class Attempted(Protocol):
+    """A launch that was made with other source."""
+
+    @property
+    def report(self) -> Any:
+        """What was found."""
+
+    @property
+    def results(self) -> Results:
+        """What it left in the arrays."""
+
+    @property
+    def stores(self) -> int:
+        """Stores of threads."""
+
+    @property
+    def seen(self) -> Any:
+        """What was made of the report while its source was there."""
+
+
+class Launched(Protocol):
+    """A launch that can be made again."""
+
+    expected: dict[str, Any]
+
+    def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
+        """The user's files that the kernel's code comes from, and the lines that it has there."""
+
+    def again(self) -> AbstractContextManager[None]:
+        """Launches may be made inside."""
+
+    def repeated(self) -> Any:
+        """The report of the launch as it was, made again; None where it cannot be."""
+
+    def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
+        """The launch with other source: file -> its tree as it is, and the text; `look` is shown the report while that
+        is what can be read."""
+
+
+class Tried(NamedTuple):
+    """Edits, and the launch with them."""
+
+    edits: tuple[Candidate, ...]
+    source: str
+    attempted: Attempted
+    number: int
+    """of the trial"""
+
+
+@dataclass
+class _Search:
+    launched: Launched
+    report: Any
+    """of the launch as it is"""
+    until: float
+    """`time.monotonic` at the end of the budget"""
+    texts: dict[str, Text] = field(default_factory=dict)
+    lines: dict[str, frozenset[int]] = field(default_factory=dict)
+    cures: list[Tried] = field(default_factory=list)
+    partly: list[Tried] = field(default_factory=list)
+    tried: int = 0
+    stopped: str = ""
+    known: set[str] = field(default_factory=set)
+    """texts that were tried"""
+
+    def over(self) -> bool:
+        """Whether time or edits are used up."""
+        if self.tried >= MOST_TRIED:
+            self.stopped = f"{MOST_TRIED} edits were tried"
+        elif time.monotonic() > self.until:
+            self.stopped = "the time is used up"
+        return bool(self.stopped)
+
+    def run(self) -> None:
+        """Try single edits, then further ones upon those that helped."""
+        self.level((), None, self.report, 1)
+        depth = 1
+        while not self.cures and self.partly and depth < _DEPTH and not self.over():
+            depth += 1
+            started, self.partly = sorted(self.partly, key=self._left)[:_BRANCHES], []
+            for base in started:
+                self.level(base.edits, base.source, base.attempted.report, depth)
+                if self.cures:
+                    break
+
+    def _left(self, tried: Tried) -> tuple[int, int, float]:
+        errors = tried.attempted.report.errors
+        return len(errors), len(tried.attempted.report.findings), sum(c.near for c in tried.edits)
+
+    def level(self, before: tuple[Candidate, ...], source: str | None, report: Any, depth: int) -> None:
+        """Try one edit more upon those `before`, which made this source."""
+        file = before[0].edit.changes[0].file if before else None
+        candidates: list[tuple[float, str, Text, Candidate]] = []
+        for name, text in self.texts.items():
+            if file in (None, name):
+                base = text if source is None else Text(name, source)
+                candidates += [(score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))]
+        candidates.sort(key=lambda entry: entry[0])
+        enough = float("inf")
+        for score, name, base, candidate in candidates:
+            if score > enough or self.over():
+                return
+            found = len(self.cures)
+            self.attempt(name, base, (*before, candidate), report)
+            if len(self.cures) > found:
+                enough = min(enough, score + 3 * _STEP) if len(self.cures) < ENOUGH else score
+
+    def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
+        """The launch with one edit more."""
+        try:
+            source = base.edited(edits[-1].pieces)
+        except ValueError:
+            return
+        if source in self.known:
+            return
+        self.known.add(source)
+        self.tried += 1
+        attempted = self.launched.attempt({file: (self.texts[file].tree, source)}, self._look(report))
+        if attempted is None:
+            return
+        made = Tried(edits, source, attempted, self.tried)
+        if is_cure(attempted.report, self.report):
+            self.cures.append(made)
+        elif attempted.seen is not None and attempted.seen < keys_of(report.errors):
+            self.partly.append(made)
+
+    def _look(self, before: Any) -> Callable[[Any], Any]:
+        """What makes the keys of the errors that are left, of a report with fewer of them, which it explains."""
+
+        def look(report: Any) -> Any:
+            if report.verdict != "failed" or len(report.errors) >= len(before.errors):
+                return None
+            for finding in report.findings[:_EXPLAINED]:
+                finding._complete()
+            return keys_of(report.errors)
+
+        return look
+
+
+def search(report: Any, launched: Launched, seconds: float) -> Trials:
+    """Try edits of the kernel of a report; `seconds` is the time for it."""
+    run = _Search(launched, report, time.monotonic() + seconds)
+    for file, (source, lines) in launched.sources().items():
+        try:
+            run.texts[file], run.lines[file] = Text(file, source), lines
+        except SyntaxError:
+            continue
+    findings = report.findings
+    if 3 * report.seconds > seconds:
+        return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
+    with launched.again():
+        same = launched.repeated()
+        if same is None or _codes(same) != _codes(report):
+            return Trials(groups=causes.by_edge(findings), stopped="the launch does something else when made again")
+        run.run()
+    cures = described(run, ranked(run, launched.expected), launched.expected)
+    groups = causes.by_edit(findings, [cures[0].findings]) if cures else causes.by_edge(findings)
+    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+
+
+def _codes(report: Any) -> list[str]:
+    return sorted(finding.code for finding in report.findings)
+
+
+# -- what is a cure ----------------------------------------------------------------------------------------------------
+def is_cure(now: Any, before: Any) -> bool:
+    """Whether a launch is verified, and without what the one before it was told for."""
+    if now.verdict != "verified":
+        return False
+    if before.verdict == "failed":
+        return True
+    return len(now.findings) < len(before.findings) and not new_warnings(now, before)
+
+
+def new_warnings(now: Any, before: Any) -> int:
+    """Warnings of codes that were not there before."""
+    codes = {finding.code for finding in before.findings}
+    return sum(finding.code not in codes for finding in now.findings)
+
+
+def keys_of(findings: Iterable[Finding]) -> set[Any]:
+    """Findings by code and the text of their places: an edit moves lines."""
+    return {causes.key(finding) for finding in findings}
+
+
+# -- the order of edits ------------------------------------------------------------------------------------------------
+def scene(text: Text, lines: frozenset[int], report: Any, original: Text) -> Scene:
+    """What edits of a file are drawn from."""
+    findings = report.findings[:_EXPLAINED]
+    functions = [*dict.fromkeys(f for line in sorted(lines) if (f := original.outermost(line)))]
+    if text is not original:
+        names = [*original.functions()]
+        others = [*text.functions()]
+        functions = [others[names.index(f)] for f in functions]
+    places = [s.line for f in findings for s in sorted(f.sites, key=lambda s: not s.primary) if s.file == text.file]
+    said = "\n".join(part for f in findings for part in (f.message, *(s.text for s in f.sites), *f.notes, f.help or ""))
+    x, y, z = report.block
+    codes = [*dict.fromkeys(f.code for f in findings)]
+    return Scene(text, functions, [*dict.fromkeys(places)][:12], codes, said, x * y * z)
+
+
+def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
+    """The edits of a file with how far they are, in no order."""
+    if not scene.hot and not scene.functions:
+        return []
+    found = [c for module in (synchronisation, values, shapes) for c in module.edits(scene)]
+    kinds = [(n, _BY_CODE.get(code, "").split()) for n, code in enumerate(scene.codes)]
+    base: dict[str, float] = {}
+    for n, names in kinds:
+        for place, kind in enumerate(names):
+            base[kind] = min(base.get(kind, 99.0), _STEP * place + 0.5 * min(n, 4))
+    return [(base[c.edit.kind] + c.near, c) for c in found if c.edit.kind in base]
+
+
+# -- the order of cures ------------------------------------------------------------------------------------------------
+def ranked(run: _Search, expected: dict[str, Any]) -> list[Tried]:
+    """The cures, the best one first, each result and each kind of edit once or twice."""
+    if not run.cures:
+        return []
+    most = max(t.attempted.stores for t in run.cures if not _leaves_out(t)) if any(
+        not _leaves_out(t) for t in run.cures
+    ) else max(t.attempted.stores for t in run.cures)  # fmt: skip
+    kinds = [digest(t.attempted.results) for t in run.cures if not _leaves_out(t)]
+
+    def rank(tried: Tried) -> tuple[Any, ...]:
+        right = agrees(tried.attempted.results, expected)
+        rarity = -kinds.count(digest(tried.attempted.results))
+        return (
+            right is False,
+            _leaves_out(tried) or tried.attempted.stores < most // 2,
+            len(tried.edits),
+            max(_RANK.get(c.edit.kind, 0) for c in tried.edits),
+            sum(c.odd for c in tried.edits),
+            new_warnings(tried.attempted.report, run.report),
+            rarity if len(set(kinds)) > 1 else 0,
+            max(sum(c.waits for c in tried.edits), 0),
+            sum(c.near for c in tried.edits),
+        )
+
+    return sorted(run.cures, key=rank)
+
+
+def _leaves_out(tried: Tried) -> bool:
+    """Whether an edit may drop stores."""
+    return any(c.edit.kind in ("guard", "store") for c in tried.edits)
+
+
+def digest(results: Results) -> bytes:
+    """What results are equal by."""
+    return b"".join(name.encode() + data.tobytes() for name, data in results)
+
+
+def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
+    """Whether results are as expected; None where nothing is."""
+    if not expected:
+        return None
+    known = dict(results)
+    return all(name in known and _equal(known[name], np.asarray(value)) for name, value in expected.items())
+
+
+def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    if one.dtype.kind in "fc" or other.dtype.kind in "fc":
+        return bool(np.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True))
+    return bool(np.array_equal(one, other))
+
+
+def described(run: _Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
+    """The cures as data: the best one, and the best of other results."""
+    numbers: dict[bytes, int] = {}
+    found = []
+    for tried in best:
+        results = digest(tried.attempted.results)
+        number = numbers.setdefault(results, len(numbers))
+        first = best[0]
+        file = tried.edits[0].edit.changes[0].file
+        diff, lines = difference(run.texts[file], tried.source)
+        left = {f.code for f in tried.attempted.report.findings}
+        gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]
+        found.append(
+            Cure(
+                edits=[c.edit for c in tried.edits] if len(tried.edits) == 1 else rebased(run.texts[file], tried),
+                diff=diff,
+                lines=lines,
+                proof=tried.attempted.report.proof,
+                findings=gone,
+                drops=_leaves_out(tried) or tried.attempted.stores < first.attempted.stores,
+                results=number,
+                differs=differs(first.attempted.results, tried.attempted.results) if number else "",
+                expected=agrees(tried.attempted.results, expected),
+            )
+        )
+    return found
+
+
+def rebased(text: Text, tried: Tried) -> list[Edit]:
+    """Several edits, each of the text that the ones before it made, as changes of the file as it is: line by line."""
+    old, new = text.source.splitlines(keepends=True), tried.source.splitlines(keepends=True)
+    changes = [
+        Change(file=text.file, line=a + 1, column=1, end_line=b + 1, end_column=1, text="".join(new[c:d]))
+        for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if tag != "equal"
+    ]
+    last = len(tried.edits) - 1
+    return [c.edit.model_copy(update={"changes": changes if n == last else []}) for n, c in enumerate(tried.edits)]
+
+
+def difference(text: Text, source: str) -> tuple[list[str], list[tuple[str, int, str]]]:
+    """A unified diff of a file, and its lines to be shown."""
+    old, new = text.source.splitlines(), source.splitlines()
+    diff = [*difflib.unified_diff(old, new, text.file, text.file, n=3, lineterm="")]
+    shown: list[tuple[str, int, str]] = []
+    for tag, a, b, c, d in _hunks(old, new):
+        if tag == "equal":
+            shown += [(" ", c + n + 1, new[c + n]) for n in range(d - c)]
+        else:
+            shown += [("-", a + n + 1, old[a + n]) for n in range(b - a)]
+            shown += [("+", c + n + 1, new[c + n]) for n in range(d - c)]
+    return diff, shown
+
+
+def _hunks(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [part for group in matcher.get_grouped_opcodes(_CONTEXT) for part in group]
+
+
+def differs(one: Results, other: Results) -> str:
+    """How two results differ, in a sentence."""
+    for (name, a), (_, b) in zip(one, other, strict=False):
+        if a.shape != b.shape or a.tobytes() == b.tobytes():
+            continue
+        wrong = np.argwhere(np.atleast_1d(a != b))
+        if not len(wrong):
+            continue
+        at = tuple(int(i) for i in wrong[0])
+        index = ", ".join(map(str, at))
+        values_ = np.atleast_1d(a)[at], np.atleast_1d(b)[at]
+        return f"`{name}` differs in {len(wrong):,} of {a.size:,} elements: `{name}[{index}]` is {values_[1]}, not {values_[0]}"
+    return "the arrays differ"
+

@@ -1,0 +1,355 @@
+"""Edits of the form of a kernel: conditions around statements and out of them, early returns, atomics, arrays."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from wsemu.repair.scene import GIVES, last_name, leaves, synchronises
+from wsemu.repair.text import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.repair.scene import Candidate, Scene
+
+_STEP = "    "
+_INVERSE: dict[type[ast.cmpop], str] = {
+    ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==",
+}  # fmt: skip
+
+
+def edits(scene: Scene) -> Iterator[Candidate]:
+    """All edits of this module."""
+    yield from split(scene)
+    yield from unguarded(scene)
+    yield from returns(scene)
+    yield from atomics(scene)
+    yield from arrays(scene)
+    yield from filled(scene)
+    yield from guards(scene)
+
+
+def _block(scene: Scene, statements: list[ast.stmt], by: int) -> str:
+    """The lines of statements, indented by so many steps more (1), or less (-1)."""
+    start, _ = scene.text.lines(statements[0])
+    _, end = scene.text.lines(statements[-1])
+    lines = scene.text.data[start:end].decode().splitlines(keepends=True)
+    if by > 0:
+        return "".join(_STEP + line if line.strip() else line for line in lines)
+    return "".join(line.removeprefix(_STEP) for line in lines)
+
+
+def _clean(scene: Scene, statements: list[ast.stmt]) -> bool:
+    return all(scene.text.alone(statement) for statement in statements)
+
+
+# -- barriers out of conditions ----------------------------------------------------------------------------------------
+def split(scene: Scene) -> Iterator[Candidate]:
+    """A barrier out of the `if` around it: what stands before it and what follows keep the condition."""
+    for statement in scene.statements:
+        if not (isinstance(statement, ast.If) and _clean(scene, [statement, *statement.body])):
+            continue
+        places = [n for n, part in enumerate(statement.body) if _meets(part)]
+        if not places:
+            continue
+        yield from _same_in_both(scene, statement)
+        if statement.orelse:
+            continue
+        head, indent = scene.text.of(statement.test), scene.text.indent(statement)
+        parts: list[str] = []
+        run: list[ast.stmt] = []
+        for n, part in enumerate([*statement.body, None]):
+            if part is None or n in places:
+                if run:
+                    parts.append(f"{indent}if {head}:\n" + _block(scene, run, 0 if len(parts) < 0 else 0).rstrip("\n"))
+                run = []
+                if part is not None:
+                    parts.append(_block(scene, [part], -1).rstrip("\n"))
+            else:
+                run.append(part)
+        barrier = scene.text.of(statement.body[places[0]])
+        says = f"take `{barrier}` in line {statement.body[places[0]].lineno} out of the `if` of line {statement.lineno}"
+        says += ", which what follows it keeps" if places[0] + 1 < len(statement.body) else ""
+        piece = Piece(*scene.text.lines(statement), "\n".join(parts) + "\n")
+        yield scene.candidate("split", says, [piece], min(scene.distance(statement.body[n]) for n in places))
+
+
+def _meets(statement: ast.stmt) -> bool:
+    """Whether it is a call that the threads of a warp or CTA make together."""
+    names = ("syncthreads", "syncwarp", "bar_sync", "bar_arrive", "barrier_sync", "start_async_dma",
+             "wait_for_dma_finish", "fence_proxy_async")  # fmt: skip
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return last_name(statement.value) in names
+    return _shuffles(statement) is not None
+
+
+def _shuffles(statement: ast.stmt) -> ast.Call | None:
+    """The shuffle or vote whose value a statement only stores to a variable."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        if isinstance(statement.targets[0], ast.Name) and last_name(statement.value).endswith("_sync"):
+            return statement.value
+    return None
+
+
+def _same_in_both(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
+    """A barrier that both branches have at their ends, or begin with: one for both."""
+    if not statement.orelse:
+        return
+    for at, says in ((-1, "after"), (0, "before")):
+        one, other = statement.body[at], statement.orelse[at]
+        if scene.text.of(one) != scene.text.of(other) or not synchronises(one) or not _clean(scene, [one, other]):
+            continue
+        call = scene.text.of(one)
+        start, end = scene.text.lines(statement)
+        whole = Piece(end, end, f"{scene.text.indent(statement)}{call}\n")
+        if says == "before":
+            whole = Piece(start, start, whole.text)
+        text = f"move `{call}` of lines {one.lineno} and {other.lineno} {says} the `if` of line {statement.lineno}"
+        yield scene.candidate("split", text, [scene.cut(one), scene.cut(other), whole], scene.distance(one))
+
+
+def unguarded(scene: Scene) -> Iterator[Candidate]:
+    """What stands in an `if`, without the condition; a value of a shuffle computed before the `if`."""
+    for statement in scene.statements:
+        if not isinstance(statement, (ast.If, ast.For)) or not _clean(scene, [statement, *statement.body]):
+            continue
+        if isinstance(statement, ast.If) and not statement.orelse and not leaves(statement):
+            says = f"drop the `if {scene.text.of(statement.test)}:` of line {statement.lineno}, and keep what is in it"
+            piece = Piece(*scene.text.lines(statement), _block(scene, statement.body, -1))
+            yield scene.candidate("unguard", says, [piece], scene.distance(statement) + 0.5)
+        if isinstance(statement, ast.If):
+            yield from _hoisted(scene, statement)
+
+
+def _hoisted(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
+    """A shuffle in an `if` computed before it, by all lanes."""
+    for part in statement.body:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Call) and last_name(node).startswith(("shfl_", "all_sync", "any_sync", "ballot")):
+                start, _ = scene.text.lines(statement)
+                call = scene.text.of(node)
+                line = f"{scene.text.indent(statement)}shuffled = {call}\n"
+                pieces = [Piece(start, start, line), Piece(*scene.text.span(node), "shuffled")]
+                says = f"compute `{call}` before the `if` of line {statement.lineno}, where all lanes pass"
+                yield scene.candidate("split", says, pieces, scene.distance(part) + 0.2)
+
+
+# -- early returns -----------------------------------------------------------------------------------------------------
+def returns(scene: Scene) -> Iterator[Candidate]:
+    """An early return behind the barriers: what follows it, but for what synchronises, under the opposite condition."""
+    for statement in scene.statements:
+        if not (isinstance(statement, ast.If) and leaves(statement)):
+            continue
+        suite = scene.text.suites[statement]
+        rest = suite[suite.index(statement) + 1 :]
+        if not rest or not _clean(scene, [statement, *rest]):
+            continue
+        condition = negated(scene, statement.test)
+        indent = scene.text.indent(statement)
+        for keep in (_together, synchronises):
+            parts: list[str] = []
+            run: list[ast.stmt] = []
+            for part in [*rest, None]:
+                if part is None or keep(part) or _shared_array(part):
+                    if run:
+                        parts.append(f"{indent}if {condition}:\n" + _block(scene, run, 1))
+                    run = []
+                    if part is not None:
+                        parts.append(_block(scene, [part], 0))
+                else:
+                    run.append(part)
+            start, _ = scene.text.lines(statement)
+            _, end = scene.text.lines(rest[-1])
+            says = f"put `if {condition}:` around what follows line {statement.end_lineno}, but for what synchronises, "
+            says += f"in place of the early `{scene.text.of(statement.body[0])}` there"
+            yield scene.candidate("return", says, [Piece(start, end, "".join(parts))], scene.distance(statement))
+
+
+def _together(statement: ast.stmt) -> bool:
+    """A statement that all threads should execute: it synchronises, or computes with a shuffle."""
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
+    return synchronises(statement) or any(last_name(call).startswith(("shfl_", "ballot")) for call in calls)
+
+
+def _shared_array(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and (
+        last_name(statement.value) == "array"
+    )  # fmt: skip
+
+
+def negated(scene: Scene, test: ast.expr) -> str:
+    """The opposite of a condition."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _INVERSE:
+        sides = scene.text.of(test.left), scene.text.of(test.comparators[0])
+        return f"{sides[0]} {_INVERSE[type(test.ops[0])]} {sides[1]}"
+    return f"not ({scene.text.of(test)})"
+
+
+# -- atomics and arrays ------------------------------------------------------------------------------------------------
+def atomics(scene: Scene) -> Iterator[Candidate]:
+    """`x[i] += v` as an atomic."""
+    if "cuda" not in scene.modules:
+        return
+    for statement in scene.hot:
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript):
+            verb = {ast.Add: "add", ast.Sub: "sub"}.get(type(statement.op))
+            if verb:
+                yield _atomic(scene, statement, statement.target, verb, statement.value, [])
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+            yield from _of_assignment(scene, statement, statement.targets[0])
+
+
+def _of_assignment(scene: Scene, statement: ast.Assign, target: ast.Subscript) -> Iterator[Candidate]:
+    """`x[i] = x[i] + v`, or with the old value in a variable."""
+    value = statement.value
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
+        return
+    element = scene.text.of(target)
+    for old, added in ((value.left, value.right), (value.right, value.left)):
+        if scene.text.of(old) == element:
+            yield _atomic(scene, statement, target, "add", added, [])
+        elif isinstance(old, ast.Name):
+            for other in scene.text.suites[statement]:
+                if isinstance(other, ast.Assign) and scene.text.of(other.value) == element and (
+                    scene.text.of(other.targets[0]) == old.id
+                ):  # fmt: skip
+                    yield _atomic(scene, statement, target, "add", added, [other])
+
+
+def _atomic(
+    scene: Scene, statement: ast.stmt, target: ast.Subscript, verb: str, value: ast.expr, gone: list[ast.stmt]
+) -> Candidate:
+    index = scene.text.of(target.slice)
+    index = f"({index})" if isinstance(target.slice, ast.Tuple) else index
+    array = scene.text.of(target.value)
+    call = f"{scene.modules['cuda']}.atomic.{verb}({array}, {index}, {scene.text.of(value)})"
+    says = f"write `{call}` in place of `{scene.text.of(statement)}` in line {statement.lineno}"
+    pieces = [Piece(*scene.text.span(statement), call), *(scene.cut(other) for other in gone)]
+    return scene.candidate("atomic", says, pieces, scene.distance(statement))
+
+
+def arrays(scene: Scene) -> Iterator[Candidate]:
+    """The extents of a shared array: a column more, one more, up to a number that the findings name."""
+    for call in scene.called("array"):
+        if not call.args or "shared" not in scene.text.of(call.func):
+            continue
+        shape = call.args[0]
+        parts = shape.elts if isinstance(shape, ast.Tuple) else [shape]
+        if len(parts) > 1 and (made := _grown(scene, parts[-1], 1, "pad")):
+            yield made
+        for rank, part in enumerate(parts):
+            wanted = [1, 2, 4, 8]
+            if isinstance(part, ast.Constant) and type(part.value) is int:
+                wanted += [n + 1 - part.value for n in scene.numbers if part.value <= n < 4 * part.value + 64]
+                wanted += [-part.value % 4, -part.value % 8, -part.value % 16]
+            for n, by in enumerate(dict.fromkeys(w for w in wanted if w > 0)):
+                made = _grown(scene, part, by, "size")
+                if made:
+                    yield made._replace(near=made.near + rank + 0.3 * n)
+        if "misaligned" in scene.codes and len(call.args) == 2:
+            text = scene.text.of(call)
+            made = scene.replacement("size", call, f"{text[:-1]}, 16)", -scene.distance(call))
+            if made:
+                yield made
+
+
+def _grown(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate | None:
+    if isinstance(part, ast.Constant) and type(part.value) is int:
+        new = str(part.value + by)
+    else:
+        new = f"{scene.text.of(part)} + {by}"
+    return scene.replacement("pad" if kind == "pad" else "size", part, new, 1.0 - scene.distance(part))
+
+
+def filled(scene: Scene) -> Iterator[Candidate]:
+    """Zeros in a shared array, and a barrier, before the statement that reads it."""
+    if "uninitialized-read" not in scene.codes or "cuda" not in scene.modules:
+        return
+    cuda = scene.modules["cuda"]
+    for call in scene.called("array"):
+        statement = scene.text.statement(call)
+        if "shared" not in scene.text.of(call.func) or not isinstance(statement, ast.Assign):
+            continue
+        name = scene.text.of(statement.targets[0])
+        if f"`{name}`" not in scene.said and f"`{name}[" not in scene.said:
+            continue
+        barrier = f"{cuda}.syncthreads()"
+        thread = f"{cuda}.threadIdx.x"
+        dimensions = len(call.args[0].elts) if isinstance(call.args[0], ast.Tuple) else 1
+        single = isinstance(call.args[0], ast.Constant) and call.args[0].value == 1
+        index = ", ".join(["0"] * dimensions)
+        if single:
+            lines = [f"if {thread} == 0:", f"{_STEP}{name}[{index}] = 0", barrier]
+        elif dimensions == 1:
+            lines = [f"for k in range({thread}, {name}.size, {cuda}.blockDim.x):", f"{_STEP}{name}[k] = 0", barrier]
+        elif dimensions == 2:
+            lines = [f"for k in range({thread}, {name}.size, {cuda}.blockDim.x):",
+                     f"{_STEP}{name}[k // {name}.shape[1], k % {name}.shape[1]] = 0", barrier]  # fmt: skip
+        else:
+            continue
+        suite = scene.text.suites[statement]
+        gap = next((g for g in scene.gaps if g.suite is suite and g.position == suite.index(statement) + 1), None)
+        if gap is not None:
+            says = f"fill `{name}` with zeros after line {statement.end_lineno}, and `{barrier}`"
+            yield scene.candidate("fill", says, [scene.put(gap, *lines)], 2.0, 1)
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+def guards(scene: Scene) -> Iterator[Candidate]:
+    """A condition around a statement that findings point to: bounds, or those that the kernel has elsewhere."""
+    conditions = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If)]
+    elected = [c for c in dict.fromkeys(conditions)]
+    cuda = scene.modules.get("cuda", "cuda")
+    for statement in scene.hot:
+        if not _clean(scene, [statement]) or isinstance(statement, (ast.FunctionDef, ast.Return)):
+            continue
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and not _loads(statement):
+            continue
+        gives = synchronises(statement) and isinstance(statement, ast.Expr)
+        first = [c for c in (*_bounds(scene, statement),)]
+        lanes = [f"{cuda}.threadIdx.x % 32 == 0", f"{cuda}.threadIdx.x == 0"]
+        names = _thread_names(scene)
+        lanes = [f"{n} % 32 == 0" for n in names] + [f"{n} == 0" for n in names] + lanes
+        loops = [f"{o.target.id}" for o in scene.text.ancestors(statement)
+                 if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
+        for rank, condition in enumerate(dict.fromkeys([*first, *loops, *elected, *lanes])):
+            block = f"{scene.text.indent(statement)}if {condition}:\n" + _block(scene, [statement], 1)
+            says = f"put `if {condition}:` around line {statement.lineno}"
+            piece = Piece(*scene.text.lines(statement), block)
+            near = scene.distance(statement) + 0.3 * rank
+            yield scene.candidate("guard", says, [piece], near)
+            if gives and last_name(statement.value) in GIVES and (warp := scene.call("syncwarp")):  # type: ignore[arg-type]
+                indent = scene.text.indent(statement)
+                both = piece._replace(text=f"{indent}{warp}\n{block}")
+                yield scene.candidate("guard", f"{says}, behind a `{warp}`", [both], near + 0.1, 1)
+
+
+def _thread_names(scene: Scene) -> list[str]:
+    """Variables that hold `cuda.threadIdx.x`, or a lane's number."""
+    found = []
+    for statement in scene.statements:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            if "threadIdx.x" in scene.text.of(statement.value) and "//" not in scene.text.of(statement.value):
+                found.append(statement.targets[0].id)
+    return [*dict.fromkeys(found)]
+
+
+def _loads(statement: ast.Assign) -> bool:
+    return any(isinstance(node, ast.Subscript) for node in ast.walk(statement.value))
+
+
+def _bounds(scene: Scene, statement: ast.stmt) -> list[str]:
+    """Conditions that keep the indices of a statement inside of their arrays."""
+    found: dict[str, None] = {}
+    for node in ast.walk(statement):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            continue
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for axis, part in enumerate(parts):
+            text = scene.text.of(part)
+            found[f"{text} < {node.value.id}.shape[{axis}]"] = None
+            if "-" in text:
+                found[f"{text} >= 0"] = None
+                found[f"0 <= {text} < {node.value.id}.shape[{axis}]"] = None
+    return [*found]

@@ -1,0 +1,298 @@
+"""Edits of what synchronises: calls put in, taken out, moved, exchanged, and their arguments."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from typing import TYPE_CHECKING
+
+from wsemu.repair.scene import FENCES, GIVES, SYNCHRONISES, WAITS, last_name, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.repair.scene import Candidate, Gap, Scene
+
+_INSERTED = {
+    "race": ("syncthreads", "syncwarp"),
+    "intra-warp-race": ("syncwarp", "syncthreads"),
+    "uninitialized-read": ("syncthreads", "syncwarp"),
+    "mbarrier-uninitialized": ("syncthreads",),
+    "mbarrier-reinit": ("syncthreads",),
+    "mbarrier-lifetime": ("syncthreads",),
+    "proxy": ("fence_proxy_async",),
+    "proxy-war": ("fence_proxy_async",),
+    "phase-alias": ("syncthreads", "syncwarp"),
+    "phase-unobserved": ("syncthreads",),
+    "barrier-recycling": ("syncthreads",),
+    "over-arrival": ("syncthreads",),
+}
+"""code -> what is put in for it"""
+_COPY_WAITS = {
+    "cp_async_bulk_wait_group": ("shared_to_global", "cp_reduce"),
+    "cp_async_bulk_wait_group_read": ("shared_to_global", "cp_reduce"),
+    "cp_async_wait_group": ("cp_async_c",),
+}
+"""a wait for copies -> what is in the names of the copies"""
+_EXCHANGED: dict[str, tuple[str, ...]] = {
+    "syncwarp": ("syncthreads",),
+    "bar_sync": ("bar_arrive", "barrier_sync"),
+    "bar_arrive": ("bar_sync", "barrier_arrive"),
+    "barrier_sync": ("barrier_arrive",),
+    "barrier_arrive": ("barrier_sync",),
+    "threadfence": ("syncthreads", "syncwarp", "fence_proxy_async"),
+    "threadfence_block": ("syncthreads", "syncwarp", "fence_proxy_async"),
+    "nanosleep": ("syncthreads", "syncwarp", "fence_proxy_async"),
+    "cp_async_bulk_wait_group_read": ("cp_async_bulk_wait_group",),
+    "mbarrier_expect_tx": ("mbarrier_arrive_expect_tx",),
+    "mbarrier_arrive_expect_tx": ("mbarrier_expect_tx",),
+    "mbarrier_arrive_relaxed": ("mbarrier_arrive",),
+    "mbarrier_arrive": ("cp_async_mbarrier_arrive_noinc",),
+    "cp_async_mbarrier_arrive": ("cp_async_mbarrier_arrive_noinc",),
+    "cp_async_mbarrier_arrive_noinc": ("cp_async_mbarrier_arrive",),
+    "start_async_dma": ("wait_for_dma_start", "wait_for_dma_finish", "finish_async_dma"),
+    "wait_for_dma_finish": ("wait_for_dma_start", "start_async_dma"),
+    "wait_for_dma_start": ("wait_for_dma_finish", "finish_async_dma"),
+    "finish_async_dma": ("start_async_dma", "wait_for_dma_start"),
+    "consumer_wait": ("producer_acquire",),
+    "producer_acquire": ("consumer_wait",),
+    "consumer_release": ("producer_commit",),
+    "setmaxnreg_inc": ("setmaxnreg_dec",),
+    "setmaxnreg_dec": ("setmaxnreg_inc",),
+}
+_NO_ARGUMENTS = ("syncthreads", "syncwarp", "fence_proxy_async")
+_SIBLINGS = {
+    "start_async_dma": ("wait_for_dma_finish",),
+    "wait_for_dma_finish": ("start_async_dma",),
+    "wait_for_dma_start": ("finish_async_dma",),
+    "finish_async_dma": ("wait_for_dma_start",),
+    "producer_commit": ("producer_acquire",),
+    "consumer_wait": ("consumer_release",),
+    "consumer_release": ("consumer_wait",),
+}
+"""a call of a pattern -> others of the same arguments, or fewer, that may be missing beside it"""
+_NEAREST = 30
+"""gaps that a statement is tried at"""
+
+
+def edits(scene: Scene) -> Iterator[Candidate]:
+    """All edits of this module."""
+    yield from inserted(scene)
+    yield from exchanged(scene)
+    yield from moved(scene)
+    yield from deleted(scene)
+    yield from paired(scene)
+
+
+# -- put in ------------------------------------------------------------------------------------------------------------
+def inserted(scene: Scene) -> Iterator[Candidate]:
+    """A call that synchronises, at the gaps around the places of the findings."""
+    gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
+    for rank, lines in enumerate(_statements(scene)):
+        for gap in gaps:
+            if not _beside(scene, gap, lines[-1]):
+                says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
+                odd = "syncthreads()" in lines[-1] and _under_a_condition(scene, gap)
+                near = _far(scene, gap) + 1.5 * rank + 2.0 * odd
+                made = scene.candidate("insert", says, [scene.put(gap, *lines)], near, 1)
+                yield made._replace(odd=odd)
+
+
+def _far(scene: Scene, gap: Gap) -> float:
+    """How far a gap is from where findings point: 0 beside the statement itself, or beside a loop or branch around."""
+    beside = [s for s in (gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])]
+    around: dict[object, float] = {}
+    for n, hot in enumerate(scene.hot):
+        around.setdefault(hot, 0.25 * min(n, 4))
+        for depth, owner in enumerate(scene.text.ancestors(hot), 1):
+            around.setdefault(owner, 0.25 * min(n, 4) + 0.5 * depth)
+    nearest = min((around[s] for s in beside if s in around), default=9.0)
+    ends = 0.25 if gap.position == len(gap.suite) else 0.0
+    return min(nearest + ends, 1.0 + scene.distance_of(gap.line, gap.line + 1))
+
+
+def _under_a_condition(scene: Scene, gap: Gap) -> bool:
+    """Whether not all threads need pass a gap."""
+    owners = scene.text.ancestors(gap.suite[0])
+    return any(isinstance(owner, (ast.If, ast.While)) for owner in owners)
+
+
+def _beside(scene: Scene, gap: Gap, line: str) -> bool:
+    """Whether the same statement stands there already."""
+    for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1]:
+        if scene.text.of(statement) == line:
+            return True
+    return False
+
+
+def _statements(scene: Scene) -> list[tuple[str, ...]]:
+    """What may be missing, the likeliest first: lines each."""
+    found: dict[tuple[str, ...], None] = {}
+    for code in scene.codes:
+        for name in _INSERTED.get(code, ()):
+            found[(scene.call(name) or "",)] = None
+    found |= dict.fromkeys(_waits_for_copies(scene))
+    present: dict[str, None] = {}
+    for statement in sorted(scene.synchronising, key=scene.distance):
+        call = statement.value
+        assert isinstance(call, ast.Call)
+        present[scene.text.of(call)] = None
+        for name in _SIBLINGS.get(last_name(call), ()):
+            present[_sibling(scene, call, name)] = None
+    found |= {(line,): None for line in present}
+    guards = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If) and _elects(s.test)]
+    for line in present:
+        if guards and line.partition("(")[0].rpartition(".")[2] in GIVES:
+            found[f"if {guards[0]}:", "    " + line] = None
+    if not found and "syncthreads" not in str(found):
+        found[(scene.call("syncthreads") or "",)] = None
+    found.pop(("",), None)
+    return [*found]
+
+
+def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
+    """Waits for asynchronous copies, by those who make them."""
+    for name, marks in _COPY_WAITS.items():
+        for call in scene.called():
+            if any(mark in last_name(call) for mark in marks) and (line := scene.call(name, "0")):
+                yield (line,)
+                owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
+                if owner is not None:
+                    yield f"if {scene.text.of(owner.test)}:", "    " + line
+                break
+
+
+def _elects(test: ast.expr) -> bool:
+    """Whether a condition is of the form `lane == 0`."""
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
+
+
+def _sibling(scene: Scene, call: ast.Call, name: str) -> str:
+    """Another method of the same pattern object."""
+    assert isinstance(call.func, ast.Attribute) or last_name(call)
+    arguments = [scene.text.of(argument) for argument in call.args]
+    if last_name(call) == "producer_commit":
+        arguments = arguments[:2]
+    receiver = scene.text.of(call.func).rpartition(".")[0]
+    return f"{receiver}.{name}({', '.join(arguments)})"
+
+
+# -- exchanged, deleted, moved -----------------------------------------------------------------------------------------
+def exchanged(scene: Scene) -> Iterator[Candidate]:
+    """Another call with the same arguments."""
+    for call in scene.called(*_EXCHANGED):
+        name = last_name(call)
+        for rank, other in enumerate(_EXCHANGED[name]):
+            if other in _NO_ARGUMENTS:
+                new = scene.call(other)
+            else:
+                new = scene.text.of(call).replace(name, other, 1)
+            if new is None or (name == "syncwarp" and other == "syncthreads" and "intra-warp-race" in scene.codes[:1]):
+                continue
+            waits = (other in WAITS) - (name in WAITS)
+            made = scene.replacement("call", call, new, 0.5 * rank, waits)
+            if made:
+                yield made
+    for call in scene.called("syncwarp"):
+        if call.args and (made := scene.replacement("argument", call.args[0], "0xFFFFFFFF")):
+            yield made
+
+
+def deleted(scene: Scene) -> Iterator[Candidate]:
+    """A statement that synchronises, or that leaves early, taken out."""
+    for statement in scene.statements:
+        if leaves(statement) and not isinstance(scene.text.parents[statement], ast.FunctionDef) or (
+            isinstance(statement, ast.If) and leaves(statement)
+        ):  # fmt: skip
+            target = statement
+        elif statement in scene.synchronising:
+            target = statement
+        else:
+            continue
+        first = scene.text.of(target).splitlines()[0]
+        says = f"delete `{first}` in line {target.lineno}"
+        yield scene.candidate("delete", says, [scene.cut(target)], scene.distance(target) + 1, -1)
+
+
+def moved(scene: Scene) -> Iterator[Candidate]:
+    """A statement that synchronises, at another place nearby, inside or outside of loops and branches."""
+    for statement in scene.synchronising:
+        if not scene.text.alone(statement):
+            continue
+        here = scene.text.suites[statement]
+        position = here.index(statement)
+        for gap in scene.gaps:
+            if gap.suite is here and gap.position in (position, position + 1):
+                continue
+            steps = abs(gap.line - statement.lineno)
+            if steps > 6 or not _same_function(scene, statement, gap):
+                continue
+            line = scene.text.of(statement)
+            pieces = [scene.cut(statement), scene.put(gap, *line.splitlines())]
+            says = f"move `{line.splitlines()[0]}` from line {statement.lineno} to {gap.says.replace('after', 'behind')}"
+            says = says.replace(" to before", " to before").replace(" to behind", " to after")
+            odd = "syncthreads()" in line and _under_a_condition(scene, gap)
+            made = scene.candidate("move", says, pieces, scene.distance(statement) + 0.3 * steps + 2.0 * odd)
+            yield made._replace(odd=odd)
+
+
+def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:
+    def owner(node: ast.AST) -> ast.AST | None:
+        return next((o for o in scene.text.ancestors(node) if isinstance(o, ast.FunctionDef)), None)
+
+    return owner(statement) is owner(gap.suite[0])
+
+
+# -- pairs -------------------------------------------------------------------------------------------------------------
+def paired(scene: Scene) -> Iterator[Candidate]:
+    """A barrier of its own at both ends: one side arrives or waits here, the other one waits there."""
+    ends = scene.hot[:2]
+    if len(ends) < 2 or "ptx" not in scene.modules:
+        return
+    sides = [sorted(scene.gaps, key=functools.partial(_end, scene, end))[:6] for end in ends]
+    for count in _counts(scene):
+        free = str(_free(scene))
+        for one in sides[0]:
+            for other in sides[1]:
+                if one.suite is other.suite:
+                    continue
+                for verbs in (("bar_arrive", "bar_sync"), ("bar_sync", "bar_arrive"), ("bar_sync", "bar_sync")):
+                    calls = [scene.call(verb, free, count) or "" for verb in verbs]
+                    far = _end(scene, ends[0], one) + _end(scene, ends[1], other)
+                    says = f"insert `{calls[0]}` {one.says} and `{calls[1]}` {other.says}"
+                    pieces = [scene.put(one, calls[0]), scene.put(other, calls[1])]
+                    yield scene.candidate("pair", says, pieces, far + (verbs[0] == verbs[1]), 2)
+
+
+def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
+    """How far a gap is from one end of a missing edge: beside it, or at the ends of the loop around."""
+    beside = gap.suite[max(gap.position - 1, 0) : gap.position + 1]
+    if end in beside:
+        return 0.0
+    if end in gap.suite:
+        return 0.5 if gap.position in (0, len(gap.suite)) else 1.0 + 0.5 * abs(gap.suite.index(end) - gap.position)
+    owners = [*scene.text.ancestors(end)]
+    if any(owner in beside for owner in owners):
+        return 1.0
+    return 20.0
+
+
+def _counts(scene: Scene) -> list[str]:
+    """Thread counts for a barrier of two sides: those that the kernel names, then those of the CTA."""
+    calls = scene.called("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
+    named = {scene.text.of(call.args[1]): None for call in calls if len(call.args) > 1}
+    return [*named, *([] if str(scene.threads) in named else [str(scene.threads)])][:2]
+
+
+def _free(scene: Scene) -> int:
+    """The id of a barrier that no call of this file names by a number."""
+    used = {
+        call.args[0].value
+        for call in scene.called("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+    constants = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
+    return next((n for n in range(3, 16) if n not in used | constants), 15)
+
+
+assert FENCES <= SYNCHRONISES

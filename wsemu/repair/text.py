@@ -1,0 +1,130 @@
+"""A source file to be edited: its syntax tree, and text by places in bytes."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.model.cure import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Function = ast.FunctionDef
+_BODIES = ("body", "orelse", "finalbody")
+
+
+class Piece(NamedTuple):
+    """Bytes of a file, from `start` up to `end`, and what is to stand there."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Text:
+    """A file as it is, or as an edit makes it.  SyntaxError where it is no Python."""
+
+    def __init__(self, file: str, source: str) -> None:
+        self.file = file
+        self.source = source
+        self.data = source.encode()
+        self.tree = ast.parse(source)
+        self.starts = [0]
+        for line in self.data.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's owner."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def suites(self) -> dict[ast.stmt, list[ast.stmt]]:
+        """The statements among which each statement stands."""
+        found = {}
+        for node in ast.walk(self.tree):
+            for name in _BODIES:
+                suite = getattr(node, name, None)
+                if isinstance(suite, list):
+                    found.update(dict.fromkeys((part for part in suite if isinstance(part, ast.stmt)), suite))
+        return found
+
+    # -- places --------------------------------------------------------------------------------------------------------
+    def span(self, node: Any) -> tuple[int, int]:
+        """The bytes of a node."""
+        first, last = self.starts[node.lineno - 1], self.starts[node.end_lineno - 1]
+        return first + node.col_offset, last + node.end_col_offset
+
+    def of(self, node: ast.AST) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.data[start:end].decode()
+
+    def lines(self, node: Any) -> tuple[int, int]:
+        """The bytes of the whole lines of a statement."""
+        return self.starts[node.lineno - 1], self.starts[node.end_lineno]
+
+    def alone(self, statement: Any) -> bool:
+        """Whether nothing else stands on the lines of a statement, comments aside."""
+        start, end = self.span(statement)
+        first, last = self.lines(statement)
+        after = self.data[end:last].strip()
+        return not self.data[first:start].strip() and (not after or after.startswith(b"#"))
+
+    def indent(self, statement: Any) -> str:
+        """The blanks before a statement."""
+        start, _ = self.span(statement)
+        return self.data[self.starts[statement.lineno - 1] : start].decode()
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The owners of a node, from the inside."""
+        owner = self.parents.get(node)
+        while owner is not None:
+            yield owner
+            owner = self.parents.get(owner)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that a node is, or is a part of."""
+        while node is not None and not isinstance(node, ast.stmt):
+            node = self.parents.get(node)  # type: ignore[assignment]
+        return node
+
+    def functions(self) -> Iterator[Function]:
+        """All functions, in the order of the tree."""
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
+
+    def outermost(self, line: int) -> Function | None:
+        """The outermost function around a line."""
+        return next((f for f in self.functions() if f.lineno <= line <= (f.end_lineno or 0)), None)
+
+    def at(self, line: int) -> ast.stmt | None:
+        """The innermost statement whose lines have a line; of an `if` or a loop, only its head counts."""
+        found: ast.stmt | None = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+                found = node
+        return found
+
+    # -- edits ---------------------------------------------------------------------------------------------------------
+    def edited(self, pieces: Iterable[Piece]) -> str:
+        """The source with other text at some places, which do not overlap.  ValueError where they do."""
+        data, before = self.data, len(self.data) + 1
+        for piece in sorted(pieces, reverse=True):
+            if piece.end > before:
+                raise ValueError("two edits of one place")
+            before = piece.start
+            data = data[: piece.start] + piece.text.encode() + data[piece.end :]
+        return data.decode()
+
+    def change(self, piece: Piece) -> Change:
+        """A piece by lines and columns."""
+        (line, column), (end_line, end_column) = self._place(piece.start), self._place(piece.end)
+        return Change(
+            file=self.file, line=line, column=column, end_line=end_line, end_column=end_column, text=piece.text
+        )
+
+    def _place(self, at: int) -> tuple[int, int]:
+        line = next(n for n in range(len(self.starts) - 1, -1, -1) if self.starts[n] <= at)
+        return line + 1, at - self.starts[line] + 1

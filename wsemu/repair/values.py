@@ -1,0 +1,396 @@
+"""Edits of numbers and expressions: arguments of what synchronises, bounds, comparisons, indices, stages, sizes."""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from wsemu.repair.scene import last_name, synchronises
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.cure import Kind
+    from wsemu.repair.scene import Candidate, Scene
+
+_BARRIERS = ("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_BARRIERS, ("id", "count")),
+    "mbarrier_init": ("", "index", "count"),
+    "mbarrier_arrive": ("", "index", "count"),
+    "mbarrier_arrive_expect_tx": ("", "index", "bytes"),
+    "mbarrier_expect_tx": ("", "index", "bytes"),
+    "mbarrier_wait_parity": ("", "index", "parity"),
+    "mbarrier_try_wait_parity": ("", "index", "parity"),
+    "mbarrier_test_wait_parity": ("", "index", "parity"),
+    "cp_async_mbarrier_arrive": ("", "index"),
+    "cp_async_mbarrier_arrive_noinc": ("", "index"),
+    "cp_async_wait_group": ("groups",),
+    "cp_async_bulk_wait_group": ("groups",),
+    "cp_async_bulk_wait_group_read": ("groups",),
+    "cp_async_bulk_global_to_shared": ("", "place", "", "place", "bytes", "", "index"),
+    "cp_async_bulk_shared_to_global": ("", "place", "", "place", "bytes"),
+    "cp_async_bulk_tensor_global_to_shared": ("", "place", "", "coordinates", "", "index"),
+    "cp_async_ca": ("", "place", "", "place", "size"),
+    "cp_async_cg": ("", "place", "", "place", "size"),
+    "setmaxnreg_inc": ("registers",),
+    "setmaxnreg_dec": ("registers",),
+    "producer_acquire": ("", "round"),
+    "producer_commit": ("", "round", "bytes"),
+    "consumer_wait": ("", "round"),
+    "consumer_release": ("", "round"),
+    "start_async_dma": ("round", "round"),
+    "wait_for_dma_finish": ("round",),
+    "wait_for_dma_start": ("round",),
+    "finish_async_dma": ("round", "round"),
+}
+"""call -> what its arguments are; what is `` is not edited"""
+_WARP, _GROUP = 32, 8
+_BOUNDARY: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+}  # fmt: skip
+_SYMBOLS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+_SIMPLE = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
+
+
+def edits(scene: Scene) -> Iterator[Candidate]:
+    """All edits of this module."""
+    yield from arguments(scene)
+    yield from whole_rings(scene)
+    yield from bounds(scene)
+    yield from comparisons(scene)
+    yield from indices(scene)
+    yield from assignments(scene)
+
+
+# -- arguments of what synchronises ------------------------------------------------------------------------------------
+def arguments(scene: Scene) -> Iterator[Candidate]:
+    """An id, count, parity, stage, number of bytes or of groups."""
+    used = _used(scene)
+    for call in scene.called(*PARAMETERS):
+        for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
+            if not what:
+                continue
+            for rank, new in enumerate(_others(scene, argument, what, used)):
+                kind: Kind = "index" if what in ("place", "coordinates") else "argument"
+                made = scene.replacement(kind, argument, new, 0.3 * rank)
+                if made:
+                    yield made
+
+
+def _used(scene: Scene) -> dict[str, list[str]]:
+    """What calls of this file give for each kind of argument."""
+    found: dict[str, dict[str, None]] = {}
+    for call in scene.called(*PARAMETERS):
+        for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
+            found.setdefault(what, {})[scene.text.of(argument)] = None
+    return {what: [*texts] for what, texts in found.items()}
+
+
+def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
+    """What may stand in the place of an argument."""
+    old = scene.text.of(node)
+    wrapped = _wrapped(scene, node)
+    near = used.get(what, [])
+    made: list[str] = []
+    if what == "parity":
+        flipped = old.removesuffix(" ^ 1") if old.endswith(" ^ 1") else f"{wrapped} ^ 1"
+        flipped = {"0": "1", "1": "0"}.get(old, flipped)
+        loops = _loop_names(scene, node)
+        made = [flipped, *(f"{i} & 1" for i in loops), *near, *(f"{i} // {n} & 1" for i in loops for n in (2, 3, 4)),
+                *(f"{i} // {n} & 1 ^ 1" for i in loops for n in (2, 3, 4))]  # fmt: skip
+    elif what == "count":
+        wanted = [n for n in scene.numbers if 0 < n <= 1024]
+        made = [*near, *map(str, sorted(wanted, key=lambda n: n % _WARP != 0)), str(scene.threads), "1", str(_WARP)]
+        made += _by(scene, node, _WARP) + _by(scene, node, 1)
+    elif what == "bytes":
+        made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), f"2 * {wrapped}", f"4 * {wrapped}",
+                f"({old} + 15) // 16 * 16"]  # fmt: skip
+    elif what == "groups":
+        made = _by(scene, node, 1) + ["0"]
+    elif what == "registers":
+        made = _by(scene, node, _GROUP) + [str(n) for n in scene.numbers if n % _GROUP == 0 and 24 <= n <= 256] + ["40"]
+    elif what == "id":
+        stages = _stages(scene, node)
+        made = [*near, *_by(scene, node, 1), *(f"{wrapped} + {stage}" for stage in stages), "1", "2"]
+    elif what in ("index", "round"):
+        made = [*near, *_by(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
+    elif what == "coordinates" and isinstance(node, ast.Tuple):
+        return [_with(scene, node, n, new) for n, part in enumerate(node.elts) for new in _near(scene, part)]
+    elif what == "place":
+        parts = node.elts if isinstance(node, ast.Tuple) else []
+        changed = [_with(scene, node, n, new) for n, part in enumerate(parts) for new in _near(scene, part)]
+        made = [*changed, *(_near(scene, node) if not parts else []), *near]
+    elif what == "size":
+        made = ["4", "8", "16"]
+    return [new for new in dict.fromkeys(made) if new != old]
+
+
+def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
+    """A tuple with another element."""
+    assert isinstance(node, ast.Tuple)
+    return f"({', '.join(new if k == n else scene.text.of(part) for k, part in enumerate(node.elts))})"
+
+
+def _near(scene: Scene, node: ast.expr) -> list[str]:
+    """An index by one, and another stage."""
+    return [*_by(scene, node, 1), *_stages(scene, node)]
+
+
+def _by(scene: Scene, node: ast.expr, step: int) -> list[str]:
+    """An expression more and less by a step."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return [str(n) for n in (node.value + step, node.value - step) if n >= 0]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
+        left, by = scene.text.of(node.left), node.right.value
+        if type(by) is int:
+            by = by if isinstance(node.op, ast.Add) else -by
+            return [left if by + s == 0 else f"{left} {'+' if by + s > 0 else '-'} {abs(by + s)}" for s in (step, -step)]
+    simple = _wrapped(scene, node, sums=True)
+    return [f"{simple} + {step}", f"{simple} - {step}"]
+
+
+def _wrapped(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
+    """The text of an operand, in brackets where it needs them."""
+    text = scene.text.of(node)
+    if isinstance(node, _SIMPLE):
+        return text
+    if sums and isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)):
+        return text
+    return f"({text})"
+
+
+def _loop_names(scene: Scene, node: ast.AST) -> list[str]:
+    """The variables of the loops around a node, the innermost one first."""
+    return [
+        owner.target.id
+        for owner in scene.text.ancestors(node)
+        if isinstance(owner, ast.For) and isinstance(owner.target, ast.Name) and owner.target.id != "_"
+    ]
+
+
+def _stages(scene: Scene, node: ast.AST) -> list[str]:
+    """What selects a stage near a node: names such as `s` or `stage`, `i % 2` of the loops around, `RING.stage(i)`."""
+    function = next((o for o in scene.text.ancestors(node) if isinstance(o, ast.FunctionDef)), None)
+    found: dict[str, None] = {}
+    for part in ast.walk(function) if function else ():
+        if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and _selects(part.value):
+            found[part.targets[0].id] = None
+        if isinstance(part, ast.expr) and _selects(part):
+            found[scene.text.of(part)] = None
+    loops = _loop_names(scene, node)
+    inside = [text for text in found if not loops or "%" not in text or any(name in text for name in loops)]
+    return [*inside, *(f"{i} % 2" for i in loops)][:5]
+
+
+def _selects(node: ast.AST) -> bool:
+    """Whether an expression is of the form `i % 2` or `1 - s`, or asks a pattern for its stage."""
+    match node:
+        case ast.BinOp(op=ast.Mod()):
+            return not isinstance(node.left, ast.Attribute)
+        case ast.BinOp(left=ast.Name(id=("warp" | "pair" | "stage" | "s"))):
+            return True
+        case ast.Call(func=ast.Attribute(attr=("stage" | "buffer"))):
+            return True
+    return False
+
+
+def whole_rings(scene: Scene) -> Iterator[Candidate]:
+    """All barriers of one id, or of two, by stage or by pair: one for each in the place of one for all."""
+    calls = [call for call in scene.called(*_BARRIERS) if call.args]
+    ids = [*dict.fromkeys(scene.text.of(call.args[0]) for call in calls)]
+    names = [name for name in ("stage", "s", "pair", "group") if any(_assigns(f, name) for f in scene.functions)]
+    for chosen in ([ids] if len(ids) > 1 else []) + [[one] for one in ids]:
+        wanted = [call for call in calls if scene.text.of(call.args[0]) in chosen]
+        for step in (1, 2):
+            for stage in [*names, "{} % 2"]:
+                made = _staged(scene, wanted, stage, step)
+                if made:
+                    yield made
+
+
+def _assigns(function: ast.FunctionDef, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
+
+
+def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candidate | None:
+    from wsemu.repair.text import Piece
+
+    pieces, texts = [], []
+    for call in calls:
+        loops = _loop_names(scene, call)
+        if "{}" in stage and not loops:
+            return None
+        by = stage.format(loops[0]) if "{}" in stage else stage
+        new = f"{_wrapped(scene, call.args[0], sums=True)} + {by if step == 1 else f'{step} * ({by})'}"
+        texts.append(new)
+        pieces.append(Piece(*scene.text.span(call.args[0]), new))
+    lines = ", ".join(str(call.lineno) for call in calls)
+    says = f"write the ids of the barriers in lines {lines} as {', '.join(f'`{t}`' for t in dict.fromkeys(texts))}"
+    return scene.candidate("stage", says, pieces, 3.0 + step) if len(pieces) > 1 else None
+
+
+# -- bounds and comparisons --------------------------------------------------------------------------------------------
+def bounds(scene: Scene) -> Iterator[Candidate]:
+    """The limits of a `range` by one, and those of other loops."""
+    ranges = [call for call in scene.called("range")]
+    for call in ranges:
+        far = _loop_distance(scene, call)
+        stop = call.args[min(1, len(call.args) - 1)]
+        others = [scene.text.of(other.args[min(1, len(other.args) - 1)]) for other in ranges if other is not call]
+        for n, argument in enumerate(call.args[:2]):
+            options = [*(others if argument is stop else []), *_by(scene, argument, 1), *_rounded(scene, argument)]
+            for rank, new in enumerate(dict.fromkeys(options)):
+                made = scene.replacement("bound", argument, new, far + 0.3 * rank + 0.5 * n)
+                if made:
+                    yield made
+        if len(call.args) == 1 and (made := scene.replacement("bound", stop, f"1, {scene.text.of(stop)}", far + 1)):
+            yield made
+
+
+def _loop_distance(scene: Scene, call: ast.Call) -> float:
+    """0 for loops around what findings point to."""
+    loop = scene.text.statement(call)
+    inside = any(loop in scene.text.ancestors(hot) for hot in scene.hot)
+    return -scene.distance(call) + (0.0 if inside else min(scene.distance(call), 3.0))
+
+
+def _rounded(scene: Scene, node: ast.expr) -> list[str]:
+    """`n // 32` rounded up."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and isinstance(node.right, ast.Constant):
+        left, by = scene.text.of(node.left), node.right.value
+        return [f"({left} + {by - 1}) // {by}"] if type(by) is int else []
+    return []
+
+
+def comparisons(scene: Scene) -> Iterator[Candidate]:
+    """A comparison by one; a condition that another `if` of the kernel has."""
+    tests = [s.test for s in scene.statements if isinstance(s, (ast.If, ast.While))]
+    texts = [*dict.fromkeys(scene.text.of(test) for test in tests)]
+    for test in tests:
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare):
+                yield from _comparison(scene, node)
+        for rank, other in enumerate(texts):
+            made = scene.replacement("compare", test, other, 1.0 + 0.3 * rank)
+            if made:
+                yield made
+        if isinstance(test, ast.Compare) and "%" in scene.text.of(test.left) and isinstance(test.left, ast.BinOp):
+            new = f"{scene.text.of(test.left.left)} {_SYMBOLS.get(type(test.ops[0]), '==')} "
+            made = scene.replacement("compare", test, new + scene.text.of(test.comparators[0]), 1.0)
+            if made:
+                yield made
+        if isinstance(test, ast.BoolOp):
+            for rank, value in enumerate(test.values):
+                made = scene.replacement("compare", test, scene.text.of(value), 1.0 + rank)
+                if made:
+                    yield made
+
+
+def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
+    operands = [node.left, *node.comparators]
+    for n, (one, other) in enumerate(pairwise(operands)):
+        symbol, changed = _SYMBOLS.get(type(node.ops[n])), _BOUNDARY.get(type(node.ops[n]))
+        if symbol and changed:
+            parts = [scene.text.of(part) for part in operands]
+            before = scene.text.of(node)
+            at = before.find(symbol, len(parts[0]) if n == 0 else 0)
+            new = before[:at] + changed + before[at + len(symbol) :]
+            made = scene.replacement("compare", node, new, 0.5)
+            if made:
+                yield made
+        for rank, new in enumerate(_by(scene, other, 1)):
+            made = scene.replacement("compare", other, new, 0.7 + 0.2 * rank)
+            if made:
+                yield made
+        del one
+
+
+# -- indices -----------------------------------------------------------------------------------------------------------
+def indices(scene: Scene) -> Iterator[Candidate]:
+    """An index by one, of another dimension, of another stage; what other accesses of the array have there."""
+    for statement in scene.hot:
+        head = statement if not isinstance(statement, (ast.If, ast.For, ast.While)) else ast.Pass()
+        for node in ast.walk(head):
+            if isinstance(node, ast.Subscript):
+                yield from _index(scene, node)
+
+
+def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    texts = [scene.text.of(part) for part in parts]
+    if len(parts) == 2 and (made := scene.replacement("swap", node.slice, f"{texts[1]}, {texts[0]}")):
+        yield made
+    elsewhere = _indices_of(scene, scene.text.of(node.value), len(parts))
+    for n, part in enumerate(parts):
+        options: list[tuple[Kind, list[str]]] = [
+            ("stage", [*elsewhere[n], *_stages(scene, node)]),
+            ("index", [*_by(scene, part, 1), *_smaller(scene, part)]),
+        ]
+        for kind, texts_ in options:
+            for rank, new in enumerate(dict.fromkeys(texts_)):
+                made = scene.replacement(kind, part, new, 0.4 * rank)
+                if made:
+                    yield made
+    if isinstance(node.ctx, ast.Load):
+        return
+    for rank, whole in enumerate(("cuda.grid(1)",)):
+        made = scene.replacement("index", node.slice, whole.replace("cuda", scene.modules.get("cuda", "cuda")), 3 + rank)
+        if made and len(parts) == 1:
+            yield made
+
+
+def _smaller(scene: Scene, node: ast.expr) -> list[str]:
+    """The expression with a number or an operand in it changed by one, or a part of it alone."""
+    found = []
+    old = scene.text.of(node)
+    start, _ = scene.text.span(node)
+    for part in ast.walk(node):
+        if part is node or not isinstance(part, ast.expr):
+            continue
+        first, last = (at - start for at in scene.text.span(part))
+        options: list[str] = []
+        if isinstance(part, ast.Constant) and type(part.value) is int:
+            options = [str(part.value + 1), str(max(part.value - 1, 0))]
+        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
+            symbol, other = ("+", "-") if isinstance(part.op, ast.Add) else ("-", "+")
+            options = [f"{scene.text.of(part.left)} {other} {scene.text.of(part.right)}"]
+            del symbol
+        found += [old[:first] + new + old[last:] for new in options]
+    if isinstance(node, ast.BinOp):
+        found += [scene.text.of(node.left), scene.text.of(node.right)]
+        if isinstance(node.op, ast.Sub):
+            found.append(f"{scene.text.of(node.left)} + {_wrapped(scene, node.right)}")
+        if isinstance(node.op, ast.Add):
+            found.append(f"{scene.text.of(node.left)} - {_wrapped(scene, node.right)}")
+    return found
+
+
+def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
+    """What stands in each dimension of an array's other subscripts."""
+    found: list[dict[str, None]] = [{} for _ in range(dimensions)]
+    for function in scene.functions:
+        for node in ast.walk(function):
+            if isinstance(node, ast.Subscript) and scene.text.of(node.value) == array:
+                parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                if len(parts) == dimensions:
+                    for place, part in zip(found, parts, strict=True):
+                        place[scene.text.of(part)] = None
+    return [[*place] for place in found]
+
+
+def assignments(scene: Scene) -> Iterator[Candidate]:
+    """The number that a variable is computed from, by one: of those that the places of the findings use."""
+    names = {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)}
+    for statement in scene.statements:
+        if isinstance(statement, (ast.Assign, ast.AugAssign)) and not synchronises(statement):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            if isinstance(target, ast.Name) and target.id in names and not isinstance(statement.value, ast.Call):
+                far = -scene.distance(statement.value) + 2.0
+                for rank, new in enumerate([*_by(scene, statement.value, 1), *_smaller(scene, statement.value)]):
+                    made = scene.replacement("index", statement.value, new, far + 0.3 * rank)
+                    if made:
+                        yield made
