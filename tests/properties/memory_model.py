@@ -1,0 +1,492 @@
+"""Small concurrent programs, and every execution of one that the PTX memory consistency model allows.
+
+A program has 2 to 4 threads, each of a CTA, with loads, stores, atomics and fences; an operation may be made only where
+a register has a value that was loaded before.  In a line, as `P0@0: W x 1; F sc gpu; R f relaxed gpu -> a | ...`:
+
+    W place value [order scope]         a store: weak (the default), relaxed, release; volatile is relaxed sys
+    R place [order scope] -> register   a load: weak, relaxed, acquire
+    A what place value [order scope] -> register
+                                        an atomic: add, exch, cas (of 0 with the value), max; relaxed, acquire,
+                                        release, acq_rel
+    F acq_rel|sc scope                  a fence
+    B                                   a barrier of all threads of the CTA
+    ?register=value, ?register!value    before an operation: it is made only if that holds
+
+What is enumerated: for each read the write that it reads from, for each place the order of its writes, for `fence.sc`
+their order.  An execution is allowed if it keeps the axioms of the PTX ISA, "Memory Consistency Model": coherence,
+Fence-SC, atomicity, no thin air, SC per location, causality (Lustig, Sahasrabuddhe, Giroux, "A Formal Analysis of the
+NVIDIA PTX Memory Consistency Model", ASPLOS 2019).  It has a *data race* if two operations on one place, one of which
+writes, are neither morally strong nor ordered by causality.
+
+This file knows nothing of clocks or schedules and imports nothing of wsemu: it is what their verdicts are judged by.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, permutations, product
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL, SC = "weak", "relaxed", "acquire", "release", "acq_rel", "sc"
+READ, WRITE, ATOMIC, FENCE, BARRIER = "RWAFB"
+SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+class Operation(NamedTuple):
+    """One step of a thread."""
+
+    kind: str
+    place: str = ""
+    value: int = 0
+    order: str = WEAK
+    scope: str = "gpu"
+    result: str = ""
+    """the register that gets what was read"""
+    what: str = ""
+    """of an atomic: add, exch, cas, max"""
+    guard: tuple[str, int, bool] | None = None
+    """(register, value, whether it has to be equal)"""
+
+
+class Thread(NamedTuple):
+    cta: int
+    operations: tuple[Operation, ...]
+
+
+Program = tuple[Thread, ...]
+
+
+class Event(NamedTuple):
+    """An operation in an execution."""
+
+    thread: int
+    at: int
+    """in the thread, from 0; -1 of initial writes"""
+    operation: Operation
+    read: int = 0
+    written: int = 0
+    needs: frozenset[int] = frozenset()
+    """the steps of its thread on whose results it depends"""
+
+    @property
+    def reads(self) -> bool:
+        return self.operation.kind in (READ, ATOMIC)
+
+    @property
+    def writes(self) -> bool:
+        operation = self.operation
+        return operation.kind == WRITE or (operation.kind == ATOMIC and not (operation.what == "cas" and self.read))
+
+
+# -- notation ---------------------------------------------------------------------------------------------------------
+_WORDS = re.compile(r"\S+")
+
+
+def parse(line: str) -> Program:
+    """The program that `notation` wrote."""
+    return tuple(_thread(part) for part in line.split("|"))
+
+
+def _thread(text: str) -> Thread:
+    head, _, body = text.partition(":")
+    cta = int(head.partition("@")[2] or 0)
+    return Thread(cta, tuple(_operation(part) for part in body.split(";") if part.strip()))
+
+
+def _operation(text: str) -> Operation:
+    words = _WORDS.findall(text)
+    guard = None
+    if words[0].startswith("?"):
+        register, sign, value = re.fullmatch(r"\?(\w+)([=!])(\d+)", words.pop(0)).groups()  # type: ignore[union-attr]
+        guard = register, int(value), sign == "="
+    result = ""
+    if "->" in words:
+        result = words[-1]
+        words = words[: words.index("->")]
+    kind, *rest = words
+    if kind == FENCE:
+        return Operation(FENCE, order=rest[0], scope=rest[1], guard=guard)
+    if kind == BARRIER:
+        return Operation(BARRIER, guard=guard)
+    what = rest.pop(0) if kind == ATOMIC else ""
+    place = rest.pop(0)
+    value = int(rest.pop(0)) if kind in (WRITE, ATOMIC) else 0
+    order, scope = (*rest, "", "")[:2]
+    if order == "volatile":
+        order, scope = RELAXED, "sys"
+    order = order or (RELAXED if kind == ATOMIC else WEAK)
+    return Operation(kind, place, value, order, scope or "gpu", result, what, guard)
+
+
+def notation(program: Program) -> str:
+    """The program in one line."""
+    return " | ".join(
+        f"P{n}@{thread.cta}: " + "; ".join(map(_text, thread.operations)) for n, thread in enumerate(program)
+    )
+
+
+def _text(o: Operation) -> str:
+    guard = f"?{o.guard[0]}{'=' if o.guard[2] else '!'}{o.guard[1]} " if o.guard else ""
+    if o.kind == BARRIER:
+        return guard + BARRIER
+    if o.kind == FENCE:
+        return f"{guard}F {o.order} {o.scope}"
+    value = f" {o.value}" if o.kind != READ else ""
+    what = f" {o.what}" if o.what else ""
+    order = "" if o.order == WEAK else f" {o.order} {o.scope}"
+    return f"{guard}{o.kind}{what} {o.place}{value}{order}" + (f" -> {o.result}" if o.result else "")
+
+
+# -- candidates -------------------------------------------------------------------------------------------------------
+def _new_value(operation: Operation, old: int) -> int:
+    value = operation.value
+    return {"add": old + value, "exch": value, "cas": old if old else value, "max": max(old, value)}[operation.what]
+
+
+def _paths(number: int, thread: Thread, values: dict[str, set[int]]) -> Iterator[tuple[Event, ...]]:
+    """What a thread may do, whatever it reads."""
+
+    def go(at: int, registers: dict[str, tuple[int, int]], done: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
+        if at == len(thread.operations):
+            yield done
+            return
+        operation = thread.operations[at]
+        needs = frozenset[int]()
+        if operation.guard:
+            register, value, equal = operation.guard
+            held, made = registers.get(register, (0, -1))
+            # control goes on depending on it: a compiler may not store before the branch
+            needs = frozenset({made} - {-1})
+            if (held == value) != equal:
+                yield from go(at + 1, registers, done)
+                return
+        if operation.kind in (READ, ATOMIC):
+            for read in sorted(values[operation.place]):
+                written = _new_value(operation, read) if operation.kind == ATOMIC else 0
+                more = {**registers, operation.result: (read, at)} if operation.result else registers
+                yield from go(at + 1, more, (*done, Event(number, at, operation, read, written, needs)))
+        else:
+            yield from go(at + 1, registers, (*done, Event(number, at, operation, 0, operation.value, needs)))
+
+    yield from go(0, {}, ())
+
+
+def _values(program: Program) -> dict[str, set[int]]:
+    """What may stand in each place: what is stored, and what atomics make of that, each of them once."""
+    values: dict[str, set[int]] = {}
+    atomics: dict[str, list[Operation]] = {}
+    for thread in program:
+        for operation in thread.operations:
+            if operation.place:
+                held = values.setdefault(operation.place, {0})
+                if operation.kind == WRITE:
+                    held.add(operation.value)
+                if operation.kind == ATOMIC:
+                    atomics.setdefault(operation.place, []).append(operation)
+    for place, made in atomics.items():
+        for _ in made:
+            values[place] |= {_new_value(operation, old) for operation in made for old in list(values[place])}
+    return values
+
+
+class Outcome(NamedTuple):
+    """What one execution leaves: what each thread's registers hold, and memory."""
+
+    registers: tuple[tuple[tuple[str, int], ...], ...]
+    memory: tuple[tuple[str, int], ...]
+
+
+class Found(NamedTuple):
+    """All allowed executions of a program."""
+
+    outcomes: frozenset[Outcome]
+    racing: bool
+    """whether some has a data race"""
+    races: frozenset[tuple[tuple[int, int], tuple[int, int]]] = frozenset()
+    """(thread, step) of both sides"""
+
+
+def explore(program: Program) -> Found:
+    """Every execution that the axioms allow."""
+    values = _values(program)
+    outcomes: set[Outcome] = set()
+    races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
+    initial = [Event(-1, -1, Operation(WRITE, place), 0, 0) for place in sorted(values)]
+    for paths in product(*(list(_paths(n, thread, values)) for n, thread in enumerate(program))):
+        if not _plausible(paths):
+            continue
+        events = [*initial, *(event for path in paths for event in path)]
+        for execution in _executions(program, events):
+            outcomes.add(execution.outcome())
+            races |= execution.races()
+    return Found(frozenset(outcomes), bool(races), frozenset(races))
+
+
+def _plausible(paths: Sequence[Sequence[Event]]) -> bool:
+    """Whether what is read is written by somebody."""
+    written = {(e.operation.place, e.written) for path in paths for e in path if e.writes}
+    return all(e.read == 0 or (e.operation.place, e.read) in written for path in paths for e in path if e.reads)
+
+
+def _executions(program: Program, events: list[Event]) -> Iterator[_Execution]:
+    writes: dict[str, list[int]] = {}
+    for n, event in enumerate(events):
+        if event.writes:
+            writes.setdefault(event.operation.place, []).append(n)
+    reads = [n for n, event in enumerate(events) if event.reads]
+    sources = [
+        [w for w in writes[events[n].operation.place] if events[w].written == events[n].read and w != n] for n in reads
+    ]
+    fences = [n for n, event in enumerate(events) if event.operation.kind == FENCE and event.operation.order == SC]
+    orders = [[(places[0], *rest) for rest in permutations(places[1:])] for places in writes.values()]
+    sc = list(permutations(fences))
+    base = _Base(program, events)
+    for chosen in product(*sources):
+        rf = dict(zip(reads, chosen, strict=True))
+        if not base.no_thin_air(rf):
+            continue
+        for co in product(*orders):
+            if not base.atomic(rf, co):
+                continue
+            for order in sc:
+                execution = _Execution(base, rf, co, order)
+                if execution.allowed():
+                    yield execution
+
+
+class _Base:
+    """What all executions of the same events share."""
+
+    def __init__(self, program: Program, events: list[Event]) -> None:
+        self.program, self.events = program, events
+        n = len(events)
+        self.po = [0] * n
+        """relations are lists of bit sets: which events follow one"""
+        for a, first in enumerate(events):
+            for b, second in enumerate(events):
+                same = first.thread == second.thread >= 0 and first.at < second.at
+                if same or (first.thread < 0 <= second.thread):  # initial writes come before all
+                    self.po[a] |= 1 << b
+        self.bars = self._barriers()
+
+    def _barriers(self) -> list[tuple[int, int]]:
+        """Pairs of operations of one barrier, both ways: each synchronises with all."""
+        by: dict[tuple[int, int], list[int]] = {}
+        counts: dict[int, int] = {}
+        for n, event in enumerate(self.events):
+            if event.operation.kind == BARRIER:
+                counts[event.thread] = counts.get(event.thread, 0) + 1
+                by.setdefault((self.program[event.thread].cta, counts[event.thread]), []).append(n)
+        return [(a, b) for group in by.values() for a, b in permutations(group, 2)]
+
+    def includes(self, a: int, b: int) -> bool:
+        """Whether the scopes of two operations of different threads include each other."""
+        one, two = self.events[a], self.events[b]
+        if min(one.thread, two.thread) < 0 or one.thread == two.thread:
+            return True
+        apart = self.program[one.thread].cta != self.program[two.thread].cta
+        narrow = ("cta", "cluster")
+        return not (apart and (one.operation.scope in narrow or two.operation.scope in narrow))
+
+    def strong(self, a: int, b: int) -> bool:
+        """Whether two operations are morally strong."""
+        one, two = self.events[a], self.events[b]
+        if one.thread == two.thread or min(one.thread, two.thread) < 0:
+            return True
+        return WEAK not in (one.operation.order, two.operation.order) and self.includes(a, b)
+
+    def no_thin_air(self, rf: dict[int, int]) -> bool:
+        """Reading and depending have no circle: values are constants here, so that only control depends."""
+        follows = [0] * len(self.events)
+        for read, write in rf.items():
+            follows[write] |= 1 << read
+        for n, event in enumerate(self.events):
+            for m, other in enumerate(self.events):
+                if other.thread == event.thread and other.at in event.needs:
+                    follows[m] |= 1 << n
+        return _acyclic(_closed(follows))
+
+    def atomic(self, rf: dict[int, int], co: tuple[tuple[int, ...], ...]) -> bool:
+        """Between what an atomic reads and what it writes there is no write that is morally strong with it."""
+        for order in co:
+            place = {write: k for k, write in enumerate(order)}
+            for write in order:
+                if write in rf:
+                    source = place[rf[write]]
+                    if source > place[write]:
+                        return False
+                    if any(self.strong(write, between) for between in order[source + 1 : place[write]]):
+                        return False
+        return True
+
+
+class _Execution:
+    """Events with who reads from whom, and in which order writes and fences come."""
+
+    def __init__(self, base: _Base, rf: dict[int, int], co: tuple[tuple[int, ...], ...], sc: tuple[int, ...]) -> None:
+        self.base, self.rf, self.co, self.sc = base, rf, co, sc
+        self.events = base.events
+        self.cause: list[int] = []
+
+    def _observation(self) -> list[int]:
+        """Which reads observe a write, through atomics too."""
+        n = len(self.events)
+        direct = [0] * n
+        for read, write in self.rf.items():
+            if self.base.strong(read, write) and self.events[write].thread >= 0:
+                direct[write] |= 1 << read
+        closed = list(direct)
+        for _ in range(n):
+            for a in range(n):
+                for b in _bits(closed[a]):
+                    if self.events[b].operation.kind == ATOMIC and self.events[b].writes:
+                        closed[a] |= closed[b]
+        return closed
+
+    def _patterns(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """(first, write) of release patterns, (read, last) of acquire patterns."""
+        releases, acquires = [], []
+        for n, event in enumerate(self.events):
+            order = event.operation.order
+            if event.thread < 0 or event.operation.kind in (FENCE, BARRIER) or order == WEAK:
+                continue
+            if event.writes:
+                if order in (RELEASE, ACQ_REL):
+                    releases.append((n, n))
+                for m, other in enumerate(self.events):
+                    if other.thread != event.thread or other.at >= event.at:
+                        continue
+                    fence = other.operation.kind == FENCE
+                    own = other.writes and other.operation.place == event.operation.place
+                    if fence or (own and other.operation.order in (RELEASE, ACQ_REL)):
+                        releases.append((m, n))
+            if event.reads:
+                if order in (ACQUIRE, ACQ_REL):
+                    acquires.append((n, n))
+                for m, other in enumerate(self.events):
+                    if other.thread != event.thread or other.at <= event.at:
+                        continue
+                    fence = other.operation.kind == FENCE
+                    own = other.reads and other.operation.place == event.operation.place
+                    if fence or (own and other.operation.order in (ACQUIRE, ACQ_REL)):
+                        acquires.append((n, m))
+        return releases, acquires
+
+    def allowed(self) -> bool:
+        """Whether the axioms hold."""
+        n, base = len(self.events), self.base
+        observed = self._observation()
+        releases, acquires = self._patterns()
+        causes = list(base.po)
+        for first, write in releases:
+            for read, last in acquires:
+                if observed[write] >> read & 1 and base.includes(first, last):
+                    causes[first] |= 1 << last
+        for a, b in combinations(self.sc, 2):
+            if base.includes(a, b):
+                causes[a] |= 1 << b
+        after: list[set[int]] = [set() for _ in range(n)]
+        for a, b in base.bars:  # what is before one is before what is after the other
+            after[a].add(b)
+        for a, others in enumerate(after):
+            for b in others:
+                causes[a] |= base.po[b]
+        closed = _closed(causes)
+        if not _acyclic(closed):
+            return False
+        if any(closed[b] >> a & 1 for a, b in combinations(self.sc, 2) if base.includes(a, b)):
+            return False
+        self.cause = [closed[a] | _union(closed[b] for b in _bits(observed[a])) for a in range(n)]
+        return self._coherent() and self._causal() and self._per_location()
+
+    def _coherent(self) -> bool:
+        return not any(
+            self.cause[later] >> earlier & 1 for order in self.co for earlier, later in combinations(order, 2)
+        )
+
+    def _causal(self) -> bool:
+        """Nobody reads from what comes after it, or what was overwritten before it."""
+        for read, write in self.rf.items():
+            if self.cause[read] >> write & 1:
+                return False
+            order = next(order for order in self.co if write in order)
+            if any(self.cause[w] >> read & 1 for w in order[order.index(write) + 1 :] if w != read):
+                return False
+        return True
+
+    def _per_location(self) -> bool:
+        """Communication of morally strong operations on a place and program order have no circle."""
+        n, base = len(self.events), self.base
+        follows = [0] * n
+
+        def add(a: int, b: int) -> None:
+            if a != b and base.strong(a, b):
+                follows[a] |= 1 << b
+
+        for order in self.co:
+            for a, b in combinations(order, 2):
+                add(a, b)
+        for read, write in self.rf.items():
+            add(write, read)
+            order = next(order for order in self.co if write in order)
+            for w in order[order.index(write) + 1 :]:
+                add(read, w)
+        for a in range(n):
+            for b in _bits(base.po[a]):
+                if self.events[a].operation.place and self.events[a].operation.place == self.events[b].operation.place:
+                    follows[a] |= 1 << b
+        return _acyclic(_closed(follows))
+
+    def races(self) -> set[tuple[tuple[int, int], tuple[int, int]]]:
+        found = set()
+        for a, b in combinations(range(len(self.events)), 2):
+            one, two = self.events[a], self.events[b]
+            if not one.operation.place or one.operation.place != two.operation.place or one.thread == two.thread:
+                continue
+            if min(one.thread, two.thread) < 0 or self.base.strong(a, b):
+                continue
+            if not (one.writes or two.writes):
+                continue
+            if not (self.cause[a] >> b & 1 or self.cause[b] >> a & 1):
+                found.add(((one.thread, one.at), (two.thread, two.at)))
+        return found
+
+    def outcome(self) -> Outcome:
+        registers: list[dict[str, int]] = [{} for _ in self.base.program]
+        for event in self.events:
+            if event.reads and event.operation.result:
+                registers[event.thread][event.operation.result] = event.read
+        memory = {self.events[order[0]].operation.place: self.events[order[-1]].written for order in self.co}
+        return Outcome(tuple(tuple(sorted(r.items())) for r in registers), tuple(sorted(memory.items())))
+
+
+# -- relations as bit sets --------------------------------------------------------------------------------------------
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def _closed(follows: list[int]) -> list[int]:
+    closed = list(follows)
+    for k in range(len(closed)):
+        through = closed[k]
+        for a in range(len(closed)):
+            if closed[a] >> k & 1:
+                closed[a] |= through
+    return closed
+
+
+def _acyclic(closed: list[int]) -> bool:
+    return not any(closed[a] >> a & 1 for a in range(len(closed)))
