@@ -72,6 +72,7 @@ from wsemu.model.read_only import loads_read_only
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
 Rows = dict[int, tuple[str, int | float | bool]]
@@ -125,6 +126,7 @@ _BULK = {
 }
 """operations in the asynchronous proxy"""
 _needed = functools.lru_cache(maxsize=256)(needed)
+_grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -205,11 +207,11 @@ class ProgramKey:
 
 @functools.lru_cache(maxsize=256)
 def special_values(
-    key: ProgramKey, groups: Grouping, block: tuple[int, ...], dynamic: int, window: int
+    key: ProgramKey, grid: Extent, shape: Extent, block: tuple[int, ...], dynamic: int, window: int
 ) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a group (or one value for all); ctaid and clusterid
     are not among them."""
-    program, grid = key.program, groups.grid
+    program, groups = key.program, _grouping(grid, shape)
     threads = block[0] * block[1] * block[2]
     cta_threads = -(-threads // LANES) * LANES
     member, thread = np.divmod(np.arange(groups.members * cta_threads), cta_threads)
@@ -318,7 +320,7 @@ class Machine:
         """`most` CTAs are run at most; None: all.  Grouping of CTAs of this shape are alive at once; in `clusters` they
         access each other's shared memory."""
         self.rooms = rooms or Rooms()
-        self.grouping = groups = Grouping(grid, shape)
+        self.grouping = groups = _grouping(grid, shape)
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -475,7 +477,9 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(ProgramKey(program), self.grouping, block, dynamic, self.window)
+        values = special_values(
+            ProgramKey(program), self.grouping.grid, self.grouping.shape, block, dynamic, self.window
+        )
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -486,15 +490,19 @@ class Machine:
 
     def _lay_out_ctas(self) -> None:
         """What belongs to each CTA of a group."""
-        order = np.arange(len(self.ctas))
-        self.ctas["barriers"] = address_of(self.barriers) + order * layout.BARRIERS * layout.BARRIER.itemsize
-        self.ctas["first_warp"] = order * self.cta_warps
+        size = layout.BARRIERS * layout.BARRIER.itemsize
+        for member, cta in enumerate(self.ctas):
+            cta["barriers"] = address_of(self.barriers) + member * size
+            cta["first_warp"] = member * self.cta_warps
 
     def _lay_out_warps(self, local_room: int, threads: int) -> None:
         order = np.arange(self.warp_count)
         warps = self.warps
-        warps["member"], number = np.divmod(order, self.cta_warps)
-        warps["whole"] = (np.int64(1) << np.minimum(LANES, threads - LANES * number)) - 1
+        if self.grouping.members > 1:
+            warps["member"] = order // self.cta_warps
+        warps["whole"] = (1 << LANES) - 1
+        if threads % LANES:
+            warps["whole"][self.cta_warps - 1 :: self.cta_warps] = (1 << threads % LANES) - 1
         warps["registers"] = address_of(self.registers) + order * self.program.register_bytes
         warps["stack"] = address_of(self.stacks) + order * self.stacks[0].nbytes
         warps["parked_entries"] = warps["stack"] + self.stacks[0, 0].nbytes
@@ -896,7 +904,7 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch = workers, descending, arch
-        self.grouping, self.clusters = Grouping(grid, shape), clusters
+        self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
         repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
