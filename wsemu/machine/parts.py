@@ -53,6 +53,7 @@ ENTRIES = {
     "atomic_entry": Made("memory.lane_access", "atomic"),
     "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost", rare=True),
     "noted_entry": Made("memory.read_only", "access_noted"),
+    "window_entry": Made("memory.window", "access_in_group", rare=True),
     "report_entry": Made("memory.bounds", "enter_finding"),
     "shadow_entry": Made("memory.shadow", "track"),
     "conflict_entry": Made("memory.shadow", "conflict"),
@@ -98,11 +99,12 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 
-def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool) -> frozenset[str]:
+def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool, grouped: bool = False) -> frozenset[str]:
     """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
-    notes what is read through the read-only cache."""
+    notes what is read through the read-only cache; several CTAs are alive at once."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
+    found.update(("window_entry",) if grouped else ())
     return frozenset(found)
 
 

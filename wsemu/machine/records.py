@@ -12,6 +12,7 @@ from wsemu.machine.state import (
     AGENT,
     BARRIER,
     CLAIM,
+    CTA,
     ENTRY,
     EVENT,
     FLOW,
@@ -47,7 +48,7 @@ segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
-claim_at = _viewer(CLAIM)
+claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
 shape_at = _viewer(SHAPE)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 

@@ -23,7 +23,8 @@ from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     BULK_REDUCTIONS,
@@ -71,6 +72,7 @@ from wsemu.model.read_only import loads_read_only
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
 Rows = dict[int, tuple[str, int | float | bool]]
@@ -84,6 +86,8 @@ MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
 SLOTS = 1 << 15
 """of the hash table of findings: half of them are told apart"""
+MOST_WARPS = 32
+"""of a group of several CTAs"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
 PARALLEL_THREADS = 1 << 16
@@ -122,6 +126,7 @@ _BULK = {
 }
 """operations in the asynchronous proxy"""
 _needed = functools.lru_cache(maxsize=256)(needed)
+_grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
 
 
@@ -201,20 +206,24 @@ class ProgramKey:
 
 
 @functools.lru_cache(maxsize=256)
-def special_values(key: ProgramKey, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> dict[str, Any]:
-    """Name of a special register -> its value for each thread of a CTA (or one value for all); ctaid is not
-    among them."""
-    program = key.program
+def special_values(
+    key: ProgramKey, grid: Extent, shape: Extent, block: tuple[int, ...], dynamic: int, window: int
+) -> dict[str, Any]:
+    """Name of a special register -> its value for each thread of a group (or one value for all); ctaid and clusterid
+    are not among them."""
+    program, groups = key.program, _grouping(grid, shape)
     threads = block[0] * block[1] * block[2]
-    thread = np.arange(-(-threads // LANES) * LANES)
+    cta_threads = -(-threads // LANES) * LANES
+    member, thread = np.divmod(np.arange(groups.members * cta_threads), cta_threads)
     static = -(-program.shared_bytes // 16) * 16
+    shared = (SHARED << SEGMENT_SHIFT) + (member << window if groups.members > 1 else 0)
     values: dict[str, Any] = {
         "tid.x": thread % block[0],
         "tid.y": thread // block[0] % block[1],
         "tid.z": thread // (block[0] * block[1]),
         "laneid": thread % LANES,
-        "shared": SHARED << SEGMENT_SHIFT,
-        "dynamic": (SHARED << SEGMENT_SHIFT) + static,
+        "shared": shared,
+        "dynamic": shared + static,
         "dynamic_bytes": dynamic,
         "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * program.local_bytes,
     }
@@ -305,39 +314,50 @@ class Machine:
         arch: str = "sm_90",
         most: int | None = None,
         rooms: Rooms | None = None,
+        shape: tuple[int, int, int] = (1, 1, 1),
+        clusters: bool = False,
     ) -> None:
-        """`most` CTAs are run at most; None: all."""
+        """`most` CTAs are run at most; None: all.  Grouping of CTAs of this shape are alive at once; in `clusters` they
+        access each other's shared memory."""
         self.rooms = rooms or Rooms()
+        self.grouping = groups = _grouping(grid, shape)
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
         self.watch = watch = watch or Watch()
         threads = block[0] * block[1] * block[2]
-        self.warp_count = count = -(-threads // LANES)
+        self.cta_warps = -(-threads // LANES)
+        self.warp_count = count = groups.members * self.cta_warps
         self.state = np.zeros(1, layout.MACHINE)
-        self._lay_out_registers(rows, grid, block, dynamic)
         shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
+        self.window = 0 if groups.members == 1 else window(shared_bytes, asynchronous=program.asynchronous)
+        self._lay_out_registers(rows, block, dynamic)
         local_bytes = program.local_bytes * LANES
         # one block for all small tables: arrays of two threads must not share cache lines
         self.flow = image.flow.copy()
         self.accesses = image.accesses.copy()
         self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
         self.warps = np.zeros(count, layout.WARP)
-        self.barriers = np.zeros(layout.BARRIERS, layout.BARRIER)
+        self.barriers = np.zeros(groups.members * layout.BARRIERS, layout.BARRIER)
+        self.ctas = np.zeros(groups.members, layout.CTA)
         self.raw = _pooled(MOST_FINDINGS, layout.RAW)
         self.slots = _pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
+        before = (groups.members - 1) << self.window
+        """bytes of shared memory before that of a group's last CTA"""
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
-        self.shared = aligned(2 * shared_room)
+        self.shared = aligned(2 * (before + shared_room))
         self.local = aligned(2 * local_room * count)
         self.segments = np.zeros(FIRST_ARRAY + len(segments), layout.SEGMENT)
-        self._lay_out_segments(segments, shared_bytes, local_bytes)
-        self._lay_out_warps(local_room)
-        self._fill_state(grid, threads, shared_room, local_room)
+        self._lay_out_segments(segments, before + shared_bytes, local_bytes)
+        self._lay_out_warps(local_room, threads)
+        self._lay_out_ctas()
+        self._fill_state(threads, shared_room, local_room)
+        self.state["shared_limit"], self.state["clusters"] = shared_bytes, clusters
         self._fill_costs(arch)
-        self._lay_out_clocks(most or grid[0] * grid[1] * grid[2])
+        self._lay_out_clocks(min(most or groups.number, groups.number))
         if image.asynchronous:
             self._lay_out_mbarriers()
 
@@ -374,14 +394,17 @@ class Machine:
         self.planes: Planes | None = None
         if not (watch.races or watch.recycling):
             return
-        rows = count + 1 + 5 * layout.BARRIERS
+        members = self.grouping.members
+        rows = count + members * layout.CTA_ROWS
         self.clocks = np.zeros((rows, LANES), np.int64)
         place = address_of(self.clocks) + np.arange(rows) * self.clocks[0].nbytes
         self.warp_clocks = np.zeros((count, _ACTORS), np.int64)
         self.warps["clock"] = address_of(self.warp_clocks) + np.arange(count) * self.warp_clocks[0].nbytes
-        state["exited"] = place[count]
+        self.ctas["exited"] = place[count : count + members]
         for k, name in enumerate(("clock", "took", "took_pc", "took_before", "took_before_pc")):
-            self.barriers[name] = place[count + 1 + k * layout.BARRIERS :][: layout.BARRIERS]
+            first = count + members * (1 + k * layout.BARRIERS)
+            self.barriers[name] = place[first : first + members * layout.BARRIERS]
+        state["exited"] = self.ctas["exited"][0]
         self.lane_clocks = np.zeros((count, LANES, LANES), np.int64)
         self.warps["lane_clocks"] = address_of(self.lane_clocks) + np.arange(count) * self.lane_clocks[0].nbytes
         self.bases = np.zeros(ctas, np.int64)
@@ -392,7 +415,7 @@ class Machine:
         if self.image.asynchronous:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
         width = LANES * (vectors + sets * bits)
-        self.known = POOL.take((LANES * count + 5 * layout.BARRIERS + 1) * width)
+        self.known = POOL.take((LANES * count + layout.CTA_ROWS * members) * width)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
         state["agent_bits"] = bits
@@ -407,7 +430,7 @@ class Machine:
         """Tables of mbarriers, asynchronous operations and their groups."""
         state, count, rooms = self.state[0], self.warp_count, self.rooms
         self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
-        self.mbarrier_index = np.zeros(int(state["shared_bytes"]) // 8 + 1, np.int64)
+        self.mbarrier_index = np.zeros(int(self.segments[SHARED]["bytes"]) // 8 + 2, np.int64)
         self.agents = np.zeros(rooms.agents, layout.AGENT)
         self.groups = np.zeros(3 * count * LANES, layout.GROUPS)
         for name, table in (
@@ -427,6 +450,8 @@ class Machine:
     def _lay_out_objects(self) -> None:
         """What operations from outside need."""
         state = self.state[0]
+        if self.grouping.members > 1:
+            raise UnsupportedError("objects from outside, in several CTAs at once")
         self.objects = Objects(self.image.opcodes, int(state["row_bytes"]))
         state["outside"], state["objects"] = address_of(self.objects.table), address_of(self.objects.block)
         state["objects_room"] = len(self.objects.block)
@@ -444,7 +469,7 @@ class Machine:
                 (field[:, row] if field.ndim > 1 else field)[:] = place
                 place = place + size
 
-    def _lay_out_registers(self, rows: Rows, grid: tuple[int, ...], block: tuple[int, ...], dynamic: int) -> None:
+    def _lay_out_registers(self, rows: Rows, block: tuple[int, ...], dynamic: int) -> None:
         program, size = self.program, self.program.register_bytes
         self.registers = aligned(self.warp_count * size).reshape(self.warp_count, size)
         self.registers[:] = self.image.registers
@@ -452,7 +477,9 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(ProgramKey(program), grid, block, dynamic)
+        values = special_values(
+            ProgramKey(program), self.grouping.grid, self.grouping.shape, block, dynamic, self.window
+        )
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -461,9 +488,21 @@ class Machine:
             value = values[name]
             place[...] = value.reshape(self.warp_count, LANES) if isinstance(value, np.ndarray) else value
 
-    def _lay_out_warps(self, local_room: int) -> None:
+    def _lay_out_ctas(self) -> None:
+        """What belongs to each CTA of a group."""
+        size = layout.BARRIERS * layout.BARRIER.itemsize
+        for member, cta in enumerate(self.ctas):
+            cta["barriers"] = address_of(self.barriers) + member * size
+            cta["first_warp"] = member * self.cta_warps
+
+    def _lay_out_warps(self, local_room: int, threads: int) -> None:
         order = np.arange(self.warp_count)
         warps = self.warps
+        if self.grouping.members > 1:
+            warps["member"] = order // self.cta_warps
+        warps["whole"] = (1 << LANES) - 1
+        if threads % LANES:
+            warps["whole"][self.cta_warps - 1 :: self.cta_warps] = (1 << threads % LANES) - 1
         warps["registers"] = address_of(self.registers) + order * self.program.register_bytes
         warps["stack"] = address_of(self.stacks) + order * self.stacks[0].nbytes
         warps["parked_entries"] = warps["stack"] + self.stacks[0, 0].nbytes
@@ -472,8 +511,8 @@ class Machine:
             if self.watch.initialised:
                 warps["local_initialised"] = warps["local_host"] + local_room
 
-    def _fill_state(self, grid: tuple[int, ...], threads: int, shared_room: int, local_room: int) -> None:
-        state = self.state[0]
+    def _fill_state(self, threads: int, shared_room: int, local_room: int) -> None:
+        state, groups = self.state[0], self.grouping
         parts, self.entry = native.compiled(self._parts()), native.entry()
         specials = self.program.specials
         fields = {
@@ -485,16 +524,22 @@ class Machine:
             "segment_count": len(self.segments),
             "warps": address_of(self.warps),
             "warp_count": self.warp_count,
+            "cta_warps": self.cta_warps,
+            "members": groups.members,
+            "shape": groups.shape,
+            "groups_along": groups.along,
+            "ctas": address_of(self.ctas),
+            "window": self.window,
             "block_threads": threads,
             "register_bytes": self.program.register_bytes,
-            "grid": grid,
             "cta_rows": [specials.get(f"ctaid.{axis}", -1) for axis in "xyz"],
+            "cluster_rows": [specials.get(f"clusterid.{axis}", -1) for axis in "xyz"],
             "families": address_of(native.FAMILIES),
             "flow": address_of(self.flow),
             "accesses": address_of(self.accesses),
             "shared_host": address_of(self.shared),
             "shared_bytes": shared_room,
-            "shared_initialised": address_of(self.shared) + shared_room if self.watch.initialised else 0,
+            "shared_initialised": address_of(self.shared) + len(self.shared) // 2 if self.watch.initialised else 0,
             "local_bytes": local_room,
             "scratch": address_of(self.scratch),
             "lanes_scratch": address_of(self.lanes_scratch),
@@ -503,7 +548,7 @@ class Machine:
             "slots": address_of(self.slots),
             "slot_mask": SLOTS - 1,
             "fault_pc": -1,
-            "cta_step": 1,
+            "group_step": 1,
             "barriers": address_of(self.barriers),
         }
         for name, value in fields.items():
@@ -512,11 +557,19 @@ class Machine:
             state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
         if self.image.asynchronous:
             state["access_entry"], state["guarded_entry"] = parts["guarded_entry"], state["access_entry"]
+        if groups.members > 1:
+            state["access_entry"], state["window_entry"] = parts["window_entry"], state["access_entry"]
 
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
         watch = self.watch
-        return _needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
+        return _needed(
+            self.image.opcodes,
+            races=watch.races,
+            exact=watch.suspects is not None,
+            noted=bool(self.marks),
+            grouped=self.grouping.members > 1,
+        )
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
@@ -536,12 +589,12 @@ class Machine:
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
 
     def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
-        """Run CTAs from first up to, not including, last; returns the status.
+        """Run groups from first up to, not including, last; returns the status.
 
         Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
         """
         state, address = self.state[0], address_of(self.state)
-        state["cta"], state["cta_end"], state["cta_step"], state["cta_first"] = first, last, step, first
+        state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
         while True:
             piece = min(budget, SLICE)
             state["budget"], state["patience"] = piece, PATIENCE
@@ -592,26 +645,38 @@ class Machine:
         code = CODE_NAMES[int(raw["code"])]
         values = raw["detail"].tolist()
         detail = {name: value for name, value in zip(_DETAIL[code], values, strict=False) if name}
-        cta = int(raw["cta"])
+        group, other_group = int(raw["cta"]), int(raw["cta"])
+        cta, warp = self.actor(group, int(raw["warp"]))
         _index_detail(code, detail)
         if "other_interval" in detail and code != "barrier-recycling":
-            self._place_intervals(cta, detail)
+            other_group = self._place_intervals(group, detail)
+            detail["other_cta"] = -1
             _hide_agents(detail, int(raw["detail"][9]))
             if code == "race" and not raw["detail"][8]:
                 del detail["other_lane"], detail["other_last"]
+        other_cta, other_warp = self.actor(other_group, int(raw["other_warp"]))
+        if "other_cta" in detail or other_cta not in (cta, -1):
+            detail["other_cta"] = other_cta
         return RawFinding(
-            code, int(raw["pc"]), cta, int(raw["warp"]), int(raw["lanes"]),
-            int(raw["other_pc"]), int(raw["other_warp"]), detail, int(raw["count"]),
+            code, int(raw["pc"]), cta, warp, int(raw["lanes"]),
+            int(raw["other_pc"]), other_warp, detail, int(raw["count"]),
         )  # fmt: skip
 
-    def _place_intervals(self, cta: int, detail: dict[str, int]) -> None:
-        """Intervals as counted in their CTA."""
-        first, step = int(self.state[0]["cta_first"]), int(self.state[0]["cta_step"])
-        bases = self.bases[: (cta - first) * step + 1]
+    def actor(self, group: int, warp: int) -> tuple[int, int]:
+        """(CTA, its warp) of a warp of a group; -1 for none."""
+        if warp < 0:
+            return (-1, warp) if self.grouping.members > 1 else (group, warp)
+        member, number = divmod(warp, self.cta_warps)
+        return self.grouping.cta(group, member), number
+
+    def _place_intervals(self, group: int, detail: dict[str, int]) -> int:
+        """Intervals as counted in their group; the group of the other one."""
+        first, step = int(self.state[0]["group_first"]), int(self.state[0]["group_step"])
+        bases = self.bases[: (group - first) * step + 1]
         other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
-        detail["other_cta"] = first + other * step
         detail["interval"] -= int(bases[-1])
         detail["other_interval"] -= int(bases[other])
+        return first + other * step
 
     def _overflow(self) -> list[FindingKey]:
         """The findings for which there was no room, in order."""
@@ -621,6 +686,13 @@ class Machine:
             FindingKey(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1)
             for key in without
         )
+
+    def _stopped_in(self, status: int) -> int:
+        """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits."""
+        alive = np.flatnonzero(self.warps["alive"])
+        if status == layout.DEADLOCK and len(alive):
+            return int(alive[0]) // self.cta_warps
+        return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
         """The live mbarriers, by address."""
@@ -683,10 +755,17 @@ class Machine:
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
-            result.cta = int(state["cta"])
+            member = self._stopped_in(status)
+            group = int(state["group"])
+            result.cta = self.grouping.cta(group, member)
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
-            result.warps = [_warp_state(w, warp, self.stacks[w, 1]) for w, warp in enumerate(self.warps)]
-            result.barriers = [_barrier_state(n, b) for n, b in enumerate(self.barriers) if b["arrived"]]
+            result.fault_warp %= self.cta_warps
+            first = member * self.cta_warps
+            result.warps = [
+                _warp_state(w, self.warps[first + w], self.stacks[first + w, 1]) for w in range(self.cta_warps)
+            ]
+            barriers = self.barriers[member * layout.BARRIERS :][: layout.BARRIERS]
+            result.barriers = [_barrier_state(n, b) for n, b in enumerate(barriers) if b["arrived"]]
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = self._phase_waits()
@@ -809,11 +888,14 @@ class Launch:
         descending: bool = False,
         watch: Watch | None = None,
         arch: str = "sm_90",
+        shape: tuple[int, int, int] = (1, 1, 1),
+        clusters: bool = False,
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
         the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
         spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
-        changes the outcome.
+        changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in `clusters`
+        they access each other's shared memory.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -823,12 +905,24 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch = workers, descending, arch
+        self.grouping, self.clusters = _grouping(grid, shape), clusters
+        self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
         repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
         self.rooms = Rooms()
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
+
+    def _check_groups(self) -> None:
+        """UnsupportedError where too many warps would be alive at once."""
+        members = self.grouping.members
+        warps = -(-self.block[0] * self.block[1] * self.block[2] // LANES)
+        if members > 1 and members * warps > MOST_WARPS:
+            raise UnsupportedError(
+                f"{members} CTAs of {warps} warps at once: more than {MOST_WARPS} warps that meet are not modelled",
+                remedy=f"launch at most {MOST_WARPS // members or 1} warps a CTA, or fewer CTAs at once",
+            )
 
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
@@ -838,7 +932,7 @@ class Launch:
     def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
-            watch or self.watch, self.arch, self.most, self.rooms,
+            watch or self.watch, self.arch, self.most, self.rooms, self.grouping.shape, self.clusters,
         )  # fmt: skip
 
     def run(self) -> Outcome:
@@ -857,7 +951,7 @@ class Launch:
         """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
         machine = self._machine(self._as_before(), Watch(races=False, initialised=False))
         claims = Claims(machine, self.written)
-        machine.run(0, self.ctas, self.budget)
+        machine.run(0, self.grouping.number, self.budget)
         return claims.findings()
 
     def _as_before(self) -> list[tuple[Bytes, bool]]:
@@ -913,15 +1007,16 @@ class Launch:
             return 1
         if self.workers is None:
             large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS
-            return min(cores(), self.ctas) if large else 1
-        return max(1, min(self.workers, self.ctas))
+            return min(cores(), self.grouping.number) if large else 1
+        return max(1, min(self.workers, self.grouping.number))
 
     def _statuses(self, machines: list[Machine]) -> list[int]:
+        groups = self.grouping.number
         if len(machines) == 1:
-            bounds = (self.ctas - 1, -1) if self.descending else (0, self.ctas)
+            bounds = (groups - 1, -1) if self.descending else (0, groups)
             return [machines[0].run(*bounds, self.budget, step=-1 if self.descending else 1)]
         workers = len(machines)
-        bounds_ = [self.ctas * k // workers for k in range(workers + 1)]
+        bounds_ = [groups * k // workers for k in range(workers + 1)]
         stop = threading.Event()
         with ThreadPoolExecutor(workers) as pool:
             futures = [
@@ -954,7 +1049,8 @@ class Launch:
         logged[list(accesses)] = 1
         events = np.zeros(MAX_EVENTS, layout.EVENT)
         state = machine.state[0]
-        first, last = (0, self.ctas) if cta is None else (cta, cta + 1)
+        group = None if cta is None else self.grouping.of(cta)[0]
+        first, last = (0, self.grouping.number) if group is None else (group, group + 1)
         if first and machine.run(0, first, self.budget) != layout.DONE:
             return Trace()  # it does not get there
         addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory
@@ -963,7 +1059,11 @@ class Launch:
         machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()
-        made = [_event(layout.EVENT_KINDS[kind], *rest) for kind, *rest in found]
+        made = [
+            _event(layout.EVENT_KINDS[kind], *machine.actor(group, warp), *rest) for kind, group, warp, *rest in found
+        ]
+        if cta is not None and self.grouping.members > 1:
+            made = [event for event in made if event.cta == cta]
         return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
 
 
@@ -1047,9 +1147,13 @@ def _worst(machines: list[Machine], number: int) -> Pattern | None:
         return None
     worst = max(kept, key=lambda pattern: (int(pattern["cost"]), -int(pattern["cta"])))
     cost, cta, lanes, _ = worst.tolist()
+    groups = machines[0].grouping
+    cta = groups.cta(*divmod(cta, groups.members))
     addresses = [at if lanes >> lane & 1 else 0 for lane, at in enumerate(worst["addresses"].tolist())]
-    offsets = tuple(at & (1 << SEGMENT_SHIFT) - 1 for at in addresses)
-    return Pattern(cost, cta, max(addresses) >> SEGMENT_SHIFT, lanes, offsets)
+    segment = max(addresses) >> SEGMENT_SHIFT
+    bits = machines[0].window if segment == SHARED and groups.members > 1 else SEGMENT_SHIFT
+    offsets = tuple(at & (1 << bits) - 1 for at in addresses)
+    return Pattern(cost, cta, segment, lanes, offsets)
 
 
 assert ROW == LANES * 8

@@ -1,8 +1,8 @@
 """The VM: one compiled scheduler over the operations of `operations.py`.
 
-`run` takes the host address of a `MACHINE` and runs its CTAs until all have ended or something stops it.  A warp runs
-until it waits or ends, then the next one does: the order does not matter for the verdict, since one run decides for
-every schedule.
+`run` takes the host address of a `MACHINE` and runs its groups of CTAs until all have ended or something stops it.  A
+warp runs until it waits or ends, then the next one does: the order does not matter for the verdict, since one run
+decides for every schedule.
 
 Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
 and goes on with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
@@ -57,6 +57,7 @@ from wsemu.machine.state import (
     UNUSED_SHIFT,
 )
 from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, start_clocks
+from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.machine.sync.named_barrier import (
     WAITS,
@@ -728,60 +729,91 @@ def collective(address, w, pc, mask):
     if warp.alive:  # all others stand somewhere
         return np.int64(gathered(m, warp, w))
     m.live_warps -= 1
+    m.group_live -= 1
     if warp_left(m, w, pc) == BARRIER_STOPS:
         return np.int64(fault(m, w, pc))
     return np.int64(YIELDED)
 
 
 @compiled
-def start_cta(m):
-    """Fresh warps, barriers and shared memory for CTA number m.cta."""
+def start_group(m):
+    """Fresh warps, barriers and shared memory for the CTAs of group number m.group."""
     if m.clocks:
         start_clocks(m)
-    reset(m)
     if m.asynchronous:
         call(m.async_entry, m.address, 0, -3, 0)
-    m.live_warps = m.warp_count
+    m.group_live = m.warp_count
     m.next_warp = 0
     m.progress = 0
     m.running = 1
-    m.patience -= 4 + m.warp_count + (m.shared_bytes + m.warp_count * m.local_bytes) // 64
-    if m.cta != m.cta_first:
-        m.budget -= CTA_COST
-    index = m.cta
-    for q in range(m.shared_bytes >> 3):
-        store_i64(m.shared_host + 8 * q, 0)
-        if m.shared_initialised:
-            store_i64(m.shared_initialised + 8 * q, 0)
+    m.patience -= 4 + m.warp_count + (m.members * m.shared_bytes + m.warp_count * m.local_bytes) // 64
+    m.budget -= CTA_COST * (m.members - (m.group == m.group_first))
     if m.shared_bytes and m.shared_initialised:
         shared = segment_at(m.segments, SHARED)
         shared.initialised = m.shared_initialised
         shared.unwritten = shared.bytes
-    for w in range(m.warp_count):
-        warp = warp_at(m.warps, w)
-        lanes = min(LANES, m.block_threads - w * LANES)
-        warp.alive = (np.int64(1) << lanes) - 1
-        warp.mask = warp.alive
-        warp.pc = 0
-        warp.depth = 0
-        warp.waits = -1
-        warp.parked = 0
-        warp.parked_count = 0
-        warp.last_pc = -1
-        if m.local_bytes:
-            for q in range(m.local_bytes >> 3):
-                store_i64(warp.local_host + 8 * q, 0)
-                if warp.local_initialised:
-                    store_i64(warp.local_initialised + 8 * q, 0)
-        left = index
-        for axis in range(3):
-            coordinate = left % m.grid[axis] if axis < 2 else left
-            left //= m.grid[axis]
-            if m.cta_rows[axis] >= 0:
-                for lane in range(LANES):
-                    store_u32(warp.registers + m.cta_rows[axis] + 4 * lane, coordinate)
-        account(m, 0, lanes)
+    for member in range(m.members):
+        if member != m.member:
+            enter_cta(m, member)
+        start_cta(m)
     m.turn = -1
+
+
+@compiled
+def start_cta(m):
+    """Fresh warps, barriers and shared memory for the CTA at hand."""
+    reset(m)
+    m.live_warps = m.cta_warps
+    m.pool = 0
+    shared = m.member << m.window
+    for q in range(m.shared_bytes >> 3):
+        store_i64(m.shared_host + shared + 8 * q, 0)
+        if m.shared_initialised:
+            store_i64(m.shared_initialised + shared + 8 * q, 0)
+    for w in range(m.first_warp, m.first_warp + m.cta_warps):
+        start_warp(m, warp_at(m.warps, w))
+    group, member = m.group, m.member
+    for axis in range(3):
+        cluster, place = group, member
+        if axis < 2 and group:
+            cluster = group % m.groups_along[axis]
+            group //= m.groups_along[axis]
+        if m.members > 1:
+            if axis < 2:
+                place = member % m.shape[axis]
+                member //= m.shape[axis]
+            tell_all(m, m.cta_rows[axis], cluster * m.shape[axis] + place)
+        else:
+            tell_all(m, m.cta_rows[axis], cluster)
+        tell_all(m, m.cluster_rows[axis], cluster)
+
+
+@compiled
+def start_warp(m, warp):
+    """A warp begins."""
+    warp.alive = warp.whole
+    warp.mask = warp.alive
+    warp.pc = 0
+    warp.depth = 0
+    warp.waits = -1
+    warp.parked = 0
+    warp.parked_count = 0
+    warp.last_pc = -1
+    if m.local_bytes:
+        for q in range(m.local_bytes >> 3):
+            store_i64(warp.local_host + 8 * q, 0)
+            if warp.local_initialised:
+                store_i64(warp.local_initialised + 8 * q, 0)
+    account(m, 0, popcount(warp.whole))
+
+
+@compiled
+def tell_all(m, row, value):
+    """All threads of the CTA at hand have a number in a row, if it is one."""
+    if row >= 0:
+        for w in range(m.first_warp, m.first_warp + m.cta_warps):
+            for lane in range(LANES):
+                store_u32(warp_at(m.warps, w).registers + row + 4 * lane, value)
 
 
 @compiled
@@ -800,9 +832,47 @@ def somebody_passes(m):
     """Whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such warp."""
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
-        if warp.alive and warp.waits == AWAITS and call(m.collective_entry, m.address, w, -1, 0) == DONE:
+        if warp.alive == 0 or warp.waits != AWAITS:
+            continue
+        enter_cta(m, warp.member)
+        if call(m.collective_entry, m.address, w, -1, 0) == DONE:
             return True
     return False
+
+
+@compiled
+def next_warp(m):
+    """The warp that runs next, whose CTA is at hand then: the next one in the round that can go on; -1: none can."""
+    while True:
+        if m.next_warp == m.warp_count:
+            if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):
+                return np.int64(-1)
+            m.progress = 0
+            m.next_warp = 0
+            continue
+        w = m.next_warp
+        warp = warp_at(m.warps, w)
+        if warp.alive:
+            if warp.member != m.member:
+                enter_cta(m, warp.member)
+            if warp.waits < 0 or (warp.waits == AWAITS and wakes(m, warp, w)):
+                return w
+        m.next_warp += 1
+
+
+@compiled
+def end_group(m):
+    """All warps of a group have exited."""
+    for member in range(m.members):
+        if member != m.member:
+            enter_cta(m, member)
+        report_dangling(m)
+    if m.asynchronous:
+        call(m.async_entry, m.address, 0, -2, 0)
+    if m.clocks:
+        end_clocks(m)
+    m.running = 0
+    m.group += m.group_step
 
 
 def run(address):
@@ -810,31 +880,19 @@ def run(address):
     m = machine_at(address, 0)
     while True:
         if m.running == 0:
-            if m.cta == m.cta_end:
+            if m.group == m.group_end:
                 return np.int64(DONE)
             if m.budget < 0 or m.patience < 0:
                 return np.int64(BUDGET)
-            start_cta(m)
-        while m.live_warps > 0:
-            w = m.next_warp
-            if w == m.warp_count:
-                if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):
-                    return np.int64(DEADLOCK)
-                m.progress = 0
-                m.next_warp = 0
-                continue
-            warp = warp_at(m.warps, w)
-            if warp.alive and (warp.waits < 0 or (warp.waits == AWAITS and wakes(m, warp, w))):
-                m.progress = 1
-                status = call(m.warp_entry, address, w)
-                if status != YIELDED:
-                    return np.int64(status)
-                m.turn = -1
+            start_group(m)
+        while m.group_live > 0:
+            w = next_warp(m)
+            if w < 0:
+                return np.int64(DEADLOCK)
+            m.progress = 1
+            status = call(m.warp_entry, address, w)
+            if status != YIELDED:
+                return np.int64(status)
+            m.turn = -1
             m.next_warp += 1
-        report_dangling(m)
-        if m.asynchronous:
-            call(m.async_entry, address, 0, -2, 0)
-        if m.clocks:
-            end_clocks(m)
-        m.running = 0
-        m.cta += m.cta_step
+        end_group(m)

@@ -1,7 +1,8 @@
 """The state of the VM as records: what compiled code works on and the host reads.
 
-One `MACHINE` runs CTAs one after another.  Everything it needs lies in memory that the host allocated, so that a run
-can stop anywhere (budget, deadlock, a full table) and be looked at or continued.  Nothing here needs a compiler.
+One `MACHINE` runs groups of CTAs one after another, most of them of one CTA.  Everything it needs lies in memory that
+the host allocated, so that a run can stop anywhere (budget, deadlock, a full table) and be looked at or continued.
+Nothing here needs a compiler.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import EventKind
 
 BARRIERS = 16
+CTA_ROWS = 5 * BARRIERS + 1
+"""of `lane_clocks`, that belong to one CTA"""
 STACK = 64
 """entries of a warp's divergence stack that branches may fill"""
 STACK_ROOM = STACK + 34
@@ -88,11 +91,21 @@ WARP = record(
     fenced=1,  # host address of int64[2][32]: of each lane the interval that its last proxy fence ended, for shared and
     # for global memory
     held=1,  # registers of a thread
+    member=1,  # its CTA in the group that runs, from 0
+    whole=1,  # the lanes that it has at its start
     multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
     multiplied_pc=1,  # the last of them
     flying=10,  # by commits since, up to OLDEST_GROUP: which wgmma of those with a mark are under way
     unfenced=1,  # which wgmma, of those with a mark, have registers that were touched since the last fence
 )
+CTA = record(
+    live_warps=1,  # as of MACHINE, while another CTA's are at hand
+    pool=1,
+    barriers=1,
+    exited=1,
+    first_warp=1,
+)
+"""what belongs to one CTA of a group; MACHINE has that of the one whose warp runs, see sync/group.py"""
 BARRIER = record(
     expected=1,  # threads; 0: no count given, the whole CTA
     arrived=1,  # threads, in the open generation
@@ -218,23 +231,34 @@ MACHINE = record(
     segments=1,
     segment_count=1,
     warps=1,  # host address of WARP[warp_count]
-    warp_count=1,
+    warp_count=1,  # of a group
+    cta_warps=1,
     block_threads=1,
     register_bytes=1,
-    cta=1,
-    cta_end=1,
-    grid=3,
+    group=1,  # of CTAs that are alive at once: the one that runs, by number
+    group_end=1,
+    shape=3,  # CTAs of a group along each axis
+    groups_along=3,  # groups along each axis of the grid
+    members=1,  # CTAs of a group
+    member=1,  # the CTA of it whose state is at hand
+    ctas=1,  # host address of CTA[members]
+    first_warp=1,  # of that CTA
+    clusters=1,  # 1: the CTAs of a group may access each other's shared memory
+    window=1,  # log2 of the bytes from one CTA's shared memory to the next one's
     cta_rows=3,  # rows of ctaid.x, .y, .z, or -1
+    cluster_rows=3,  # the same of clusterid
     next_warp=1,
-    live_warps=1,
-    running=1,  # 1 inside a CTA, 0 between CTAs
+    live_warps=1,  # of the CTA
+    group_live=1,  # of the group
+    running=1,  # 1 inside a group, 0 between groups
     progress=1,
     budget=1,
     turn=1,  # warp instructions left in the turn of the running warp; negative: its turn is over
     flow=1,
     accesses=1,
     shared_host=1,
-    shared_bytes=1,
+    shared_bytes=1,  # of a CTA, and up to a multiple of 8
+    shared_limit=1,  # of a CTA
     shared_initialised=1,
     local_bytes=1,  # of a warp
     scratch=1,  # host address of int64[SCRATCH]
@@ -247,19 +271,19 @@ MACHINE = record(
     fault_pc=1,
     fault_warp=1,
     barriers=1,  # host address of BARRIER[16]
-    cta_first=1,  # of this run
+    group_first=1,  # of this run
     patience=1,  # CTAs may start until this is used up, then the host looks up
-    cta_step=1,  # 1, or -1: CTAs in descending order
+    group_step=1,  # 1, or -1: groups in descending order
     clocks=1,  # 1: happens-before is tracked
     recycling=1,  # 1: barrier-recycling is looked for
     lockstep=1,  # 1: the lanes of a warp run together
     strict=1,  # 1: note what is right, and looks like a mistake
-    base=1,  # intervals of this CTA are greater
-    top=1,  # the last interval of any CTA so far
-    bases=1,  # host address of int64[]: base of each CTA, from cta_first on
+    base=1,  # intervals of this group are greater
+    top=1,  # the last interval of any group so far
+    bases=1,  # host address of int64[]: base of each group, from group_first on
     exited=1,  # host address of int64[32]: clock of the warps that have exited
     known=1,  # host address of int64[][32 * warp_count], see lane_clocks.py
-    by_lanes=1,  # 1: in this CTA a part of a warp has met a barrier, and `known` tells what each lane knows
+    by_lanes=1,  # 1: in this group a part of a warp has met a barrier, and `known` tells what each lane knows
     apart=1,  # 1: so it was in some CTA, or in a run before this one
     shadow_entry=1,
     conflict_entry=1,
@@ -303,6 +327,7 @@ MACHINE = record(
     line=1,  # log2 of its bytes
     halves=1,
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
+    window_entry=1,  # see memory/window.py: what it calls
     async_entry=1,  # see sync/mbarrier.py
     copy_entry=1,  # see agents/copies.py
     tensor_entry=1,  # see agents/tensor_copy.py

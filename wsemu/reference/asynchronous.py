@@ -96,7 +96,6 @@ enter(
             "cp.async.arrive": _plain(mbarrier.arrive_async),
         },
         dict.fromkeys(WAITS, Standing(mbarrier.may_go, mbarrier.go)),
-        end=lambda cta: cta.mbarriers.report_left(),
     )
 )
 enter(

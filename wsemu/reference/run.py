@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import (
     MOST_FINDINGS,
@@ -42,6 +43,7 @@ from wsemu.reference.warp import WarpRun
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wsemu.model.grid import Extent
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
     from wsemu.reference.sync.thread_clocks import ThreadOrder
@@ -73,8 +75,10 @@ def run(
     read_only: bool = True,
     uninitialized: frozenset[int] = frozenset(),
     trace: TraceRequest | None = None,
+    shape: Extent = (1, 1, 1),
+    clusters: bool = False,
 ) -> Outcome:
-    """Run a launch, CTA after CTA; arrays in `segments` (bytes, writable?) are changed in place.
+    """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
 
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
@@ -82,15 +86,17 @@ def run(
     `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
     a warp, `recycling` looks for barriers reused too early, `initialised` for reads of what nobody wrote: shared and
     local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
-    through the read-only cache.  `trace` asks for the events of the run.
+    through the read-only cache.  `trace` asks for the events of the run.  Groups of CTAs of this `shape` are alive at
+    once; in `clusters` they access each other's shared memory.
     """
     options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
-    launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
+    groups = Grouping(grid, shape)
+    launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
     outcome = launch.outcome
     outcome.arch = arch
-    for cta in range(grid[0] * grid[1] * grid[2]):
-        launch.budget -= CTA_COST if cta else 0
-        status = Cta(launch, cta).run()
+    for group in range(groups.number):
+        launch.budget -= CTA_COST * (groups.members - (group == 0))
+        status = CtaGroup(launch, group).run()
         if status != "done":
             outcome.status = status
             break
@@ -107,21 +113,29 @@ class Launch:
     def __init__(
         self,
         program: Program,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        groups: Grouping,
+        block: Extent,
         rows: Rows,
         segments: Sequence[tuple[Bytes, bool]],
         dynamic_shared: int,
         budget: int,
         options: Options,
+        *,
+        clusters: bool = False,
     ) -> None:
         self.program = program
-        self.grid, self.block = grid, block
+        self.grouping, self.clusters = groups, clusters
+        self.grid, self.block = groups.grid, block
         self.threads = block[0] * block[1] * block[2]
         self.code: list[list[int]] = program.code.tolist()
         self.lengths: list[int] = flow_lengths(program.code).tolist()
         self.dynamic_shared = dynamic_shared
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
+        self.shared_bytes = self.dynamic_offset + dynamic_shared
+        self.window = (
+            window(self.shared_bytes, asynchronous=program.asynchronous) if groups.members > 1 else SEGMENT_SHIFT
+        )
+        """log2 of the bytes from one CTA's shared memory to the next one's in a group"""
         self.budget = budget
         self.initialised = options.initialised
         blank = options.uninitialized if options.initialised else frozenset()
@@ -137,8 +151,8 @@ class Launch:
 
     def _watch(self, options: Options) -> Watch:
         if self.program.asynchronous:
-            return ThreadWatch(self.program, options, self.report, -(-self.threads // LANES))
-        return Watch(self.program, options, self.report)
+            return ThreadWatch(self.program, options, self.report, self.grouping, -(-self.threads // LANES))
+        return Watch(self.program, options, self.report, self.grouping)
 
     def report(self, finding: RawFinding) -> None:
         """Enter a finding, or count it when its code was already seen at these places."""
@@ -183,11 +197,15 @@ class Launch:
             return {"x": at % x, "y": at // x % y, "z": at // (x * y)}[axis]
         return {
             "laneid": thread % LANES,
-            "shared": SHARED << SEGMENT_SHIFT,
-            "dynamic": (SHARED << SEGMENT_SHIFT) + self.dynamic_offset,
+            "shared": self.shared_of(cta),
+            "dynamic": self.shared_of(cta) + self.dynamic_offset,
             "dynamic_bytes": self.dynamic_shared,
             "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * self.program.local_bytes,
         }[name]
+
+    def shared_of(self, cta: int) -> int:
+        """Address of a CTA's shared memory."""
+        return (SHARED << SEGMENT_SHIFT) + (self.grouping.of(cta)[1] << self.window)
 
 
 def encoded(type_: str, value: int | float | bool) -> int:
@@ -195,18 +213,56 @@ def encoded(type_: str, value: int | float | bool) -> int:
     return from_float(float(value), type_) if type_[0] == "f" else unsigned(int(value), 8 * SIZE[type_])
 
 
-class Cta:
-    """One CTA: its warps, shared memory, barriers of both kinds, registers to give, and asynchronous operations."""
+class CtaGroup:
+    """CTAs that are alive at once, by rank, and their shared memories in one segment, a window apart."""
 
     def __init__(self, launch: Launch, number: int) -> None:
         self.launch = launch
         self.number = number
-        size = launch.dynamic_offset + launch.dynamic_shared
-        launch.watch.start_cta()
+        members = launch.grouping.members
+        size = ((members - 1) << launch.window if members > 1 else 0) + launch.shared_bytes
+        launch.watch.start_group()
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
+        self.mbarriers = Mbarriers(self)
+        self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
+
+    def actor(self, warp: int) -> tuple[int, int]:
+        """(CTA, its warp) of a warp by its number in the group."""
+        member, number = divmod(warp, -(-self.launch.threads // LANES))
+        return self.ctas[member].number, number
+
+    def run(self) -> Status:
+        """Each warp runs until it waits or ends, the lowest first, over and over."""
+        cta = self.ctas[0]
+        try:
+            while any(cta.live_warps for cta in self.ctas):
+                able = False
+                for cta in self.ctas:
+                    able |= cta.run_warps()
+                if not able and not any(cta.goes_past_standing() for cta in self.ctas):
+                    return next(cta for cta in self.ctas if cta.live_warps).stopped("deadlock")
+        except BudgetError:
+            return cta.stopped("budget")
+        except StopError as stop:
+            self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
+            return cta.stopped(stop.status)
+        for cta in self.ctas:
+            cta.end()
+        self.mbarriers.report_left()
+        self.launch.watch.end_group(self.number)
+        return "done"
+
+
+class Cta:
+    """One CTA: its warps, shared memory, barriers of both kinds, registers to give, and asynchronous operations."""
+
+    def __init__(self, group: CtaGroup, number: int) -> None:
+        self.group = group
+        self.launch = launch = group.launch
+        self.number = number
+        self.shared, self.mbarriers = group.shared, group.mbarriers
         self.warps = [self._warp(w) for w in range(-(-launch.threads // LANES))]
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
-        self.mbarriers: Mbarriers = Mbarriers(self)
         self.registers = RegisterPool(len(self.warps), launch.program.registers)
         self.copies: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """`cp.async` of (warp, lane)"""
@@ -258,31 +314,28 @@ class Cta:
         """Report something that one instruction did."""
         self.launch.report(RawFinding(code, pc, self.number, warp, lanes, detail=detail))
 
-    def run(self) -> Status:
-        """Each warp runs until it waits or ends, the lowest first, over and over."""
-        try:
-            while any(warp.alive for warp in self.warps):
-                able = False
-                for warp in self.warps:
-                    run = WarpRun(self, warp)
-                    if run.able():
-                        able = True
-                        run.run()
-                if not able and not any(WarpRun(self, warp).goes_past_standing() for warp in self.warps):
-                    return self._stopped("deadlock")
-        except BudgetError:
-            return self._stopped("budget")
-        except StopError as stop:
-            self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
-            return self._stopped(stop.status)
+    def run_warps(self) -> bool:
+        """Each warp that can runs until it waits or ends; whether there was one."""
+        able = False
+        for warp in self.warps:
+            run = WarpRun(self, warp)
+            if run.able():
+                able = True
+                run.run()
+        return able
+
+    def goes_past_standing(self) -> bool:
+        """Whether lanes of a warp go past a join where nobody can go on otherwise."""
+        return any(WarpRun(self, warp).goes_past_standing() for warp in self.warps)
+
+    def end(self) -> None:
+        """Judge what is left when it ends."""
         report_dangling(self)
         for family in FAMILIES.values():
             if family.end:
                 family.end(self)
-        self.launch.watch.end_cta(self.number)
-        return "done"
 
-    def _stopped(self, status: Status) -> Status:
+    def stopped(self, status: Status) -> Status:
         """Leave the CTA's state in the outcome."""
         outcome = self.launch.outcome
         outcome.cta = self.number

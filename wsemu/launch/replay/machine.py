@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.places import Places
 from wsemu.launch.replay.access import AccessRecord, look
 from wsemu.model.errors import UsageError
+from wsemu.model.grid import Grouping
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import Outcome, Trace, TraceRequest
 from wsemu.reference.memory.shadow import Options
-from wsemu.reference.run import Cta, Launch
+from wsemu.reference.run import CtaGroup, Launch
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, Status
+    from wsemu.reference.run import Cta
     from wsemu.reference.state import Warp
 
 _KINDS = {
@@ -61,7 +63,7 @@ class Machine:
         wanted = TraceRequest(frozenset(step.instruction for step in steps))
         options = Options(races=races, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
         self.launch = Launch(
-            bound.program, configuration.grid, configuration.block, bound.rows,
+            bound.program, Grouping(configuration.grid), configuration.block, bound.rows,
             [(data.copy(), writable) for data, writable in bound.segments],
             configuration.dynamic_shared, budget, options,
         )  # fmt: skip
@@ -77,7 +79,8 @@ class Machine:
 
     def begun(self, number: int) -> Cta:
         if number not in self._ctas:
-            self._ctas[number] = Cta(self.launch, number)
+            group = CtaGroup(self.launch, self.launch.grouping.of(number)[0])
+            self._ctas |= {cta.number: cta for cta in group.ctas}
         return self._ctas[number]
 
     def advance(self, cta: Cta, warp: Warp) -> list[Event]:
@@ -134,7 +137,7 @@ class Machine:
         """Run the rest of a CTA, the lowest warp first, and the trace so far; its state is left in the outcome."""
         trace = self.launch.watch.trace
         assert trace is not None
-        status = cta.run()
+        status = cta.group.run()
         self._events += trace.events
         trace.events = []
         return status, Trace(self._events)

@@ -21,7 +21,7 @@ from wsemu.machine.state import (
     GROW_BITS,
     STORES,
 )
-from wsemu.machine.sync.lane_clocks import bits_of, exited_row, given_row, heads, lane_row, refresh, row, separate
+from wsemu.machine.sync.lane_clocks import bits_of, cta_row, heads, lane_row, refresh, row, separate
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -117,9 +117,9 @@ def settle(m):
         return
     for number in range(LANES * m.warp_count):
         shift(m, row(m, number), words)
-    for number in range(BARRIERS):
-        shift(m, given_row(m, number), words)
-    shift(m, exited_row(m), words)
+    for member in range(m.members):
+        for number in range(BARRIERS + 1):
+            shift(m, cta_row(m, member, number), words)
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         shift(m, b.given[0], words)
@@ -211,6 +211,15 @@ def await_groups(m, w, mask, bulk, left, only_read):
 
 
 @compiled
+def known_at_exit(m, at):
+    """Whether a thread of the group knew that an asynchronous operation had ended."""
+    known = np.int64(0)
+    for member in range(m.members):
+        known |= load_i64(cta_row(m, member, np.int64(BARRIERS)) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)
+    return known & 1
+
+
+@compiled
 def report_outliving(m):
     """Agents that no thread knows to have ended when the CTA ends."""
     for number in range(m.base + 1, m.agent_next):
@@ -219,7 +228,7 @@ def report_outliving(m):
             continue
         judged = number - 1 if a.what == STORES else number
         at = judged - m.agent_low
-        if at < 0 or (load_i64(exited_row(m) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)) & 1:
+        if at < 0 or known_at_exit(m, at):
             continue
         record_finding(
             m.report_entry,

@@ -351,7 +351,7 @@ def store_marks(m, w, pc, lane, to, size):
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
         made.pc = pc
-        made.cta = m.cta
+        made.cta = m.group
         made.warp = w
         made.lanes = np.int64(1) << lane
         made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base

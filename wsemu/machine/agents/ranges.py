@@ -27,6 +27,7 @@ from wsemu.machine.memory.cell_bits import (
 )
 from wsemu.machine.memory.shadow import RACE, add_element, mark, note_range, record_conflict, set_number, width
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
+from wsemu.machine.memory.window import in_window
 from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_i64, store_u8, unset_bytes
 from wsemu.machine.state import (
@@ -95,6 +96,8 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
     if number < SHARED or number >= m.segment_count:
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, np.int64(0), report)
     segment = segment_at(m.segments, number)
+    if number == SHARED and not in_window(m, offset, size):
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
     if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
     if offset & (alignment - 1):

@@ -32,6 +32,7 @@ from wsemu.machine.records import (
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.group import own_shared
 from wsemu.machine.sync.lane_clocks import heads, refresh
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import FIRST_WGMMA, FORGETS, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED
@@ -117,12 +118,13 @@ def compare_warps(m):
     """At the CTA's end: whether the four warps of each warpgroup have executed the same.  One finding of each."""
     told = np.int64(-1)
     for w in range(m.warp_count):
-        first = w & ~3
+        number = w % m.cta_warps
+        first = w - (number & 3)
         own = warp_at(m.warps, w)
         other = warp_at(m.warps, first)
         if told == first:
             continue
-        if (w | 3) >= m.warp_count:
+        if (number | 3) >= m.cta_warps:
             if own.multiplied:
                 tell_apart(m, own.multiplied_pc, w, np.int64(-1), np.int64(-1), np.int64(INCOMPLETE))
                 told = first
@@ -203,20 +205,20 @@ def offset_of(descriptor, turned, row, k):
 
 
 @compiled
-def piece_at(descriptor, turned, first, q):
+def piece_at(m, descriptor, turned, first, q):
     """Address of the q-th 16 bytes of some rows from `first` on."""
     if turned:
         at = offset_of(descriptor, turned, first + 8 * (q >> 4), q & 15)
     else:
         at = offset_of(descriptor, turned, first + (q >> 1), PIECE * (q & 1))
-    return (np.int64(SHARED) << SEGMENT_SHIFT) + at
+    return (np.int64(SHARED) << SEGMENT_SHIFT) + own_shared(m) + at
 
 
 @compiled
 def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
     """Whether a piece of an operand must not be read; the first such one is reported where that is wanted."""
     for q in range(2 * rows):
-        place = piece_at(descriptor, turned, first, q)
+        place = piece_at(m, descriptor, turned, first, q)
         if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:
             if report:
                 host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, True)
@@ -228,7 +230,7 @@ def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
 def read_all(m, w, pc, lane, descriptor, turned, first, rows, base):
     """Judge and remember the reads of an operand."""
     for q in range(2 * rows):
-        place = piece_at(descriptor, turned, first, q)
+        place = piece_at(m, descriptor, turned, first, q)
         judge_written(m, w, pc, lane, np.int64(SHARED), place - (np.int64(SHARED) << SEGMENT_SHIFT), PIECE)
         if m.clocks:
             touch_range(m, w, lane, pc, place, np.int64(PIECE), np.int64(READ), base, True)
@@ -240,7 +242,7 @@ def read_all(m, w, pc, lane, descriptor, turned, first, rows, base):
 @compiled
 def word_of(m, descriptor, turned, row, group, t):
     """A register's elements: of k from 16 bytes * group + 4 t on."""
-    host = segment_at(m.segments, SHARED).host
+    host = segment_at(m.segments, SHARED).host + own_shared(m)
     if not turned:
         return load_u32(host + offset_of(descriptor, turned, row, 16 * group + 4 * t))
     low = host + offset_of(descriptor, turned, row, 8 * group + 2 * t)
@@ -285,12 +287,12 @@ def multiply(m, warp, w, pc, i, mask):
     shared = (i.op - FIRST_WGMMA) & 1
     a = load_i64(warp.registers + i.a + 8 * lane) if shared else np.int64(0)
     b = load_i64(warp.registers + i.b + 8 * lane)
-    first = 16 * (w & 3)
+    first = 16 * ((w - m.first_warp) & 3)
     of_a = np.int64(16) if shared else np.int64(0)
     turned_a, turned_b = i.aux & TURNS_A, i.aux & TURNS_B
     bad = outside(m, w, pc, lane, a, turned_a, first, of_a, False)
     bad |= outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, False)
-    start = piece_at(b, turned_b, np.int64(0), np.int64(0))
+    start = piece_at(m, b, turned_b, np.int64(0), np.int64(0))
     if not bad:
         status = room(m, np.int64(1))
         if status == DONE:

@@ -61,7 +61,7 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
     r = raw_at(m.raw, found)
     r.count += 1
     if r.count == 1:
-        r.cta = m.cta
+        r.cta = m.group
         r.warp = warp
         r.lanes = lanes
         r.other_warp = other_warp

@@ -245,7 +245,7 @@ def keep_worst(m, row, place, bias, mask, is_global, cost):
 
     Among equals that is the first one of the lowest CTA, in whatever order the CTAs run.
     """
-    cta = m.cta
+    cta = m.group * m.members + m.member
     place_kept = m.patterns + PATTERN_BYTES * (2 * row.pattern + is_global)
     kept = pattern_at(place_kept, 0)
     if cost < kept.cost or (cost == kept.cost and cta >= kept.cta):

@@ -110,7 +110,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
         made.pc = pc
-        made.cta = m.cta
+        made.cta = m.group
         made.warp = w
         made.lanes = lanes
         made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base

@@ -65,5 +65,6 @@ class Claims:
             known = (loads >= 0) & (stores >= 0)
             for offset, load, store in zip(offsets[known], loads[known], stores[known], strict=True):
                 claimed[(number << SEGMENT_SHIFT) + int(offset)] = (int(load), int(store))
-        table = [Claim(*row) for row in self.table[: int(self.machine.state[0]["claim_count"])].tolist()]
+        rows = self.table[: int(self.machine.state[0]["claim_count"])].tolist()
+        table = [Claim(pc, *self.machine.actor(group, warp), *rest) for pc, group, warp, *rest in rows]
         return findings(self.machine.program, table, claimed)

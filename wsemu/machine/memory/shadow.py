@@ -642,7 +642,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     )
     if not lower:
         return
-    r.cta = m.cta
+    r.cta = m.group
     r.warp = w
     r.other_warp = other
     r.detail[0] = address

@@ -2,7 +2,7 @@
 
 A warp's time is cut into intervals; each operation that gives or takes ends one.  `warp.clock[u]` is the last
 interval of warp u that is known to happen before now; `clock[w]` of warp w itself is its present interval.  Intervals
-are counted on through all CTAs of a launch (`m.base` is where this CTA's begin), so that what an earlier CTA did to
+are counted on through all CTAs of a launch (`m.base` is where this group's begin), so that what an earlier group did to
 shared memory is always in the past.  The definitions, and the edges of atomics and fences, are in `happens_before.py`.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import ALL, behind, join, put
-from wsemu.machine.records import barrier_at, call, event_at, machine_at, record_finding, warp_at
+from wsemu.machine.records import barrier_at, call, cta_at, event_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, EVENT_KINDS
 from wsemu.machine.sync.lane_clocks import (
@@ -45,7 +45,7 @@ def log_event(address, kind, w, interval, pc, place, generation):
     if m.trace_count < m.trace_room:
         e = event_at(m.trace, m.trace_count)
         e.kind = kind
-        e.cta = m.cta
+        e.cta = m.group
         e.warp = w
         e.interval = interval - m.base
         e.pc = pc
@@ -57,25 +57,27 @@ def log_event(address, kind, w, interval, pc, place, generation):
 
 @compiled
 def start_clocks(m):
-    """A CTA begins: nothing is known, and barriers are as new."""
+    """A group begins: nothing is known, and barriers are as new."""
     m.base = m.top
     m.by_lanes = 0
     m.agent_low = m.base + 1
     m.agent_next = m.base + 1
-    store_i64(m.bases + 8 * (m.cta - m.cta_first) * m.cta_step, m.base)
-    put(m.exited, ALL, m.base)
+    store_i64(m.bases + 8 * (m.group - m.group_first) * m.group_step, m.base)
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         put(warp.clock, ALL, m.base)
         store_i64(warp.clock + 8 * w, m.base + 1)
         warp.synced = m.base
         warp.partial = 0
-    for number in range(BARRIERS):
-        b = barrier_at(m.barriers, number)
-        if b.arrived or b.generation:  # used in the CTA before
-            put(b.clock, ALL, 0)
-            put(b.took, ALL, 0)
-            put(b.took_before, ALL, 0)
+    for member in range(m.members):
+        cta = cta_at(m.ctas, member)
+        put(cta.exited, ALL, m.base)
+        for number in range(BARRIERS):
+            b = barrier_at(cta.barriers, number)
+            if b.arrived or b.generation:  # used in the group before
+                put(b.clock, ALL, 0)
+                put(b.took, ALL, 0)
+                put(b.took_before, ALL, 0)
     if m.asynchronous:
         start_lanes(m)
 

@@ -1,10 +1,10 @@
-"""What each lane knows of each lane of its CTA, from where a part of a warp first meets a barrier.
+"""What each lane knows of each lane of its group, from where a part of a warp first meets a barrier.
 
 PTX ISA, "barrier": it orders the memory accesses of the threads that execute it.  While all lanes of a warp do, one
 clock a warp says it all (`clocks.py`).  The first barrier operation of a CTA that some lanes alone execute switches to
-one clock a lane: `row(m, t)[s]` is the last interval of thread s's warp of which thread t knows what thread s did.
-Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its live lanes know of all
-lanes of the other: what it says is so, and what it does not say is looked up here.
+one clock a lane, in all of its group: `row(m, t)[s]` is the last interval of thread s's warp of which thread t knows
+what thread s did.  Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its
+live lanes know of all lanes of the other: what it says is so, and what it does not say is looked up here.
 
 Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
 Programs with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the
@@ -12,9 +12,9 @@ asynchronous proxy may rely on (`fence.proxy`) in shared memory, the same in glo
 every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for
 each asynchronous operation that has ended.
 
-Rows, of 32 numbers a warp: those of the threads; then of each barrier what its open generation was given, of the
-threads that have exited what they knew, and of each barrier the interval that a thread's last operation in the open
-generation ended, its instruction, and both for the generation before.
+Rows, of 32 numbers a warp: those of the threads; then for each CTA of a group, of each barrier what its open generation
+was given, of the threads that have exited what they knew, and of each barrier the interval that a thread's last
+operation in the open generation ended, its instruction, and both for the generation before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.state import BARRIERS
+from wsemu.machine.state import BARRIERS, CTA_ROWS
+from wsemu.machine.sync.group import enter_cta
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
@@ -36,7 +37,7 @@ FULL = (1 << LANES) - 1
 @compiled
 def there(m, w):
     """The lanes that a warp has at its start: the last one of a CTA may be smaller."""
-    return (np.int64(1) << min(LANES, m.block_threads - LANES * w)) - 1
+    return warp_at(m.warps, w).whole
 
 
 @compiled
@@ -51,19 +52,25 @@ def lane_row(m, w, lane):
 
 
 @compiled
+def cta_row(m, member, number):
+    """Of the rows that belong to a CTA of the group."""
+    return row(m, LANES * m.warp_count + CTA_ROWS * member + number)
+
+
+@compiled
 def given_row(m, number):
-    return row(m, LANES * m.warp_count + number)
+    return cta_row(m, m.member, number)
 
 
 @compiled
 def exited_row(m):
-    return row(m, LANES * m.warp_count + BARRIERS)
+    return cta_row(m, m.member, np.int64(BARRIERS))
 
 
 @compiled
 def took_row(m, number, before, pc):
     """Of the open generation of a barrier or the one before: intervals or instructions."""
-    return row(m, LANES * m.warp_count + BARRIERS + 1 + 4 * number + 2 * before + pc)
+    return cta_row(m, m.member, BARRIERS + 1 + 4 * number + 2 * before + pc)
 
 
 @compiled
@@ -164,7 +171,7 @@ def separate(m, w, lanes):
 
 @compiled
 def begin_lanes(m):
-    """From now on, in this CTA, each lane has a clock of its own: until now its warp's was as good."""
+    """From now on, in this group, each lane has a clock of its own: until now its warp's was as good."""
     m.by_lanes = 1
     m.apart = 1
     for w in range(m.warp_count):
@@ -177,6 +184,16 @@ def begin_lanes(m):
             if warp.partial:
                 join(own + 256 * w, warp.lane_clocks + 256 * lane)
         mirror(m, w)
+    here = m.member
+    for member in range(m.members):
+        enter_cta(m, member)
+        begin_rows(m)
+    enter_cta(m, here)
+
+
+@compiled
+def begin_rows(m):
+    """The rows of the CTA at hand know what its clocks of warps do."""
     spread(m, exited_row(m), m.exited)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
@@ -189,7 +206,7 @@ def begin_lanes(m):
 
 @compiled
 def start_lanes(m):
-    """A CTA begins in which each lane has a clock of its own."""
+    """A group begins in which each lane has a clock of its own."""
     m.by_lanes = 1
     m.apart = 1
     for w in range(m.warp_count):
@@ -204,7 +221,7 @@ def start_lanes(m):
             put(first + 256 * u, ALL, 0)
         show_agents(warp, m.base)
         mirror(m, w)
-    for number in range(LANES * m.warp_count, LANES * m.warp_count + 5 * BARRIERS + 1):
+    for number in range(LANES * m.warp_count, LANES * m.warp_count + CTA_ROWS * m.members):
         clear_row(m, row(m, number))
 
 

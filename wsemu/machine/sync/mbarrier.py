@@ -14,6 +14,7 @@ from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
+from wsemu.machine.memory.window import in_window
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -153,6 +154,16 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
         lane = lowest_bit(mask)
         address = load_i64(registers + a + 8 * lane) + imm
         offset = address - (SHARED << SEGMENT_SHIFT)
+        if offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes and not in_window(m, offset, 8):
+            mask &= mask - 1
+            record_finding(
+                m.report_entry,
+                m.address,
+                (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+                (address, OUTSIDE, 8, SHARED, m.shared_limit),
+            )
+            good = False
+            continue
         if offset & 7 == 0 and offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes:
             mask &= ~same_key(registers + a, -1, address - imm)
             continue
@@ -985,7 +996,6 @@ def start_cta(m):
     m.mbarriers_live = 0
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
-    m.pool = 0
     for n in range(m.objects_room):
         store_i64(m.objects + 8 * n, 0)
     for t in range(LANES * m.warp_count):

@@ -88,12 +88,12 @@ def check_operands(m, w, pc, mask):
     if wrong >= 0:
         record_finding(m.report_entry, m.address, (INVALID, pc, w, mask, -1, -1), (number, count, wrong, 0, 0))
         return False
-    if count > m.warp_count * LANES:
+    if count > m.cta_warps * LANES:
         record_finding(
             m.report_entry,
             m.address,
             (OVERSUBSCRIBED, pc, w, mask, -1, -1),
-            (number, count, m.warp_count * LANES, 0, 0),
+            (number, count, m.cta_warps * LANES, 0, 0),
         )
     return True
 
@@ -125,7 +125,7 @@ def take_result(b, registers, instruction, mask):
 
 @compiled
 def release(m, number, b):
-    for u in range(m.warp_count):
+    for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
             continue
@@ -194,14 +194,14 @@ def mixes(m, forms):
     """Operations with a count and without one in one generation, where an exit could come between: what the barrier
     waits for would hang on which of them came first.  Only if all the CTA's warps wait there can none have exited."""
     both = WITH_COUNT | WITHOUT_COUNT
-    return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.warp_count)
+    return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.cta_warps)
 
 
 @compiled
 def mismatch(m, w, pc, mask, number, count):
     """Report an operation that does not go with those of its generation."""
     b = barrier_at(m.barriers, number)
-    whole = m.warp_count * LANES
+    whole = m.cta_warps * LANES
     record_finding(
         m.report_entry,
         m.address,
@@ -226,7 +226,7 @@ def join_generation(m, w, pc, op, number, count, mask):
         b.every = 1
         b.some = 0
         return True
-    whole = m.warp_count * LANES
+    whole = m.cta_warps * LANES
     b.forms |= form
     if (b.expected or whole) != (count or whole) or b.reduces != reduces or mixes(m, b.forms):  # B5
         mismatch(m, w, pc, mask, number, count)
@@ -257,7 +257,7 @@ def take_part(m, w, pc, op, number, count, wait_mask):
     if m.clocks:
         give(m, w, pc, number, op != ARRIVE, wait_mask, count == 0)
     b.arrived += LANES  # B3
-    b.warps |= np.int64(1) << w
+    b.warps |= np.int64(1) << (w - m.first_warp)
     if op != ARRIVE:
         b.syncs += 1
         warp = warp_at(m.warps, w)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import FORGETS, LANES, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED
+from wsemu.model.isa import FORGETS, LANES, OFFSET_MASK, READ, ROW, SEGMENT_SHIFT, UNFENCED
 from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
@@ -166,7 +166,7 @@ def _located(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] |
     good = True
     for operand in operands:
         for offset in operand.pieces():
-            address = (SHARED << SEGMENT_SHIFT) + offset
+            address = run.launch.shared_of(run.cta.number) + offset
             place = locate(run, address, lane, PIECE, writes=False, shared=True)
             if place is None:
                 good = False
@@ -220,8 +220,8 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if places is None:
         _write(run, part, fields[2], before, columns, lanes)
         return
-    _read(run, lane, places, (SHARED << SEGMENT_SHIFT) + b.pieces()[0])
-    memory = run.cta.shared.data
+    _read(run, lane, places, run.launch.shared_of(run.cta.number) + b.pieces()[0])
+    memory = memoryview(run.cta.shared.data)[run.launch.shared_of(run.cta.number) & OFFSET_MASK :]
     of_a = a.elements(memory) if shared else _in_registers(run, part, fields[3], first)
     of_b = b.elements(memory)
     flip_a, flip_b = ((1 << part.width - 1) * bool(auxiliary & bit) for bit in (NEGATES_A, NEGATES_B))

@@ -45,6 +45,14 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
     return arrays[number - FIRST_ARRAY] if FIRST_ARRAY <= number < FIRST_ARRAY + len(arrays) else None
 
 
+def _in_window(run: WarpRun, offset: int, size: int) -> bool:
+    """Whether bytes of shared memory are one CTA's, which this one may access."""
+    launch = run.launch
+    member, inside = divmod(offset, 1 << launch.window)
+    own = launch.grouping.of(run.cta.number)[1]
+    return (member == own or launch.clusters) and inside + size <= launch.shared_bytes
+
+
 def locate(
     run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int = 0, shared: bool | None = None
 ) -> Place | None:
@@ -67,8 +75,10 @@ def locate(
     if segment is None:
         _outside(run, lane, size, address=address, segment=number)
         return None
-    known = {"address": address, "segment": number, "bytes": len(segment.data)}
-    elsewhere = shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
+    extent = run.launch.shared_bytes if number == SHARED else len(segment.data)
+    known = {"address": address, "segment": number, "bytes": extent}
+    elsewhere = number == SHARED and not _in_window(run, offset, size)
+    elsewhere |= shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
     if elsewhere or offset + size > len(segment.data):
         _outside(run, lane, size, **known)
         return None

@@ -44,8 +44,8 @@ class LaneOrder:
         self._arrays: dict[int, tuple[Lanes, ...]] = {}
         self._shared: dict[int, tuple[Lanes, ...]] = {}
 
-    def start_cta(self) -> None:
-        """A CTA begins, with a shared memory of its own."""
+    def start_group(self) -> None:
+        """CTAs begin, with shared memories of their own."""
         self._shared = {}
 
     def touch(self, now: Access, lanes: int, address: int) -> list[Conflict]:

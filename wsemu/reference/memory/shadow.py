@@ -28,6 +28,7 @@ from wsemu.reference.state import lanes_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from wsemu.model.grid import Grouping
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
     from wsemu.reference.memory.bounds import Place
@@ -114,9 +115,15 @@ class Watch:
     """The order of a launch's operations so far, its trace, and who touched its memory."""
 
     def __init__(
-        self, program: Program, options: Options, report: Callable[[RawFinding], None], order: Order | None = None
+        self,
+        program: Program,
+        options: Options,
+        report: Callable[[RawFinding], None],
+        groups: Grouping,
+        order: Order | None = None,
     ) -> None:
         self.options = options
+        self.grouping = groups
         self.order: Order = order or HappensBefore(False, uncounted_barriers(program), lockstep=options.lockstep)
         self._addresses: list[int] = []
         self.trace = Trace(addresses=self._addresses) if options.trace else None
@@ -126,13 +133,17 @@ class Watch:
         self._lanes = LaneOrder(self.order)
         self.read_only = ReadOnly(options.read_only and loads_read_only(program))
 
-    def start_cta(self) -> None:
-        """A CTA begins, with a shared memory of its own."""
+    def start_group(self) -> None:
+        """CTAs begin, with shared memories of their own."""
         self._shared = {}
-        self._lanes.start_cta()
+        self._lanes.start_group()
 
-    def end_cta(self, cta: int) -> None:
-        """A CTA has ended."""
+    def end_group(self, group: int) -> None:
+        """The CTAs of a group have ended."""
+
+    def together(self, cta: int, other: int) -> bool:
+        """Whether two CTAs are in one group."""
+        return cta == other or self.grouping.of(cta)[0] == self.grouping.of(other)[0]
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +258,9 @@ class Watch:
         if now.kind == WRITE:
             return Byte(now)
         kept = [e for e in state.since if not self._before(e, now) or not e.stands_in(now)]
-        return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), *(e for e in kept if e.cta == now.cta), now))
+        here = [self.together(e.cta, now.cta) for e in kept]
+        earlier = [e for e, own in zip(kept, here, strict=True) if not own]
+        return Byte(state.write, (*_firsts(earlier), *(e for e, own in zip(kept, here, strict=True) if own), now))
 
     def _tell(self, now: Access, conflicts: list[Conflict]) -> None:
         """Report the conflicts of one access with one other instruction of other warps."""
@@ -326,9 +339,8 @@ def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
     return lanes
 
 
-def _of_earlier_ctas(kept: list[Access], cta: int) -> list[Access]:
-    """Of the accesses of earlier CTAs the first read and the first atomic of each width: nothing orders any of them
-    before this CTA's."""
-    earlier = [e for e in kept if e.cta != cta]
+def _firsts(earlier: list[Access]) -> list[Access]:
+    """Of the accesses of earlier groups the first read and the first atomic of each width: nothing orders any of them
+    before this group's."""
     firsts = {(e.kind, e.size if e.kind == ATOMIC else 0): e for e in reversed(earlier)}
     return [e for e in earlier if e in firsts.values()]

@@ -24,6 +24,7 @@ from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN, ThreadOrde
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from wsemu.model.grid import Grouping
     from wsemu.model.program import Program
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.memory.shadow import Options
@@ -86,13 +87,12 @@ class Conflict(NamedTuple):
     earlier: Touch
     lanes: int
 
-    @property
-    def order(self) -> tuple[int, ...]:
+    def order(self, groups: Grouping) -> tuple[int, ...]:
         """Of those of one cause the least one is reported."""
         lowest = (self.lanes & -self.lanes).bit_length() - 1
         earlier = self.earlier
         when = lowest if earlier.agent >= 0 else earlier.interval
-        return self.lane, self.address, earlier.cta, earlier.warp, when, lowest
+        return self.lane, self.address, *groups.of(earlier.cta), earlier.warp, when, lowest
 
 
 class ThreadWatch(Watch):
@@ -100,18 +100,21 @@ class ThreadWatch(Watch):
 
     order: ThreadOrder
 
-    def __init__(self, program: Program, options: Options, report: Callable[[RawFinding], None], warps: int) -> None:
-        order = ThreadOrder(warps, uncounted_barriers(program), lockstep=options.lockstep)
-        super().__init__(program, options, report, order)
+    def __init__(
+        self, program: Program, options: Options, report: Callable[[RawFinding], None], groups: Grouping, warps: int
+    ) -> None:
+        """`warps`: of a CTA."""
+        order = ThreadOrder(groups, warps, uncounted_barriers(program), lockstep=options.lockstep)
+        super().__init__(program, options, report, groups, order)
         self.order = order
         self._bytes: dict[int, Byte] = {}
         self._shared_bytes: dict[int, Byte] = {}
 
-    def start_cta(self) -> None:
+    def start_group(self) -> None:
         self._shared_bytes = {}
 
-    def end_cta(self, cta: int) -> None:
-        self.order.end(cta)
+    def end_group(self, group: int) -> None:
+        self.order.end(group)
 
     # -- accesses of lanes --------------------------------------------------------------------------------------------
 
@@ -174,14 +177,14 @@ class ThreadWatch(Watch):
         lone = by.agent < 0 and now.agent < 0 and by.warp == now.warp and by.cta == now.cta
         unordered = "intra-warp-race" if lone else "race"
         for lane, clock in clocks.items():
-            if by.cta != now.cta:  # nothing orders them
+            if not self.together(by.cta, now.cta):  # nothing orders them
                 yield Conflict(now, lane, address, unordered, by, earlier.lanes)
                 continue
-            unknown = _unknown(by, earlier.lanes, clock, -1)
+            unknown = self._unknown(by, earlier.lanes, clock, -1)
             if unknown:
                 yield Conflict(now, lane, address, unordered, by, unknown)
             if now.bulk and not by.bulk:
-                unfenced = _unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
+                unfenced = self._unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
                 if unfenced:
                     yield Conflict(now, lane, address, "proxy-war" if by.kind == READ else "proxy", by, unfenced)
 
@@ -193,14 +196,26 @@ class ThreadWatch(Watch):
         merged = lanes
         for earlier, before in state.since:
             left = before
-            if earlier.cta == now.cta and now.stands_in(earlier):
+            if self.together(earlier.cta, now.cta) and now.stands_in(earlier):
                 for clock in clocks.values():
-                    left &= _unknown(earlier, left, clock, -1)
+                    left &= self._unknown(earlier, left, clock, -1)
             if earlier == now:  # the same instruction, at the same time
                 merged |= left
             elif left:
                 kept.append(Made(earlier, left))
-        return Byte(state.write, (*_of_earlier_ctas(kept, now.cta), Made(now, merged)))
+        here = [self.together(made.by.cta, now.cta) for made in kept]
+        earlier_ = [made for made, own in zip(kept, here, strict=True) if not own]
+        own_ = [made for made, own in zip(kept, here, strict=True) if own]
+        return Byte(state.write, (*_firsts(earlier_), *own_, Made(now, merged)))
+
+    def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
+        """Those of the lanes of an earlier access whose doing is not known; where `fenced` is a segment, to the
+        asynchronous proxy there."""
+        known = clocks.all if fenced < 0 else clocks.fenced(fenced)
+        if by.agent >= 0:
+            return 0 if known.of_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
+        warp = self.order.number((by.cta, by.warp))
+        return sum(1 << lane for lane in lanes_of(lanes) if not known.of_lane(warp, lane, by.time))
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -208,10 +223,10 @@ class ThreadWatch(Watch):
         """Report the conflicts of one instruction with each other one, those with earlier CTAs apart."""
         causes: dict[tuple[bool, str, int], list[Conflict]] = {}
         for conflict in found:
-            own = conflict.earlier.cta == run.cta.number
+            own = self.together(conflict.earlier.cta, run.cta.number)
             causes.setdefault((own, conflict.code, conflict.earlier.pc), []).append(conflict)
         for (own, _, _), conflicts in sorted(causes.items(), key=lambda cause: cause[0]):
-            first = min(conflicts, key=lambda conflict: conflict.order)
+            first = min(conflicts, key=lambda conflict: conflict.order(self.grouping))
             lanes = 0
             for conflict in conflicts:
                 lanes |= 1 << conflict.lane
@@ -232,21 +247,11 @@ class ThreadWatch(Watch):
         self.report(RawFinding(first.code, *where, lanes, earlier.pc, earlier.warp, detail))
 
 
-def _unknown(by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
-    """Those of the lanes of an earlier access whose doing is not known; where `fenced` is a segment, to the
-    asynchronous proxy there."""
-    known = clocks.all if fenced < 0 else clocks.fenced(fenced)
-    if by.agent >= 0:
-        return 0 if known.of_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
-    return sum(1 << lane for lane in lanes_of(lanes) if not known.of_lane(by.warp, lane, by.time))
-
-
-def _of_earlier_ctas(kept: list[Made], cta: int) -> list[Made]:
-    """What is kept of the reads and atomics so far: of those of earlier CTAs the first read, and the first atomic of
-    each width, for nothing orders any of them before this CTA's."""
+def _firsts(earlier: list[Made]) -> list[Made]:
+    """Of the reads and atomics of earlier groups the first read, and the first atomic of each width: nothing orders any
+    of them before this group's."""
     firsts: dict[tuple[int, int, bool], Made] = {}
-    for made in kept:
-        if made.by.cta != cta:
-            atomic = made.by.kind == ATOMIC
-            firsts.setdefault((made.by.kind, made.by.width * atomic, made.by.agent >= 0 and atomic), made)
-    return [*firsts.values(), *(made for made in kept if made.by.cta == cta)]
+    for made in earlier:
+        atomic = made.by.kind == ATOMIC
+        firsts.setdefault((made.by.kind, made.by.width * atomic, made.by.agent >= 0 and atomic), made)
+    return [*firsts.values()]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.reference.memory.bounds import Place
-    from wsemu.reference.run import Cta
+    from wsemu.reference.run import Cta, CtaGroup
     from wsemu.reference.warp import WarpRun
 
 SIZE = 8
@@ -79,10 +79,10 @@ class Mbarrier:
 
 
 class Mbarriers:
-    """Those of a CTA."""
+    """Those of the CTAs of a group."""
 
-    def __init__(self, cta: Cta) -> None:
-        self._cta = cta
+    def __init__(self, group: CtaGroup) -> None:
+        self._group = group
         self.live: dict[int, Mbarrier] = {}
         self.dead: dict[int, Mark] = {}
         """address -> its inval"""
@@ -94,9 +94,9 @@ class Mbarriers:
         ]
 
     def report_left(self) -> None:
-        """Report what is left when the CTA ends."""
+        """Report what is left when the CTAs of a group have ended."""
         for _, mbarrier in sorted(self.live.items()):
-            phases.is_left(self._cta, mbarrier)
+            phases.is_left(self._group, mbarrier)
 
     def clobbered(
         self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int

@@ -25,7 +25,7 @@ from wsemu.reference.sync.thread_clocks import Clocks, Known, Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wsemu.reference.run import Cta
+    from wsemu.reference.run import Cta, CtaGroup
     from wsemu.reference.sync.mbarrier import Mbarrier
 
 RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
@@ -55,12 +55,16 @@ class At(NamedTuple):
 
     def marks(self) -> Iterable[Mark]:
         """It, lane by lane."""
-        time = self.cta.order.time((self.cta.number, self.warp))
-        return [Mark(self.pc, self.warp, lane, time) for lane in self.clocks]
+        actor = self.cta.number, self.warp
+        order = self.cta.order
+        return [Mark(self.pc, order.number(actor), lane, order.time(actor)) for lane in self.clocks]
 
     def report(self, code: str, lanes: int, earlier: Mark | None, **detail: int) -> None:
-        other = (earlier.pc, earlier.warp) if earlier else (-1, -1)
-        self.cta.launch.report(RawFinding(code, self.pc, self.cta.number, self.warp, lanes, *other, detail))
+        pc, warp = -1, -1
+        if earlier:
+            pc, (cta, warp) = earlier.pc, self.cta.group.actor(earlier.warp)
+            detail |= {"other_cta": cta} if cta != self.cta.number else {}
+        self.cta.launch.report(RawFinding(code, self.pc, self.cta.number, self.warp, lanes, pc, warp, detail))
 
 
 def key_of(mark: Mark) -> tuple[bool, int]:
@@ -139,17 +143,17 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
     late = [mark for mark in mbarrier.last.left.values() if not phase.known.of(mark)]
     for mark in _by_place(late):
         at.report("phase-alias", at.lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=LATE)
-    covers(at.cta, mbarrier)
+    covers(at.cta.group, mbarrier)
 
 
-def covers(cta: Cta, mbarrier: Mbarrier) -> None:
+def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
     """R5, of the open phase."""
     phase = mbarrier.open
     for what in (BYTES, ARRIVAL):
         loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
         for mark in _by_place(loose):
             detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what}
-            cta.launch.report(RawFinding("uncovered-expectation", mark.pc, cta.number, mark.warp, 0, detail=detail))
+            _leave(group, "uncovered-expectation", mark, detail)
 
 
 # -- waits ------------------------------------------------------------------------------------------------------------
@@ -189,26 +193,27 @@ def ends(at: At, mbarrier: Mbarrier) -> None:
         at.report("mbarrier-lifetime", lanes, mark, address=mbarrier.address, phase=mbarrier.phase, what=0)
 
 
-def is_left(cta: Cta, mbarrier: Mbarrier) -> None:
-    """R5 and R6, of the phase that is open when the CTA ends."""
+def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
+    """R5 and R6, of the phase that is open when the CTAs of a group have ended."""
     phase = mbarrier.open
     if mbarrier.pending == 0:
-        covers(cta, mbarrier)
+        covers(group, mbarrier)
     if mbarrier.tx and phase.bytes:
         detail = {
             "address": mbarrier.address, "phase": mbarrier.phase, "bytes": mbarrier.tx, "pending": mbarrier.pending
         }  # fmt: skip
-        _leave(cta, "tx-mismatch", phase.bytes, detail)
+        _leave(group, "tx-mismatch", phase.bytes, detail)
     elif 0 < mbarrier.pending < mbarrier.expected and phase.last:
         detail = {
             "address": mbarrier.address, "phase": mbarrier.phase,
             "pending": mbarrier.pending, "expected": mbarrier.expected,
         }  # fmt: skip
-        _leave(cta, "dangling-phase", phase.last, detail)
+        _leave(group, "dangling-phase", phase.last, detail)
 
 
-def _leave(cta: Cta, code: str, mark: Mark, detail: dict[str, int]) -> None:
-    cta.launch.report(RawFinding(code, mark.pc, cta.number, mark.warp, 0, detail=detail))
+def _leave(group: CtaGroup, code: str, mark: Mark, detail: dict[str, int]) -> None:
+    cta, warp = group.actor(mark.warp)
+    group.launch.report(RawFinding(code, mark.pc, cta, warp, 0, detail=detail))
 
 
 # -- who does not come before -----------------------------------------------------------------------------------------

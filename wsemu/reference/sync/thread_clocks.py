@@ -31,6 +31,7 @@ from wsemu.reference.state import lanes_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
+    from wsemu.model.grid import Grouping
     from wsemu.model.outcome import Event, EventKind
 
 Actor = tuple[int, int]
@@ -40,7 +41,8 @@ HAS_READ, HAS_WRITTEN = 0, 1
 
 
 class Mark(NamedTuple):
-    """When a lane did something, at `pc`; or, if `agent` is one, when that had written."""
+    """When a lane of a warp, by its number in the group, did something at `pc`; or, if `agent` is one, when that had
+    written."""
 
     pc: int
     warp: int
@@ -129,8 +131,8 @@ class _Generation:
     uncounted: bool = False
 
 
-class _Cta:
-    """The lanes and agents of a CTA."""
+class _Group:
+    """The lanes and agents of a group of CTAs, of so many warps, numbered through the group."""
 
     def __init__(self, warps: int) -> None:
         self.size = warps * LANES
@@ -140,8 +142,10 @@ class _Cta:
         self.ended: list[list[int]] = [[] for _ in range(warps)]
         """of each warp the times at which its intervals ended"""
         self.whole = [ALL_LANES] * warps
-        self.open: defaultdict[int, _Generation] = defaultdict(lambda: _Generation(Clocks(self.size)))
-        self.exited = Clocks(self.size)
+        self.open: defaultdict[tuple[int, int], _Generation] = defaultdict(lambda: _Generation(Clocks(self.size)))
+        """by CTA and barrier"""
+        self.exited: defaultdict[int, Clocks] = defaultdict(lambda: Clocks(self.size))
+        """by CTA"""
         self.gone: set[int] = set()
         self.agents = 0
 
@@ -149,15 +153,17 @@ class _Cta:
 class ThreadOrder:
     """The clocks of all lanes of a launch: what `HappensBefore` is for launches without asynchronous operations.
 
-    `warps` are those of a CTA; `uncounted` and `lockstep` as there: in lockstep lanes of a warp know all of each other.
+    `warps` are those of a CTA of the `groups`; `uncounted` and `lockstep` as there: in lockstep lanes of a warp know
+    all of each other.
     """
 
-    def __init__(self, warps: int, uncounted: Container[int], *, lockstep: bool) -> None:
+    def __init__(self, groups: Grouping, warps: int, uncounted: Container[int], *, lockstep: bool) -> None:
+        self._grouping = groups
         self._warps = warps
         self._uncounted = uncounted
         self._lockstep = lockstep
-        self._ctas: dict[int, _Cta] = {}
-        self._rules: dict[EventKind, Callable[[_Cta, Event], None]] = {
+        self._alive: dict[int, _Group] = {}
+        self._rules: dict[EventKind, Callable[[_Group, Event], None]] = {
             "arrive": self._arrive,
             "sync": self._sync,
             "complete": self._complete,
@@ -168,40 +174,45 @@ class ThreadOrder:
             "fence.sys": self._fence,
         }
 
-    def _of(self, cta: int) -> _Cta:
-        if cta not in self._ctas:
-            self._ctas[cta] = _Cta(self._warps)
-        return self._ctas[cta]
+    def _of(self, cta: int) -> _Group:
+        group = self._grouping.of(cta)[0]
+        if group not in self._alive:
+            self._alive[group] = _Group(self._grouping.members * self._warps)
+        return self._alive[group]
+
+    def number(self, actor: Actor) -> int:
+        """A warp by its number in the group."""
+        return self._grouping.of(actor[0])[1] * self._warps + actor[1]
 
     def consists_of(self, actor: Actor, lanes: int) -> None:
         """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
-        self._of(actor[0]).whole[actor[1]] = lanes
+        self._of(actor[0]).whole[self.number(actor)] = lanes
 
-    def end(self, cta: int) -> None:
-        """The CTA has ended: nobody asks for its clocks any more."""
-        del self._ctas[cta]
+    def end(self, group: int) -> None:
+        """The CTAs of a group have ended: nobody asks for their clocks any more."""
+        self._alive.pop(group, None)
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def interval(self, actor: Actor) -> int:
         """The present interval of a warp."""
-        return self._of(actor[0]).intervals[actor[1]]
+        return self._of(actor[0]).intervals[self.number(actor)]
 
     def time(self, actor: Actor) -> int:
         """The present time of a warp."""
-        return self._of(actor[0]).times[actor[1]]
+        return self._of(actor[0]).times[self.number(actor)]
 
     def size(self, cta: int) -> int:
-        """Lanes of a CTA, those that the last warp lacks as well."""
+        """Lanes of a CTA's group, those that the last warp of each CTA lacks as well."""
         return self._of(cta).size
 
     def clocks(self, actor: Actor, lane: int) -> Clocks:
         """What a lane knows now, its own present included."""
-        cta, warp = self._of(actor[0]), actor[1]
+        group, warp = self._of(actor[0]), self.number(actor)
         first = warp * LANES
-        own = cta.clocks[first + lane]
+        own = group.clocks[first + lane]
         here = slice(first, first + LANES) if self._lockstep else first + lane
-        own.all.lanes[here] = own.came.lanes[here] = cta.times[warp]
+        own.all.lanes[here] = own.came.lanes[here] = group.times[warp]
         return own
 
     def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
@@ -218,8 +229,9 @@ class ThreadOrder:
     def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
         """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp
         of its CTA does now."""
-        ended = self._of(actor[0]).ended[actor[1]][interval - 1]
-        return self.clocks(later, later_lane).came.of_lane(actor[1], lane, ended)
+        warp = self.number(actor)
+        ended = self._of(actor[0]).ended[warp][interval - 1]
+        return self.clocks(later, later_lane).came.of_lane(warp, lane, ended)
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -236,21 +248,21 @@ class ThreadOrder:
 
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Some lanes of a warp know what was given."""
-        cta = self._of(actor[0])
+        group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in lanes_of(self._together(actor, lanes)):
-            cta.clocks[actor[1] * LANES + lane].join(given)
+            group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Some lanes of a warp come after what was given, in time alone."""
-        cta = self._of(actor[0])
+        group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in lanes_of(self._together(actor, lanes)):
-            cta.clocks[actor[1] * LANES + lane].came.join(given.came)
+            group.clocks[first + lane].came.join(given.came)
 
     def landed(self, actor: Actor, lane: int, agents: int) -> None:
         """A lane knows of these epochs of agents."""
-        cta = self._of(actor[0])
+        group, first = self._of(actor[0]), self.number(actor) * LANES
         for other in lanes_of(self._together(actor, 1 << lane)):
-            clocks = cta.clocks[actor[1] * LANES + other]
+            clocks = group.clocks[first + other]
             clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
@@ -261,7 +273,7 @@ class ThreadOrder:
                 getattr(clocks, which).assign(clocks.all)
 
     def fork(self, cta: int) -> int:
-        """A new agent of a CTA."""
+        """A new agent of a CTA's group."""
         of = self._of(cta)
         of.agents += 1
         return of.agents - 1
@@ -275,56 +287,63 @@ class ThreadOrder:
 
     def tick(self, actor: Actor) -> None:
         """What a warp does from now on is told apart from what it did until now."""
-        self._of(actor[0]).times[actor[1]] += 1
+        self._of(actor[0]).times[self.number(actor)] += 1
 
     def begin_interval(self, actor: Actor) -> None:
         """A warp gave or took something."""
-        cta, warp = self._of(actor[0]), actor[1]
-        cta.ended[warp].append(cta.times[warp])
-        cta.intervals[warp] += 1
+        group, warp = self._of(actor[0]), self.number(actor)
+        group.ended[warp].append(group.times[warp])
+        group.intervals[warp] += 1
         self.tick(actor)
 
     def _together(self, actor: Actor, lanes: int) -> int:
         """Some lanes, with those that know all that they know."""
         lanes &= ALL_LANES
-        return self._of(actor[0]).whole[actor[1]] if self._lockstep and lanes else lanes
+        return self._of(actor[0]).whole[self.number(actor)] if self._lockstep and lanes else lanes
 
     # -- named barriers and warps -------------------------------------------------------------------------------------
 
-    def _give(self, cta: _Cta, event: Event) -> _Generation:
-        generation = cta.open[event.place]
-        self.give((event.cta, event.warp), event.lanes & cta.whole[event.warp], generation.given)
+    def _whole(self, event: Event) -> int:
+        """The lanes that an event's warp has had."""
+        actor = event.cta, event.warp
+        return self._of(event.cta).whole[self.number(actor)]
+
+    def _give(self, group: _Group, event: Event) -> _Generation:
+        generation = group.open[event.cta, event.place]
+        self.give((event.cta, event.warp), event.lanes & self._whole(event), generation.given)
         generation.uncounted |= event.pc in self._uncounted
         return generation
 
-    def _arrive(self, cta: _Cta, event: Event) -> None:
-        self._give(cta, event)
+    def _arrive(self, group: _Group, event: Event) -> None:
+        self._give(group, event)
         self.begin_interval((event.cta, event.warp))
 
-    def _sync(self, cta: _Cta, event: Event) -> None:
-        self._give(cta, event).syncs.append((event.warp, event.lanes))
+    def _sync(self, group: _Group, event: Event) -> None:
+        self._give(group, event).syncs.append((event.warp, event.lanes & self._whole(event)))
         if event.lanes != ALL_LANES:
             self.begin_interval((event.cta, event.warp))
 
-    def _complete(self, cta: _Cta, event: Event) -> None:
-        generation = cta.open.pop(event.place, None) or _Generation(Clocks(cta.size))
-        if generation.uncounted or event.warp in cta.gone:  # it was this warp's exit that completed it
-            generation.given.join(cta.exited)
+    def _complete(self, group: _Group, event: Event) -> None:
+        generation = group.open.pop((event.cta, event.place), None) or _Generation(Clocks(group.size))
+        by_exit = self.number((event.cta, event.warp)) in group.gone  # it was this warp's exit that completed it
+        if generation.uncounted or by_exit:
+            generation.given.join(group.exited[event.cta])
         for warp, lanes in generation.syncs:
-            self.take((event.cta, warp), lanes & cta.whole[warp], generation.given)
+            self.take((event.cta, warp), lanes, generation.given)
             self.begin_interval((event.cta, warp))
 
-    def _exit(self, cta: _Cta, event: Event) -> None:
-        cta.gone.add(event.warp)
-        self.give((event.cta, event.warp), cta.whole[event.warp], cta.exited)
-
-    def _warp(self, cta: _Cta, event: Event) -> None:
+    def _exit(self, group: _Group, event: Event) -> None:
         actor = event.cta, event.warp
-        met = Clocks(cta.size)
-        members = event.place & cta.whole[event.warp]
+        group.gone.add(self.number(actor))
+        self.give(actor, self._whole(event), group.exited[event.cta])
+
+    def _warp(self, group: _Group, event: Event) -> None:
+        actor = event.cta, event.warp
+        met = Clocks(group.size)
+        members = event.place & self._whole(event)
         self.give(actor, members, met)
         self.take(actor, members, met)
         self.begin_interval(actor)
 
-    def _fence(self, cta: _Cta, event: Event) -> None:
+    def _fence(self, group: _Group, event: Event) -> None:
         self.begin_interval((event.cta, event.warp))

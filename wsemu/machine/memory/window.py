@@ -1,0 +1,72 @@
+"""Accesses to shared memory where the CTAs of a group each have theirs in one segment, in compiled code.
+
+Launches whose groups have one CTA run none of this: `access_in_group` stands in for `scheduler.access` in others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import OUT_OF_BOUNDS
+from wsemu.machine.records import call, instruction_at, machine_at, record_finding
+from wsemu.machine.scalars import load_i64, lowest_bit, store_u8
+from wsemu.machine.state import OUTSIDE
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, SEGMENT_SHIFT, SHARED
+
+
+@compiled
+def in_window(m, offset, size):
+    """Whether bytes of the segment of all shared memories are one CTA's, which may be accessed from the one at hand."""
+    if m.members == 1:
+        return True
+    inside = offset & ((np.int64(1) << m.window) - 1)
+    own = (offset >> m.window) == m.member
+    return (own or m.clusters != 0) and inside + size <= m.shared_limit
+
+
+@compiled
+def strays(m, registers, i, mask, size):
+    """The lanes whose access goes to shared memory, and lies in none that there is."""
+    found = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        if address >> SEGMENT_SHIFT == SHARED and not in_window(m, address & OFFSET_MASK, size):
+            found |= np.int64(1) << lane
+    return found
+
+
+@compiled
+def leave_out(m, w, pc, registers, i, lanes, size):
+    """Report accesses that cannot be made; loads give 0."""
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+            (address, OUTSIDE, size, SHARED, m.shared_limit),
+        )
+        if i.op < FIRST_STORE:
+            n = (i.aux >> 8) & 255
+            each = size // n
+            for j in range(n):
+                for q in range(each):
+                    store_u8(registers + i.d + 256 * j + lane * each + q, 0)
+
+
+def access_in_group(address, w, pc, registers, mask):
+    """Execute the access at pc as `scheduler.access` does, without the lanes that leave their CTA's shared memory."""
+    m = machine_at(address, 0)
+    i = instruction_at(m.code, pc)
+    size = i.aux & 255
+    bad = strays(m, registers, i, mask, size)
+    if bad and m.resumes == 0:
+        leave_out(m, w, pc, registers, i, bad, size)
+    if mask == bad:
+        return np.int64(0)
+    return call(m.window_entry, address, w, pc, registers, mask & ~bad)

@@ -1,0 +1,32 @@
+"""The CTAs of a group, alive at once, in compiled code: whose named barriers, registers and live warps are at hand.
+
+Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and mbarriers know
+these numbers; the host tells CTA and warp from them.  The shared memories of a group lie in one segment, `1 << window`
+bytes apart, so that an address of one is good in all of them.
+"""
+
+from __future__ import annotations
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import cta_at
+
+
+@compiled
+def enter_cta(m, member):
+    """Have the state of another CTA of the group at hand."""
+    left = cta_at(m.ctas, m.member)
+    left.live_warps = m.live_warps
+    left.pool = m.pool
+    cta = cta_at(m.ctas, member)
+    m.member = member
+    m.live_warps = cta.live_warps
+    m.pool = cta.pool
+    m.barriers = cta.barriers
+    m.exited = cta.exited
+    m.first_warp = cta.first_warp
+
+
+@compiled
+def own_shared(m):
+    """Where the shared memory of the CTA at hand begins in its segment."""
+    return m.member << m.window
