@@ -45,15 +45,19 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-REPEATS = 20
+LAUNCHES, REPEATS = 20, 11
+"""of a kernel in a graph; of the graph"""
+WARM = 30.0
+"""milliseconds that a kernel has run at least before the launches that count: the clock of an idle GPU is low"""
 CTAS = 264
 """two for each multiprocessor of an H200"""
 TILES = 2048
 """that a CTA works through"""
 
 
+@functools.cache
 def example(name: str, **constants: Any) -> ModuleType:
-    """A fresh copy of an example's module, with other constants in its source."""
+    """A copy of an example's module, with other constants in its source."""
     path = ROOT / "examples" / f"{name}.py"
     text = path.read_text()
     for constant, value in constants.items():
@@ -69,23 +73,39 @@ def example(name: str, **constants: Any) -> ModuleType:
     return module
 
 
-def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...], repeats: int = REPEATS) -> float:
-    """The median time of a launch, by events on the device."""
+def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...], launches: int = LAUNCHES) -> float:
+    """The median time of a launch, as one of a CUDA graph of `launches`: what Python takes to launch does not count."""
+    from cuda.bindings import driver
+
     device = numba_cuda.numba_cuda()
-    launch = numba_cuda.configured(kernel, grid, block)
+    stream = device.stream()
+    handle = driver.CUstream(int(stream.handle))
+    launch = numba_cuda.configured(kernel, grid, block, stream=stream)
     with numba_cuda.quiet():
-        for _ in range(3):
+        launch(*arguments)  # compiles it
+        stream.synchronize()
+        done(driver.cuStreamBeginCapture(handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+        for _ in range(launches):
             launch(*arguments)
-    device.synchronize()
-    times = []
-    for _ in range(repeats):
+        graph = done(driver.cuStreamEndCapture(handle))
+    ready = done(driver.cuGraphInstantiate(graph, 0))
+    times = [0.0]
+    while len(times) <= REPEATS or sum(times) < WARM:
         start, end = device.event(), device.event()
-        start.record()
-        launch(*arguments)
-        end.record()
+        start.record(stream)
+        done(driver.cuGraphLaunch(ready, handle))
+        end.record(stream)
         end.synchronize()
         times.append(device.event_elapsed_time(start, end))
-    return float(np.median(times))
+    done(driver.cuGraphExecDestroy(ready))
+    done(driver.cuGraphDestroy(graph))
+    return float(np.median(times[-REPEATS:])) / launches
+
+
+def done(result: tuple[Any, ...]) -> Any:
+    """What a call of the driver returned."""
+    assert int(result[0]) == 0, result[0]
+    return result[1] if len(result) > 1 else None
 
 
 def copy_rate() -> float:
@@ -93,43 +113,60 @@ def copy_rate() -> float:
     device = numba_cuda.numba_cuda()
     a, b = (device.device_array(1 << 28, np.float64) for _ in range(2))
     times = []
-    for _ in range(REPEATS):
+    for _ in range(2 * REPEATS):
         start, end = device.event(), device.event()
         start.record()
         b.copy_to_device(a)
         end.record()
         end.synchronize()
         times.append(device.event_elapsed_time(start, end))
-    return 2 * 8 * (1 << 28) / float(np.median(times)) / 1e6
+    return 2 * 8 * (1 << 28) / float(np.median(times[REPEATS:])) / 1e6
+
+
+def random_floats(n: int) -> Any:
+    """n floats on the device, a million different ones: neither zeros nor what lies there."""
+    return numba_cuda.numba_cuda().to_device(
+        np.resize(np.random.default_rng(1).standard_normal(1 << 20, np.float32), n)
+    )
 
 
 def saxpy_rates(intensity: int = 0, wanted: tuple[str, ...] = (), **constants: Any) -> dict[str, float]:
     """GB/s of the kernels of examples/saxpy.py, or those that are wanted: 12 bytes an element."""
-    device, module = numba_cuda.numba_cuda(), example("saxpy", **constants)
+    module = example("saxpy", **constants)
     n = CTAS * TILES * module.TILE
-    x, y = (device.to_device(np.ones(n, np.float32)) for _ in range(2))
+    x, y = random_floats(n), random_floats(n)
     return {
-        kernel.__name__: 12 * n / milliseconds(kernel, CTAS, block, (n, np.float32(2), x, y, intensity)) / 1e6
+        kernel.__name__: 12 * n / milliseconds(kernel, CTAS, block, (n, np.float32(0.5), x, y, intensity), 5) / 1e6
         for kernel, block in module.KERNELS
         if not wanted or kernel.__name__ in wanted
     }
 
 
-def sgemv_rates(n: int) -> dict[str, float]:
-    """GB/s of the versions of examples/sgemv.py: 4 bytes an element of the matrix."""
-    device, module = numba_cuda.numba_cuda(), example("sgemv")
-    matrix = device.device_array((n, n), np.float32, order="F")
-    x, y = device.to_device(np.ones(n, np.float32)), device.to_device(np.zeros(n, np.float32))
-    grid, arguments = n // module.COMPUTE_THREADS, (n, np.float32(1), matrix, x, y)
-    return {
-        name: 4 * n * n / milliseconds(kernel, grid, block, arguments) / 1e6
-        for name, (kernel, block) in module.VERSIONS.items()
-    }
+SHAPES: dict[str, dict[str, int]] = {
+    "128": {},
+    "64": {"COMPUTE_THREADS": 64, "TILE": 128, "STAGES": 10},
+    "32": {"COMPUTE_THREADS": 32, "TILE": 128, "STAGES": 8, "RING_TILE": 32},
+}
+"""rows of a CTA -> constants of examples/sgemv.py: with fewer rows there are more CTAs"""
+
+
+def sgemv_rates(sizes: tuple[int, ...], **constants: int) -> dict[str, dict[str, float]]:
+    """n -> GB/s of the versions of examples/sgemv.py: 4 bytes an element of the matrix."""
+    module = example("sgemv", **constants)
+    found = {}
+    for n in sizes:
+        matrix, x, y = random_floats(n * n).reshape((n, n), order="F"), random_floats(n), random_floats(n)
+        grid, arguments = n // module.COMPUTE_THREADS, (n, np.float32(0.75), matrix, x, y)
+        found[str(n)] = {
+            name: 4 * n * n / milliseconds(kernel, grid, block, arguments) / 1e6
+            for name, (kernel, block) in module.VERSIONS.items()
+        }
+    return found
 
 
 def speed() -> dict[str, Any]:
     found: dict[str, Any] = {"copy": copy_rate(), "saxpy": saxpy_rates()}
-    found["sgemv"] = {str(n): sgemv_rates(n) for n in (1024, 4096, 16384)}
+    found["sgemv"] = {rows: sgemv_rates((1024, 4096, 16384), **constants) for rows, constants in SHAPES.items()}
     return found
 
 

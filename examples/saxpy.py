@@ -8,8 +8,9 @@
     staged_float4     the same in accesses of 16 bytes, 8 KB a tile
     cudadma           2 DMA warps copy the tiles of x and 2 those of y, 16 warps compute
     cudadma_double    two buffers, each with 2 + 2 DMA warps of its own
-    bulk              the same two buffers; one thread of each set of DMA warps starts a bulk copy (sm_90)
-    pipeline          a ring of four buffers, which one thread fills by bulk copies, as far ahead as there are buffers
+    bulk              two buffers of 8 KB; one thread of each set of DMA warps starts a bulk copy (sm_90)
+    pipeline          a ring of five buffers, 4 KB of x and of y each, which one thread fills by bulk copies, as far
+                      ahead as there are buffers
 
 `intensity` is a number of fused multiply-adds that a thread does to each result on top.  At 0 the memory is the limit,
 at hundreds the arithmetic is; in between it matters most who moves the data.
@@ -36,12 +37,17 @@ Y_BUFFERS = Buffers.double(
     CudaDMASequential(3, DMA_THREADS, TILE, TILE + X_BUFFERS.dma_threads, TILE_BYTES, alignment=16)
 )
 
-# the same transfers, of bulk copies: a warp for each is enough
-X_BULK = Buffers.double(CudaDMASequential(1, 32, TILE, TILE, TILE_BYTES, engine="bulk"))
-Y_BULK = Buffers.double(CudaDMASequential(3, 32, TILE, TILE + X_BULK.dma_threads, TILE_BYTES, engine="bulk"))
+# the same by bulk copies of wide tiles: a warp for each is enough
+X_BULK = Buffers.double(CudaDMASequential(1, 32, TILE, TILE, 4 * WIDE_TILE, engine="bulk"))
+Y_BULK = Buffers.double(CudaDMASequential(3, 32, TILE, TILE + X_BULK.dma_threads, 4 * WIDE_TILE, engine="bulk"))
 
-STAGES = 4
-RING = Pipeline(STAGES, 1, TILE // 32)  # one thread fills it, a lane of each compute warp gives back its buffers
+STAGES = 5
+RING_TILE = 1024  # elements
+RING_BYTES = 4 * RING_TILE
+RING_THREADS = RING_TILE // 4  # that compute, four elements each
+RING = Pipeline(
+    STAGES, 1, RING_THREADS // 32
+)  # one thread fills it, a lane of each compute warp gives back its buffers
 
 HALF = np.float32(0.5)
 
@@ -53,6 +59,13 @@ def compute(a, x, y, intensity):
     for _ in range(intensity):
         value = HALF * value + x
     return value
+
+
+@cuda.jit(device=True)
+def compute_four(a, x, y, intensity):
+    """The same of four elements side by side."""
+    first, second = compute(a, x[0], y[0], intensity), compute(a, x[1], y[1], intensity)
+    return first, second, compute(a, x[2], y[2], intensity), compute(a, x[3], y[3], intensity)
 
 
 @cuda.jit
@@ -121,9 +134,8 @@ def cudadma(n, a, x, y, intensity):
         Y.wait_for_dma_start()
 
 
-@cuda.jit(device=True)
-def doubled(x_buffers, y_buffers, n, a, x, y, intensity):
-    """Two buffers of x and two of y, whatever fills them."""
+@cuda.jit
+def cudadma_double(n, a, x, y, intensity):
     x_tiles = cuda.shared.array((2, TILE), np.float32, 16)
     y_tiles = cuda.shared.array((2, TILE), np.float32, 16)
     thread = cuda.threadIdx.x
@@ -132,68 +144,89 @@ def doubled(x_buffers, y_buffers, n, a, x, y, intensity):
     tiles = (n - start + step - 1) // step
 
     if thread < TILE:
-        x_buffers.start()
-        y_buffers.start()
+        X_BUFFERS.start()
+        Y_BUFFERS.start()
         for i in range(tiles):
-            x_buffers.wait_for_dma_finish(i)
-            y_buffers.wait_for_dma_finish(i)
-            own_x = x_tiles[x_buffers.buffer(i), thread]
-            own_y = y_tiles[y_buffers.buffer(i), thread]
+            X_BUFFERS.wait_for_dma_finish(i)
+            Y_BUFFERS.wait_for_dma_finish(i)
+            own_x = x_tiles[X_BUFFERS.buffer(i), thread]
+            own_y = y_tiles[Y_BUFFERS.buffer(i), thread]
             y[start + i * step + thread] = compute(a, own_x, own_y, intensity)
-            x_buffers.start_async_dma(i, tiles)
-            y_buffers.start_async_dma(i, tiles)
-    elif x_buffers.owns_this_thread():
-        registers = cuda.local.array(x_buffers.pattern.register_bytes, np.uint8, 16)
-        for i in range(x_buffers.first_tile(), tiles, x_buffers.tile_step()):
+            X_BUFFERS.start_async_dma(i, tiles)
+            Y_BUFFERS.start_async_dma(i, tiles)
+    elif X_BUFFERS.owns_this_thread():
+        registers = cuda.local.array(X.register_bytes, np.uint8, 16)
+        for i in range(X_BUFFERS.first_tile(), tiles, X_BUFFERS.tile_step()):
             source = x[start + i * step :]
-            x_buffers.start_xfer_async(source, registers)
-            x_buffers.wait_xfer_finish(i, tiles, source, x_tiles[x_buffers.buffer(i)], registers)
-        x_buffers.finish()
-    elif y_buffers.owns_this_thread():
-        registers = cuda.local.array(y_buffers.pattern.register_bytes, np.uint8, 16)
-        for i in range(y_buffers.first_tile(), tiles, y_buffers.tile_step()):
+            X_BUFFERS.start_xfer_async(source, registers)
+            X_BUFFERS.wait_xfer_finish(i, tiles, source, x_tiles[X_BUFFERS.buffer(i)], registers)
+        X_BUFFERS.finish()
+    elif Y_BUFFERS.owns_this_thread():
+        registers = cuda.local.array(X.register_bytes, np.uint8, 16)
+        for i in range(Y_BUFFERS.first_tile(), tiles, Y_BUFFERS.tile_step()):
             source = y[start + i * step :]
-            y_buffers.start_xfer_async(source, registers)
-            y_buffers.wait_xfer_finish(i, tiles, source, y_tiles[y_buffers.buffer(i)], registers)
-        y_buffers.finish()
-
-
-@cuda.jit
-def cudadma_double(n, a, x, y, intensity):
-    doubled(X_BUFFERS, Y_BUFFERS, n, a, x, y, intensity)
+            Y_BUFFERS.start_xfer_async(source, registers)
+            Y_BUFFERS.wait_xfer_finish(i, tiles, source, y_tiles[Y_BUFFERS.buffer(i)], registers)
+        Y_BUFFERS.finish()
 
 
 @cuda.jit
 def bulk(n, a, x, y, intensity):
-    doubled(X_BULK, Y_BULK, n, a, x, y, intensity)
+    x_tiles = cuda.shared.array((2, WIDE_TILE), np.float32, 128)
+    y_tiles = cuda.shared.array((2, WIDE_TILE), np.float32, 128)
+    thread = cuda.threadIdx.x
+    start = cuda.blockIdx.x * WIDE_TILE
+    step = cuda.gridDim.x * WIDE_TILE
+    tiles = (n - start + step - 1) // step
+
+    if thread < TILE:
+        X_BULK.start()
+        Y_BULK.start()
+        for i in range(tiles):
+            X_BULK.wait_for_dma_finish(i)
+            Y_BULK.wait_for_dma_finish(i)
+            own_x = ptx.ld_v4(x_tiles, (X_BULK.buffer(i), 4 * thread))
+            own_y = ptx.ld_v4(y_tiles, (Y_BULK.buffer(i), 4 * thread))
+            X_BULK.start_async_dma(i, tiles)
+            Y_BULK.start_async_dma(i, tiles)
+            ptx.st_v4(y, start + i * step + 4 * thread, compute_four(a, own_x, own_y, intensity))
+    elif X_BULK.owns_this_thread():
+        for i in range(X_BULK.first_tile(), tiles, X_BULK.tile_step()):
+            X_BULK.execute_dma(i, tiles, x[start + i * step :], x_tiles[X_BULK.buffer(i)])
+        X_BULK.finish()
+    elif Y_BULK.owns_this_thread():
+        for i in range(Y_BULK.first_tile(), tiles, Y_BULK.tile_step()):
+            Y_BULK.execute_dma(i, tiles, y[start + i * step :], y_tiles[Y_BULK.buffer(i)])
+        Y_BULK.finish()
 
 
 @cuda.jit
 def pipeline(n, a, x, y, intensity):
     bars = cuda.shared.array(RING.barriers, np.uint64)
-    x_tiles = cuda.shared.array((STAGES, TILE), np.float32, 16)
-    y_tiles = cuda.shared.array((STAGES, TILE), np.float32, 16)
+    x_tiles = cuda.shared.array((STAGES, RING_TILE), np.float32, 128)
+    y_tiles = cuda.shared.array((STAGES, RING_TILE), np.float32, 128)
     thread = cuda.threadIdx.x
-    start = cuda.blockIdx.x * TILE
-    step = cuda.gridDim.x * TILE
+    start = cuda.blockIdx.x * RING_TILE
+    step = cuda.gridDim.x * RING_TILE
     tiles = (n - start + step - 1) // step
 
     RING.start(bars)
-    if thread == TILE:  # the producer
+    if thread == RING_THREADS:  # the producer
         for i in range(tiles):
             first, to, full = start + i * step, (RING.stage(i), 0), RING.full(i)
             RING.producer_acquire(bars, i)
-            ptx.cp_async_bulk_global_to_shared(x_tiles, to, x, first, TILE_BYTES, bars, full)
-            ptx.cp_async_bulk_global_to_shared(y_tiles, to, y, first, TILE_BYTES, bars, full)
-            RING.producer_commit(bars, i, 2 * TILE_BYTES)
-    elif thread < TILE:
+            ptx.cp_async_bulk_global_to_shared(x_tiles, to, x, first, RING_BYTES, bars, full)
+            ptx.cp_async_bulk_global_to_shared(y_tiles, to, y, first, RING_BYTES, bars, full)
+            RING.producer_commit(bars, i, 2 * RING_BYTES)
+    elif thread < RING_THREADS:
         for i in range(tiles):
             RING.consumer_wait(bars, i)
-            own_x, own_y = x_tiles[RING.stage(i), thread], y_tiles[RING.stage(i), thread]
-            y[start + i * step + thread] = compute(a, own_x, own_y, intensity)
+            own_x = ptx.ld_v4(x_tiles, (RING.stage(i), 4 * thread))
+            own_y = ptx.ld_v4(y_tiles, (RING.stage(i), 4 * thread))
             cuda.syncwarp()
             if thread % 32 == 0:
                 RING.consumer_release(bars, i)
+            ptx.st_v4(y, start + i * step + 4 * thread, compute_four(a, own_x, own_y, intensity))
 
 
 KERNELS = (
@@ -203,7 +236,7 @@ KERNELS = (
     (cudadma, block_size(X, Y)),
     (cudadma_double, block_size(X_BUFFERS, Y_BUFFERS)),
     (bulk, block_size(X_BULK, Y_BULK)),
-    (pipeline, TILE + 32),
+    (pipeline, RING_THREADS + 32),
 )
 """with the threads of a CTA"""
 

@@ -14,8 +14,8 @@ column by column in memory, is used once; it is staged only so that more loads a
     both-double     two buffers of each, each with DMA warps of its own
     both-manual     two buffers of each, filled by the same DMA warps in turn
     both-bulk       the same, but one thread each starts bulk copies of the vector and of the columns (sm_90)
-    both-pipeline   a ring of five buffers for both: 16 lanes of a warp copy a column each, as far ahead as there are
-                    buffers
+    both-pipeline   a ring of five buffers for both, with a warp for each: 16 of its lanes copy a column each, as far
+                    ahead as there are buffers
 
 Without a version it is figure 4's; `all` stands for all.
 """
@@ -34,9 +34,9 @@ MATRIX_DMA_THREADS = 128
 BLOCK = COMPUTE_THREADS + VECTOR_DMA_THREADS + MATRIX_DMA_THREADS
 TILE = 64  # columns of the matrix, elements of the vector
 HALF_TILE = TILE // 2  # where there are two of each
-STEP_BYTES = 4 * TILE  # that a DMA thread of the matrix has in flight: its whole part of a tile
-HALF_STEP_BYTES = 4 * HALF_TILE
-BATCH = 16  # loads from global memory that a compute thread has in flight
+STEP_BYTES = TILE * COLUMN_BYTES // MATRIX_DMA_THREADS  # of a DMA thread of the matrix: its whole part of a tile
+HALF_STEP_BYTES = STEP_BYTES // 2
+BATCH = 32  # loads from shared memory, one behind the other
 
 VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * TILE, alignment=16)
 HALF_VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * HALF_TILE, alignment=16)
@@ -50,8 +50,17 @@ FIRST_MATRIX_THREAD_DOUBLE = COMPUTE_THREADS + HALF_DOUBLE.dma_threads
 BLOCK_DOUBLE = FIRST_MATRIX_THREAD_DOUBLE + 2 * MATRIX_DMA_THREADS
 
 STAGES = 5
-RING_TILE = 16  # columns of a buffer of the ring, and lanes that copy one each
+RING_TILE = 16  # columns of a buffer of the ring, and lanes of its warp that copy one each
 RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its buffers
+
+
+@cuda.jit(device=True)
+def staged_product(total, matrix_tile, vector_tile, columns):
+    """total and the products of a thread's row of a tile with the vector, BATCH loads at a time."""
+    for first in range(0, columns, BATCH):
+        for j in range(first, first + BATCH):
+            total += matrix_tile[j, cuda.threadIdx.x] * vector_tile[j]
+    return total
 
 
 @cuda.jit
@@ -72,51 +81,67 @@ def sgemv(n, alpha, matrix, x, y):
         for _ in range(0, n, TILE):
             VECTOR.wait_for_dma_finish()
             columns.wait_for_dma_finish()
-            for j in range(TILE):
-                total += matrix_tile[j, thread] * vector_tile[j]
+            total = staged_product(total, matrix_tile, vector_tile, TILE)
             VECTOR.start_async_dma()
             columns.start_async_dma()
         y[first_row + thread] = alpha * total
 
     elif VECTOR.owns_this_thread():
+        registers = cuda.local.array(VECTOR.register_bytes, np.uint8, 16)
         for column in range(0, n, TILE):
-            VECTOR.execute_dma(x[column:], vector_tile)
+            VECTOR.start_xfer_async(x[column:], registers)  # while the tile is still in use
+            VECTOR.wait_xfer_finish(x[column:], vector_tile, registers)
         VECTOR.wait_for_dma_start()  # answers the compute warps' last arrive
 
     elif columns.owns_this_thread():
         registers = cuda.local.array(STEP_BYTES, np.uint8, 16)
         for column in range(0, n, TILE):
             source = matrix[first_row:, column:]
-            columns.start_xfer_async(source, registers)  # while the tile is still in use
+            columns.start_xfer_async(source, registers)
             columns.wait_xfer_finish(source, matrix_tile, registers)
         columns.wait_for_dma_start()
 
 
 @cuda.jit(device=True)
-def product(total, row, vector_tile):
-    """total and the products of a tile of the vector with a row of the matrix in global memory, BATCH at a time."""
-    elements = cuda.local.array(BATCH, np.float32)
-    for first in range(0, TILE, BATCH):
-        for j in range(BATCH):
-            elements[j] = row[first + j]
-        for j in range(BATCH):
-            total += elements[j] * vector_tile[first + j]
+def load_row(elements, matrix, row, column):
+    """Start to load a tile's part of a row into registers: used once, it need not stay in a cache."""
+    for j in range(TILE):
+        elements[j] = ptx.ld_cs(matrix, (row, column + j))
+
+
+@cuda.jit(device=True)
+def product(total, elements, vector_tile):
+    """total and the products of a tile of the vector with the elements of a row."""
+    for j in range(TILE):
+        total += elements[j] * vector_tile[j]
     return total
 
 
 @cuda.jit
 def reference(n, alpha, matrix, x, y):
-    vector_tile = cuda.shared.array(TILE, np.float32)
+    vector_tile = cuda.shared.array(TILE, np.float32, 16)
+    elements = cuda.local.array(TILE, np.float32)
     thread = cuda.threadIdx.x
     row = cuda.blockIdx.x * COMPUTE_THREADS + thread
     total = np.float32(0)
     for column in range(0, n, TILE):
-        if thread < TILE:
-            vector_tile[thread] = x[column + thread]
+        load_row(elements, matrix, row, column)  # under way while all wait for the vector
+        for j in range(thread, TILE, COMPUTE_THREADS):
+            vector_tile[j] = x[column + j]
         cuda.syncthreads()
-        total = product(total, matrix[row, column:], vector_tile)
+        total = product(total, elements, vector_tile)
         cuda.syncthreads()
     y[row] = alpha * total
+
+
+@cuda.jit(device=True)
+def fill(vector, tiles, x, size, vector_tile):
+    """DMA warps bring the vector, `size` elements a tile: loaded while the buffer is still in use."""
+    registers = cuda.local.array(vector.pattern.register_bytes, np.uint8, 16)
+    for i in range(vector.first_tile(), tiles, vector.tile_step()):
+        vector.start_xfer_async(x[i * size :], registers)
+        vector.wait_xfer_finish(i, tiles, x[i * size :], vector_tile[vector.buffer(i)], registers)
+    vector.finish()
 
 
 # -- the vector alone -------------------------------------------------------------------------------------------------
@@ -125,18 +150,18 @@ def vec(vector, tile, n, alpha, matrix, x, y):
     """DMA warps bring the vector into the buffers of `tile`, compute threads their row of the matrix into registers."""
     tiles = n // TILE
     if cuda.threadIdx.x < COMPUTE_THREADS:
+        elements = cuda.local.array(TILE, np.float32)
         row = cuda.blockIdx.x * COMPUTE_THREADS + cuda.threadIdx.x
         total = np.float32(0)
         vector.start()
         for i in range(tiles):
+            load_row(elements, matrix, row, i * TILE)
             vector.wait_for_dma_finish(i)
-            total = product(total, matrix[row, i * TILE :], tile[vector.buffer(i)])
+            total = product(total, elements, tile[vector.buffer(i)])
             vector.start_async_dma(i, tiles)
         y[row] = alpha * total
     elif vector.owns_this_thread():
-        for i in range(vector.first_tile(), tiles, vector.tile_step()):
-            vector.execute_dma(i, tiles, x[i * TILE :], tile[vector.buffer(i)])
-        vector.finish()
+        fill(vector, tiles, x, TILE, tile)
 
 
 @cuda.jit
@@ -159,6 +184,27 @@ def vec_manual(n, alpha, matrix, x, y):
 
 # -- vector and matrix ------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
+def fill_columns(columns, tiles, first_row, matrix, matrix_tile):
+    """DMA warps bring the columns of a CTA's rows: two tiles are under way, while both buffers may be in use."""
+    registers = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
+    others = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
+    step = columns.tile_step()
+    last = tiles - 2 * step + columns.first_tile()  # but one
+    columns.start_xfer_async(matrix[first_row:, columns.first_tile() * HALF_TILE :], registers)
+    for i in range(columns.first_tile(), last, 2 * step):
+        even, odd = matrix[first_row:, i * HALF_TILE :], matrix[first_row:, (i + step) * HALF_TILE :]
+        columns.start_xfer_async(odd, others)
+        columns.wait_xfer_finish(i, tiles, even, matrix_tile[columns.buffer(i)], registers)
+        columns.start_xfer_async(matrix[first_row:, (i + 2 * step) * HALF_TILE :], registers)
+        columns.wait_xfer_finish(i + step, tiles, odd, matrix_tile[columns.buffer(i + step)], others)
+    even, odd = matrix[first_row:, last * HALF_TILE :], matrix[first_row:, (last + step) * HALF_TILE :]
+    columns.start_xfer_async(odd, others)
+    columns.wait_xfer_finish(last, tiles, even, matrix_tile[columns.buffer(last)], registers)
+    columns.wait_xfer_finish(last + step, tiles, odd, matrix_tile[columns.buffer(last + step)], others)
+    columns.finish()
+
+
+@cuda.jit(device=True)
 def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
     """DMA warps bring the vector and the matrix into two buffers each, compute threads use shared memory alone."""
     thread = cuda.threadIdx.x
@@ -171,23 +217,14 @@ def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
         for i in range(tiles):
             vector.wait_for_dma_finish(i)
             columns.wait_for_dma_finish(i)
-            column, element = matrix_tile[columns.buffer(i)], vector_tile[vector.buffer(i)]
-            for j in range(HALF_TILE):
-                total += column[j, thread] * element[j]
+            total = staged_product(total, matrix_tile[columns.buffer(i)], vector_tile[vector.buffer(i)], HALF_TILE)
             vector.start_async_dma(i, tiles)
             columns.start_async_dma(i, tiles)
         y[first_row + thread] = alpha * total
     elif vector.owns_this_thread():
-        for i in range(vector.first_tile(), tiles, vector.tile_step()):
-            vector.execute_dma(i, tiles, x[i * HALF_TILE :], vector_tile[vector.buffer(i)])
-        vector.finish()
+        fill(vector, tiles, x, HALF_TILE, vector_tile)
     elif columns.owns_this_thread():
-        registers = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
-        for i in range(columns.first_tile(), tiles, columns.tile_step()):
-            source = matrix[first_row:, i * HALF_TILE :]
-            columns.start_xfer_async(source, registers)
-            columns.wait_xfer_finish(i, tiles, source, matrix_tile[columns.buffer(i)], registers)
-        columns.finish()
+        fill_columns(columns, tiles, first_row, matrix, matrix_tile)
 
 
 @cuda.jit
@@ -225,10 +262,10 @@ def both_bulk(n, alpha, matrix, x, y):
 @cuda.jit
 def both_pipeline(n, alpha, matrix, x, y):
     bars = cuda.shared.array(RING.barriers, np.uint64)
-    vector_tile = cuda.shared.array((STAGES, RING_TILE), np.float32, 16)
-    matrix_tile = cuda.shared.array((STAGES, RING_TILE, COMPUTE_THREADS), np.float32, 16)
+    vector_tile = cuda.shared.array((STAGES, RING_TILE), np.float32, 128)
+    matrix_tile = cuda.shared.array((STAGES, RING_TILE, COMPUTE_THREADS), np.float32, 128)
     thread = cuda.threadIdx.x
-    lane = thread - COMPUTE_THREADS
+    lane = thread % 32
     first_row = cuda.blockIdx.x * COMPUTE_THREADS
     tiles = n // RING_TILE
 
@@ -241,11 +278,11 @@ def both_pipeline(n, alpha, matrix, x, y):
             for j in range(RING_TILE):
                 total += column[j, thread] * element[j]
             cuda.syncwarp()
-            if thread % 32 == 0:
+            if lane == 0:
                 RING.consumer_release(bars, i)
         y[first_row + thread] = alpha * total
-    elif lane < RING_TILE:  # the producers
-        for i in range(tiles):
+    elif lane < RING_TILE:  # the producers: a warp for each buffer
+        for i in range((thread - COMPUTE_THREADS) // 32, tiles, STAGES):
             stage, full, first = RING.stage(i), RING.full(i), i * RING_TILE
             column, moved = matrix[first_row:, first + lane :], COLUMN_BYTES
             RING.producer_acquire(bars, i)
@@ -265,7 +302,7 @@ VERSIONS = {
     "both-double": (both_double, BLOCK_DOUBLE),
     "both-manual": (both_manual, BLOCK),
     "both-bulk": (both_bulk, FIRST_MATRIX_THREAD + 32),
-    "both-pipeline": (both_pipeline, COMPUTE_THREADS + 32),
+    "both-pipeline": (both_pipeline, COMPUTE_THREADS + 32 * STAGES),
 }
 """name -> kernel, threads of a CTA"""
 

@@ -109,10 +109,14 @@ class Pipeline:
 
     # -- producers ----------------------------------------------------------------------------------------------------
     def producer_acquire(self, bars: Any, i: Any) -> Any:
-        """Producer: wait until the buffer of tile i is empty."""
+        """Producer: wait until the buffer of tile i is empty.
+
+        With bulk copies: what the kernel itself wrote to the global memory that they read needs a
+        `fence_proxy_async_global` of its own.
+        """
         ptx.mbarrier_wait_parity(bars, self.empty(i), self.parity(i) ^ 1)
         if self.bulk:
-            ptx.fence_proxy_async()  # behind what the consumers read
+            ptx.fence_proxy_async_shared_cta()  # behind what the consumers read
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
         """Producer: tile i is under way.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""

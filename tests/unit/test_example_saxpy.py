@@ -52,8 +52,9 @@ def test_ctas_may_have_different_numbers_of_tiles_or_none(name, grid):
 
 
 def test_a_ring_that_is_filled_more_than_once_on_both_engines() -> None:
-    """6 tiles in 4 buffers; all kernels run there with one tile, in tests/test_programs.py."""
-    reports = [check("pipeline", 6 * TILE, grid=1, engine=engine) for engine in ("vm", "reference")]
+    """7 tiles in 5 buffers; all kernels run there with one tile, in tests/test_programs.py."""
+    n = 7 * EXAMPLE["RING_TILE"]
+    reports = [check("pipeline", n, grid=1, engine=engine) for engine in ("vm", "reference")]
     assert reports[0].model_dump(exclude={"seconds"}) == reports[1].model_dump(exclude={"seconds"})
     assert (reports[0].verdict, reports[0].findings) == ("verified", [])
 

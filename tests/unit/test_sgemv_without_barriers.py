@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SOURCE = (Path(__file__).parents[2] / "examples" / "sgemv.py").read_text()
-KERNEL = SOURCE[SOURCE.index("def sgemv(") : SOURCE.index("@cuda.jit(device=True)\ndef product(")]
+KERNEL = SOURCE[SOURCE.index("def sgemv(") : SOURCE.index("@cuda.jit(device=True)\ndef load_row(")]
 LINES = 2
 WIDTH = 80
 
@@ -30,10 +30,10 @@ WITHOUT = {
     ("columns.wait_for_dma_finish()", "pass", 0): ["barrier 4", "`wait_for_dma_finish()` is missing"],
     ("VECTOR.wait_for_dma_start()", "pass", 0): ["dangling-arrive", "barrier 3", "no `wait_for_dma_start()`"],
     ("columns.wait_for_dma_start()", "pass", 0): ["dangling-arrive", "barrier 5", "no `wait_for_dma_start()`"],
-    ("VECTOR.execute_dma(", "VECTOR.finish_async_dma(); VECTOR.execute_dma_no_sync(", 0): [
+    ("VECTOR.wait_xfer_finish(", "VECTOR.finish_async_dma(); VECTOR.complete(VECTOR.rank(), ", 0): [
         "barrier 3", "`wait_for_dma_start()` comes too late",
     ],
-    ("VECTOR.execute_dma(", "VECTOR.wait_for_dma_start(); VECTOR.execute_dma_no_sync(", 0): [
+    ("VECTOR.wait_xfer_finish(", "VECTOR.wait_for_dma_start(); VECTOR.complete(VECTOR.rank(), ", 0): [
         "deadlock", "barrier 2", "`finish_async_dma()`",
     ],
     ("columns.wait_xfer_finish(", "columns.finish_async_dma(); columns.complete(columns.rank(), ", 0): [
