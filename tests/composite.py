@@ -29,7 +29,9 @@ def run(action: dict[str, Any], folder: Path, given: Values, scratch: Path, acti
     unknown = given.keys() - action["inputs"].keys()
     assert not unknown, unknown
     inputs = {name: str(given.get(name, entry.get("default", ""))) for name, entry in action["inputs"].items()}
-    ran, outputs, environment = Ran(), {}, {}
+    ran = Ran()
+    outputs: dict[str, Values] = {}
+    environment: Values = {}
     for step in action["runs"]["steps"]:
         if not _holds(step.get("if", ""), inputs):
             continue
