@@ -1,4 +1,5 @@
-"""The page of `wsemu trace -o x.html` in headless Chromium: it renders, in light and in dark, and loads nothing.
+"""The page of `wsemu trace -o x.html` in headless Chromium: it renders, in light and in dark, wide
+and narrow, loads nothing, and its script runs.
 
 Skipped where there is no Chromium.  `pytest tests/html --screenshots FOLDER` keeps the pictures, for a look at them.
 """
@@ -28,7 +29,7 @@ PAGE = {"light": (255, 255, 255), "dark": (20, 23, 28)}
 """the background as the style sheet has it"""
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,1600",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--enable-logging=stderr",
 ]  # fmt: skip
 DARK = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]
@@ -58,14 +59,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_page_renders(name: str, scheme: str, pages: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_page_renders(
+    name: str, scheme: str, width: int, pages: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     keep = request.config.getoption("--screenshots")
     folder = Path(keep or tmp_path).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    picture = folder / f"{name}-{scheme}.png"
-    more = [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", *(DARK if scheme == "dark" else [])]
+    picture = folder / f"{name}-{scheme}-{width}.png"
+    more = [
+        f"--window-size={width},1600",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--screenshot={picture}",
+        *(DARK if scheme == "dark" else []),
+    ]
     command = [CHROMIUM, *FLAGS, *more, (pages / f"{name}.html").as_uri()]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -73,3 +81,14 @@ def test_a_page_renders(name: str, scheme: str, pages: Path, tmp_path: Path, req
     png = picture.read_bytes()
     assert first_pixel(png) == PAGE[scheme]
     assert len(png) > 20_000  # more than a blank page
+
+
+def test_the_script_shows_all_steps_first(pages: Path, tmp_path: Path) -> None:
+    command = [CHROMIUM, *FLAGS, "--window-size=600,900", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run(
+        [*command, (pages / "sgemv.html").as_uri()], check=False, capture_output=True, text=True, timeout=120
+    )
+    (style,) = re.findall(r'<svg[^>]* style="([^"]*)"', done.stdout)
+    assert 200 < float(re.findall(r"width: ([\d.]+)px", style)[0]) < 600
+    assert "--shrink" in style
+    assert re.search(r'<p class="tools">', done.stdout)  # no longer hidden

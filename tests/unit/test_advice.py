@@ -68,6 +68,7 @@ def test_the_folder_of_wsemu_is_ignored_by_git(tmp_path):
 
 
 def test_a_shell_completes_commands_and_codes(monkeypatch):
-    words = {"_WSEMU_COMPLETE": "complete_bash", "COMP_CWORD": "2", "COMP_WORDS": "wsemu explain bar"}
-    assert wsemu(**words).stdout.split() == ["barrier-recycling", "barrier-divergence"]
-    assert "crosscheck" in wsemu(**{**words, "COMP_CWORD": "1", "COMP_WORDS": "wsemu cr"}).stdout
+    done = wsemu(_WSEMU_COMPLETE="complete_bash", COMP_CWORD="2", COMP_WORDS="wsemu explain bar")
+    assert done.stdout.split() == ["barrier-recycling", "barrier-divergence"]
+    done = wsemu(_WSEMU_COMPLETE="complete_bash", COMP_CWORD="1", COMP_WORDS="wsemu cr")
+    assert done.stdout.split() == ["crosscheck"]

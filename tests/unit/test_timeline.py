@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import itertools
 import json
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,11 +27,12 @@ from wsemu.launch import tracing
 from wsemu.launch.hooks import observers, traceable
 from wsemu.launch.timeline import Timeline
 from wsemu.model import settings
-from wsemu.report.html import SHEET, page, report_fragment, timeline_fragment
+from wsemu.report.html import FEW_COLUMNS, SHEET, page, report_fragment, timeline_fragment
 from wsemu.report.perfetto import AXIS, chrome_trace
 from wsemu.report.terminal import plain
 from wsemu.report.timeline_svg import window
 from wsemu.report.timeline_terminal import timeline_lines
+from wsemu.report.zoom import POLICY, SCRIPT
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "data" / "timeline"
@@ -346,6 +350,37 @@ def test_the_tracks_say_that_the_axis_has_steps(lines):
     assert "B2 error[race]: write-after-read hazard on shared `tile[lane]`" in marks
 
 
+FIELDS = {
+    "X": {"name", "pid", "tid", "ts", "dur"},
+    "i": {"name", "pid", "tid", "ts", "s"},
+    "s": {"name", "pid", "tid", "ts", "id", "cat"},
+    "f": {"name", "pid", "tid", "ts", "id", "cat", "bp"},
+    "M": {"name", "pid", "tid", "args"},
+}
+"""phase of an event -> what Perfetto's importer reads of it ("Trace Event Format")"""
+
+
+@programs
+def test_perfetto_gets_what_its_importer_reads(lines, name, tmp_path):
+    """By structure, and by trace_processor itself where it is installed, which no package index has."""
+    found = events(lines[name])
+    tracks = {event["tid"] for event in found if event["ph"] == "M" and event["name"] == "thread_name"}
+    for event in found:
+        assert FIELDS[event["ph"]] <= event.keys()
+        assert event["ph"] == "M" or event["tid"] in tracks
+        assert all(isinstance(event[key], (int, float)) and event[key] >= 0 for key in ("ts", "dur") if key in event)
+    processor = shutil.which("trace_processor_shell")
+    if processor:
+        file = tmp_path / "trace.json"
+        file.write_text(chrome_trace(lines[name]))
+        query = "select count(*) as slices from slice where dur > 0"
+        done = subprocess.run([processor, "-Q", query, file], check=True, capture_output=True, text=True)
+        assert str(sum(event["ph"] == "X" for event in found)) in done.stdout.split()
+
+
+SECTIONS = ["Time line", "Findings", "Costs by line", "Bank conflicts"]
+
+
 # -- as a page --------------------------------------------------------------------------------------------------------
 class Page(HTMLParser):
     """A page that was read back: elements must be closed in their order."""
@@ -371,10 +406,14 @@ class Page(HTMLParser):
         self.said.append(data)
 
     def check_is_alone(self) -> None:
-        """Nothing is loaded and nothing runs; links lead to places of the page."""
+        """Nothing is loaded, nothing runs but our script, and that where its hash is allowed; links lead to places of
+        the page."""
+        policies = [given["content"] for _, given in self.elements if given.get("http-equiv")]
+        assert sum(name == "script" for name, _ in self.elements) == len(policies)
+        assert not policies or policies == [POLICY]
         ids = {given["id"] for _, given in self.elements if "id" in given}
         for name, given in self.elements:
-            assert name not in ("script", "link", "img", "iframe", "object", "use", "image")
+            assert name not in ("link", "img", "iframe", "object", "use", "image")
             for attribute, value in given.items():
                 assert not attribute.startswith("on")
                 assert attribute not in ("src", "style", "action", "xlink:href")
@@ -390,8 +429,11 @@ class Page(HTMLParser):
 def test_a_page_stands_alone(lines, name):
     found = Page(page(lines[name]))
     found.check_is_alone()
-    policy = [given["content"] for tag, given in found.elements if given.get("http-equiv")]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" == POLICY
+    assert f"<script>{SCRIPT}</script>" in page(lines[name])
+    assert not re.search(r"fetch|XMLHttp|import\b|eval|innerHTML|https?:", SCRIPT)
+    assert len(SCRIPT.splitlines()) <= 100
     said = "".join(found.said)
     assert "steps, not cycles" in said
     assert "prefers-color-scheme: dark" in said
@@ -435,6 +477,37 @@ def test_a_page_has_findings_marks_and_costs(lines):
     assert "32 wavefronts, ideal 1; the worst of 32 executions, CTA 0" in costs
     assert "lane 31: word 992, bank 0; the pass wants 32 different words of it" in costs
     assert "waits for ever" in "".join(Page(page(lines["both_wait_first"])).said)
+
+
+def test_the_time_line_comes_before_the_findings_and_the_costs(lines):
+    headings = [word for word in Page(page(lines["no_empty_wait"])).said if word in SECTIONS]
+    assert headings == SECTIONS
+
+
+def test_who_does_not_see_the_picture_is_told(lines):
+    """Every control, region and mark has a name; the lanes are told as a table."""
+    found = Page(page(lines["both_wait_first"]))
+    for tag, given in found.elements:
+        if tag in ("button", "article") or "tabindex" in given or given.get("href", "").startswith("#finding"):
+            assert given.get("aria-label"), (tag, given)
+        if tag == "svg":
+            assert given.keys() & {"aria-label", "aria-hidden", "role"}, given
+    said = " ".join(found.said)
+    assert "The time line in words" in said
+    assert "waits for ever: sync barrier 3 generation 0  line 13" in said
+    assert "generation 0 is not complete" in said
+    words = " ".join(Page(page(lines["sgemv"])).said)
+    assert "warp 4 (DMA)" in words
+    assert "warp 0 (compute)" in words
+
+
+def test_a_narrow_window_has_text_of_its_own(lines):
+    made = page(lines["no_empty_wait"])
+    narrow = re.findall(r'<pre class="narrow error">(.*?)</pre>', made, re.DOTALL)
+    assert len(narrow) == 2
+    texts = ["".join(Page(part).said) for part in narrow]
+    assert max(len(line) for text in texts for line in text.splitlines()) <= FEW_COLUMNS + 4
+    assert made.count('id="finding-A"') == 1
 
 
 def test_names_are_escaped(tmp_path):

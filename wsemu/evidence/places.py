@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.isa import (
     AS_LOAD,
@@ -191,7 +191,7 @@ class Places:
     def where(self, pc: int) -> str:
         """`file.py:12`, for notes."""
         span = self.span(pc)
-        return f"{os.path.basename(span.file)}:{span.line}"
+        return f"{short(span.file)}:{span.line}"
 
     def source(self, pc: int) -> SourceView:
         """The file in which an instruction was written, as `span` has it."""
@@ -215,7 +215,7 @@ class Places:
     def near(self, pc: int, other: int) -> str:
         """`line 24`, with the file where that is not the file of the instruction `other`."""
         span, beside = self.span(pc), self.span(other)
-        return f"line {span.line}" if span.file == beside.file else f"{os.path.basename(span.file)}:{span.line}"
+        return f"line {span.line}" if span.file == beside.file else f"{short(span.file)}:{span.line}"
 
     def named(self, pc: int, other: int) -> str:
         """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it

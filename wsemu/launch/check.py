@@ -22,6 +22,7 @@ from wsemu.model import settings
 from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
+from wsemu.model.file_names import short
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.limits import limits
@@ -164,7 +165,7 @@ def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedE
     """The report of a launch that needs what is not modelled."""
     from wsemu.launch.result import Report
 
-    place = f"{os.path.basename(error.span.file)}:{error.span.line}: " if error.span else ""
+    place = f"{short(error.span.file)}:{error.span.line}: " if error.span else ""
     what = error.message if "not modelled" in error.message else f"{error.message}: not modelled"
     remedy = f" (help: {error.remedy})" if error.remedy else ""
     return Report(

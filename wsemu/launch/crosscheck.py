@@ -7,7 +7,6 @@ a bound where the kernel calls functions of the mathematical library, which IEEE
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +19,7 @@ from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
+from wsemu.model.file_names import short
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.tensor_map import TensorMap
@@ -294,7 +294,7 @@ def _stored_at(program: Program, array: str) -> str:
     for pc, op in enumerate(program.code[:, 0].tolist()):
         if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and program.array_of[pc] == array:
             span = program.spans[program.span_of[pc]]
-            found.add(f"{os.path.basename(span.file)}:{span.line}")
+            found.add(f"{short(span.file)}:{span.line}")
     return " or ".join(sorted(found)) if len(found) <= 2 else ""
 
 

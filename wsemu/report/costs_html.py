@@ -96,7 +96,7 @@ def _bank_svg(picture: BankPicture) -> Markup:
     title = tag("title", f"{picture.text}: which lane wants a word of which bank")
     frame = tag("rect", x=_LEFT, y=_TOP, width=picture.banks * _CELL, height=LANES * _CELL, class_="frame")
     parts = [title, frame, *_bank_axes(picture), *_bank_cells(picture), *_bank_totals(picture)]
-    return tag("svg", *parts, width=width, height=height, role="img")
+    return tag("svg", *parts, width=width, height=height, viewBox=f"0 0 {width} {height}", role="img")
 
 
 def _bank_axes(picture: BankPicture) -> Iterator[Markup]:

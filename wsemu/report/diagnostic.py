@@ -21,6 +21,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.errors import KernelError, UnsupportedError
+from wsemu.model.file_names import cell
 from wsemu.model.finding import MOST_SHOWN, Site
 from wsemu.model.own import is_own
 
@@ -247,9 +248,11 @@ def excerpt(site: Site) -> str:
 
 
 def display_path(file: str) -> str:
-    """Where the file really is, relative to the working folder if it lies in it."""
+    """Where the file really is, relative to the working folder if it lies in it; a notebook's cell by its number."""
     if file.startswith("<"):
-        return file
+        return cell(file) or file
+    if named := cell(file):
+        return named
     path = os.path.realpath(file)
     here = os.path.join(os.path.realpath(os.getcwd()), "")
     return path.removeprefix(here)

@@ -1,31 +1,33 @@
-"""A page about one launch: verdict, findings, time line, costs by line, pictures of bank conflicts.
+"""A page about one launch: verdict, time line, findings, costs by line, pictures of bank conflicts.
 
-One file that loads nothing, without scripts, readable in light and dark.  Fragments of it show in notebooks.
+One file that loads nothing and runs one small script (`zoom`), without which all of it can be read too; for light and
+dark, and for windows of 375 pixels and more.  Fragments of it show in notebooks, without the script.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.labels import NO_STEPS, letter
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
-from wsemu.report.markup import Markup, join, style, tag
-from wsemu.report.timeline_svg import MOST_ARROWS, Window, legend, timeline_svg, window
+from wsemu.report.markup import Markup, join, script, style, tag
+from wsemu.report.timeline_svg import MOST_ARROWS, Window, in_words, legend, timeline_svg, tools, window
+from wsemu.report.zoom import POLICY, SCRIPT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wsemu.launch.result import Report
     from wsemu.launch.timeline import Timeline
     from wsemu.model.finding import Finding
     from wsemu.report.diagnostic import Line
 
-COLUMNS = 100
-"""of the findings' text"""
+COLUMNS, FEW_COLUMNS = 100, 44
+"""of the findings' text, in a wide window and in a narrow one"""
 _STEP = "A step is one memory access or barrier operation of a warp, made as soon as it may be: steps, not cycles."
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _DARK = """
   --page: #14171c; --text: #e1e6ec; --muted: #9aa5b1; --rule: #343c46; --panel: #1c2128;
   --run: #4a7fb5; --wait: #56616e; --arrive: #3fa873; --sync: #8a80ff; --generation: #2c3f55;
@@ -52,7 +54,26 @@ body.wsemu { margin: 0 auto; max-width: 1240px; }
   padding: 8px 12px; overflow-x: auto; }
 .wsemu pre.error { border-color: var(--error); }
 .wsemu pre.warning { border-color: var(--warning); }
-.wsemu pre:target { outline: 2px solid var(--frame); }
+.wsemu article { scroll-margin-top: 8px; }
+.wsemu article:target, .wsemu :focus-visible { outline: 2px solid var(--frame); outline-offset: 1px; }
+.wsemu .narrow { display: none; }
+.wsemu .tools { align-items: center; display: flex; gap: 6px; margin: 6px 0; }
+.wsemu .tools[hidden] { display: none; }
+.wsemu .tools button { background: var(--panel); border: 1px solid var(--rule); border-radius: 4px; color: var(--text);
+  cursor: pointer; font: inherit; min-height: 32px; min-width: 36px; padding: 2px 10px; }
+.wsemu .tools output { color: var(--muted); font-size: 13px; }
+.wsemu svg.steps { cursor: grab; }
+.wsemu svg.steps text, .wsemu .fixed { transform: scaleX(var(--shrink, 1)); transform-box: fill-box;
+  transform-origin: left; }
+.wsemu svg.steps text.number { transform-origin: center; }
+.wsemu svg.steps .fixed text { transform: none; }
+.wsemu svg text.off, .wsemu svg.far text.number, .wsemu svg.far .arrow, .wsemu svg.far .tip { display: none; }
+.wsemu svg.steps line, .wsemu svg.steps rect, .wsemu svg.steps path { vector-effect: non-scaling-stroke; }
+.wsemu details { margin: 8px 0; }
+.wsemu summary { cursor: pointer; }
+.wsemu table.words { border-collapse: collapse; font-size: 13px; }
+.wsemu .words th, .wsemu .words td { border-bottom: 1px solid var(--rule); padding: 2px 10px; text-align: left;
+  vertical-align: top; }
 .wsemu .badge { border-radius: 4px; color: var(--on); font-weight: 600; padding: 1px 8px; }
 .wsemu .badge.verified { background: var(--good); }
 .wsemu .badge.failed { background: var(--error); }
@@ -64,7 +85,7 @@ body.wsemu { margin: 0 auto; max-width: 1240px; }
 .wsemu .t-good { color: var(--good); font-weight: 600; }
 .wsemu .t-strong { font-weight: 600; }
 .wsemu .t-frame, .wsemu .t-secondary { color: var(--frame); }
-.wsemu .scroll { overflow-x: auto; min-width: 0; }
+.wsemu .scroll { flex: 1; overflow-x: auto; min-width: 0; }
 .wsemu .timeline { display: flex; border: 1px solid var(--rule); background: var(--page); }
 .wsemu .labels { flex: none; border-right: 1px solid var(--rule); }
 .wsemu svg { display: block; }
@@ -111,6 +132,17 @@ body.wsemu { margin: 0 auto; max-width: 1240px; }
 .wsemu .ways3 { fill: var(--hot); fill-opacity: 0.75; }
 .wsemu .ways4 { fill: var(--hot); fill-opacity: 0.88; }
 .wsemu .ways5 { fill: var(--hot); }
+.wsemu .banks svg { height: auto; max-width: 100%; }
+@media (max-width: 700px) {
+  .wsemu { padding: 1px 10px 16px; }
+  .wsemu .wide { display: none; }
+  .wsemu .narrow { display: block; }
+  .wsemu pre.summary { white-space: pre-wrap; }
+  .wsemu pre { font-size: 12px; padding: 8px; }
+  .wsemu .labels { width: 92px; }
+  .wsemu .legend span { display: block; margin: 3px 0; }
+}
+@media (prefers-reduced-motion: no-preference) { html:has(body.wsemu) { scroll-behavior: smooth; } }
 """
 )
 
@@ -122,7 +154,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} (wsemu)"),
@@ -132,10 +164,11 @@ def page(timeline: Timeline, first: int | None = None) -> str:
         "body",
         tag("h1", report.kernel, " ", _badge(report)),
         _summary(report),
-        _section("Findings", *_shown(report, linked=True)),
         _section("Time line", _timeline(timeline, window(timeline, first), linked=True)),
+        _section("Findings", *_shown(report, linked=True)),
         _section("Costs by line", heat(timeline.lines)),
         _section("Bank conflicts", bank_figures(timeline.banks)),
+        script(SCRIPT),
         class_="wsemu",
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
@@ -167,7 +200,7 @@ def _badge(report: Report) -> Markup:
 
 
 def _summary(report: Report) -> Markup:
-    return tag("pre", _styled(summary_lines(report, COLUMNS)))
+    return _in_both_widths(lambda columns: summary_lines(report, columns), "summary")
 
 
 def _shown(report: Report, *, linked: bool) -> list[Markup]:
@@ -181,11 +214,21 @@ def _findings(findings: Iterable[Finding], *, linked: bool) -> Markup:
     """Their diagnostics; with names for links where there is one page of them."""
     shown = []
     for n, finding in enumerate(findings):
-        label: Line = [(f"{letter(n)} ", "strong")]
-        first, *rest = finding_lines(finding, COLUMNS)
-        text = _styled([[*label, *first], *rest])
-        shown.append(tag("pre", text, id=f"finding-{letter(n)}" if linked else None, class_=finding.severity))
+        text = _in_both_widths(functools.partial(_lettered, finding, letter(n)), finding.severity)
+        name, label = f"finding-{letter(n)}" if linked else None, f"finding {letter(n)}, {finding.code}"
+        shown.append(tag("article", text, id=name, aria_label=label, tabindex=-1 if linked else None))
     return join(shown) if shown else tag("p", "none", class_="muted")
+
+
+def _lettered(finding: Finding, label: str, columns: int) -> list[Line]:
+    first, *rest = finding_lines(finding, columns)
+    return [[(f"{label} ", "strong"), *first], *rest]
+
+
+def _in_both_widths(lines: Callable[[int], Iterable[Line]], class_: str = "") -> Markup:
+    """Text of a terminal, once for a wide window and once for a narrow one, of which the style sheet shows one."""
+    widths = ((COLUMNS, "wide"), (FEW_COLUMNS, "narrow"))
+    return join(tag("pre", _styled(lines(columns)), class_=f"{name} {class_}".strip()) for columns, name in widths)
 
 
 def _styled(lines: Iterable[Line]) -> Markup:
@@ -210,4 +253,6 @@ def _timeline(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
         words.append("The trace is full: later steps are left out.")
     if len(timeline.edges()) > MOST_ARROWS:
         words.append(f"Only {MOST_ARROWS:,} arrows are drawn.")
-    return join([tag("p", "  ".join(words), class_="muted"), timeline_svg(timeline, part, linked=linked), legend()])
+    picture = timeline_svg(timeline, part, linked=linked)
+    shown = [tools(), picture] if linked else [picture]
+    return join([tag("p", "  ".join(words), class_="muted"), *shown, legend(), in_words(timeline)])

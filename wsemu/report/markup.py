@@ -43,6 +43,11 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     return Markup(f"<{name}{given}>{join(children)}</{name}>")
 
 
+def script(text: str) -> Markup:
+    """A script of our own."""
+    return Markup(f"<script>{text}</script>")
+
+
 def style(sheet: str) -> Markup:
     """A style sheet of our own."""
     return Markup(f"<style>{sheet}</style>")

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from wsemu.checkers.page import page as page_of
 from wsemu.model.codes import CODE_NUMBERS, CODES
-from wsemu.model.version import __version__
+from wsemu.model.version import DOCS, __version__
 from wsemu.report import diagnostic
 from wsemu.report.collected import cleaned
 
@@ -103,6 +103,7 @@ def _rule(code: str) -> Json:
         "shortDescription": {"text": meaning},
         "defaultConfiguration": {"level": severity},
         "help": {"text": page.text, "markdown": page.text},
+        "helpUri": f"{DOCS}codes/{code}.html",
     }
 
 

@@ -100,9 +100,9 @@ class _Picture:
     # -- labels -------------------------------------------------------------------------------------------------------
 
     def labels(self) -> Markup:
-        rows = [_text(4, 18, "steps, not cycles", "muted")]
+        rows = [_text(4, 18, "steps", "muted")]
         rows += [_text(4, y + 14, self.timeline.name(barrier), "") for barrier, y in self.barrier_y.items()]
-        rows += [_text(76, y + 9, "copies", "muted") for y in self.copy_y.values()]
+        rows += [_text(46, y + 9, "copies", "muted") for y in self.copy_y.values()]
         for warp in self.timeline.warps:
             y = self.warp_y[warp.number]
             rows.append(_text(4, y + 13, f"warp {warp.number}", ""))
@@ -115,15 +115,18 @@ class _Picture:
         parts = [*self._axis(), *self._generations(), *self._stretches(), *self._operations(), *self._arrows()]
         parts += self._copies()
         marks = list(self._marks())
-        title = tag("title", f"time line of CTA {self.timeline.index}: warps over steps, not cycles")
-        return tag("svg", title, *parts, *marks, width=self.width, height=self.height, role="img")
+        name = f"time line of CTA {self.timeline.index}: warps over steps, not cycles; told in words below"
+        given = {"width": self.width, "height": self.height, "viewBox": f"0 0 {self.width} {self.height}"}
+        given |= {"preserveAspectRatio": "none", "data_step": self.part.scale}
+        drawn = tag("g", *parts, aria_hidden="true")
+        return tag("svg", drawn, *marks, **given, class_="steps", role="group", aria_label=name)
 
     def _axis(self) -> Iterator[Markup]:
         every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n * self.part.scale >= 40)
         for step in range(-(-self.part.first // every) * every, self.part.end, every):
             x = self.x(step)
             yield tag("line", x1=x, x2=x, y1=22, y2=self.height, class_="grid")
-            yield _text(x + 2, 18, f"{step:,}", "muted")
+            yield _text(x + 2, 18, f"{step:,}", "muted tick")
         for y in self.warp_y.values():
             yield tag("line", x1=0, x2=self.width, y1=y - 3, y2=y - 3, class_="grid")
 
@@ -218,7 +221,7 @@ class _Picture:
             x2, y2 = self.x(sync.until or 0), self.warp_y[sync.warp] + (24 if up else 4)
             yield tag("path", d=f"M{x1} {y1}L{x2} {y2}", class_="arrow")
             tip = 4 if up else -4
-            yield tag("path", d=f"M{x2} {y2}l-4 {tip}h4z", class_="tip")
+            yield tag("path", d=f"M{x2} {y2}l-4 {tip}h4z", class_="tip fixed")
 
     def _marks(self) -> Iterator[Markup]:
         for warp, rows in self.marks.items():
@@ -234,10 +237,19 @@ class _Picture:
             tag("title", f"{mark.label} {finding.severity}[{finding.code}]: {finding.message}"),
             tag("rect", x=x, y=top + 1, width=self.part.scale - 1, height=26, class_=class_),
             tag("line", x1=x, x2=x, y1=top + 27, y2=y + 15, class_=class_),
-            _box(x, y, _mark_width(mark), 16, f"mark {finding.severity}"),
-            _text(x + 4, y + 12, mark.label, "on-mark"),
+            tag(
+                "g",
+                _box(x, y, _mark_width(mark), 16, f"mark {finding.severity}"),
+                _text(x + 4, y + 12, mark.label, "on-mark"),
+                class_="fixed",
+            ),
         ]
-        return tag("a", *parts, href=f"#finding-{letter(mark.finding)}") if self.linked else tag("g", *parts)
+        name = f"{mark.label}, step {self.timeline.steps[mark.step].at:,}: {finding.severity} {finding.code}"
+        return (
+            tag("a", *parts, href=f"#finding-{letter(mark.finding)}", aria_label=name)
+            if self.linked
+            else tag("g", *parts)
+        )
 
 
 def _mark_width(mark: Mark) -> int:
@@ -247,7 +259,8 @@ def _mark_width(mark: Mark) -> int:
 def timeline_svg(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
     """The picture: labels, and beside them the steps, which scroll; `linked` makes marks lead to `#finding-A`."""
     picture = _Picture(timeline, part, linked)
-    steps = tag("div", picture.steps(), class_="scroll", tabindex=0, aria_label="time line")
+    keys = "time line; + and - zoom, 0 shows all of it, arrow keys move it"
+    steps = tag("div", picture.steps(), class_="scroll", tabindex=0, role="region", aria_label=keys)
     return tag("div", picture.labels(), steps, class_="timeline")
 
 
@@ -275,3 +288,48 @@ def legend() -> Markup:
         box = tag("svg", _box(1, 1, 16, 10, class_), width=18, height=12, aria_hidden="true")
         items.append(tag("span", box, " ", meaning))
     return tag("p", join(items), class_="legend")
+
+
+def tools() -> Markup:
+    """Buttons that zoom the time line; the page's script shows them."""
+    buttons = (("0", "all", "show all steps"), ("-", "\N{MINUS SIGN}", "zoom out"), ("+", "+", "zoom in"))
+    made = [tag("button", text, type="button", value=key, aria_label=name, title=name) for key, text, name in buttons]
+    return tag("p", *made, tag("output", ""), class_="tools", hidden="")
+
+
+def in_words(timeline: Timeline) -> Markup:
+    """What the picture shows, for who does not see it: each warp, and each barrier or mbarrier."""
+    head = tag("tr", *(tag("th", text, scope="col") for text in ("lane", "steps", "what it does", "how it ends")))
+    rows = [*_warps_in_words(timeline), *_objects_in_words(timeline)]
+    table = tag("table", head, *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows), class_="words")
+    scrolled = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="the time line in words")
+    return tag("details", tag("summary", "The time line in words"), scrolled)
+
+
+def _warps_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]:
+    for warp in timeline.warps:
+        steps = [step for step in timeline.steps if step.warp == warp.number]
+        kinds = {"arrives": GIVES, "waits": WAITS}
+        counts = {name: sum(step.kind in of for step in steps) for name, of in kinds.items()}
+        counts = {"other operations": len(steps) - sum(counts.values()), **counts}
+        copied = sum(copy.bytes for copy in timeline.copies if copy.warp == warp.number)
+        does = [f"{count:,} {name}" for name, count in counts.items() if count]
+        does += [f"{copied:,} bytes copied asynchronously"] if copied else []
+        last = next((step for step in reversed(steps) if step.until is None and step.kind in WAITS), None)
+        ends = "exits" if warp.exited else "does not come to its end"
+        if last is not None and not warp.exited:
+            ends = f"{'waits for ever' if timeline.stuck else 'waits'}: {timeline.where(last)}"
+            ends += f"  line {timeline.places[last.pc].line}"
+        name = f"warp {warp.number}" + (f" ({warp.role})" if warp.role else "")
+        yield name, f"0 to {max(warp.until - 1, 0):,}", ", ".join(does) or "nothing", ends
+
+
+def _objects_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]:
+    for barrier in sorted({generation.barrier for generation in timeline.generations}):
+        mine = [generation for generation in timeline.generations if generation.barrier == barrier]
+        open_ = [generation for generation in mine if generation.until is None]
+        counted = "phase" if barrier in timeline.mbarriers else "generation"
+        ends = f"{timeline.counted(barrier, open_[-1].number)} is not complete" if open_ else "complete"
+        last = max(generation.until or timeline.length for generation in mine) - 1
+        many = f"{len(mine):,} {counted}{'s' * (len(mine) > 1)}"
+        yield timeline.name(barrier), f"{mine[0].first:,} to {last:,}", many, ends

@@ -1,0 +1,163 @@
+"""What other tools take from this repository, run as they run it: the GitHub Action, the pre-commit hook, VS Code's
+tasks, the conda recipe."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.commands import wsemu
+from tests.composite import run as run_action
+from wsemu.app import each
+from wsemu.model.codes import CODES
+
+if TYPE_CHECKING:
+    from tests.composite import Ran
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BROKEN, GOOD = ROOT / "examples" / "broken" / "no_empty_wait.py", ROOT / "docs" / "programs" / "plain.py"
+
+
+def loaded(file: str) -> Any:
+    return yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A user's repository, with a program that is right, one that is wrong, and one without kernels."""
+    folder = tmp_path / "project"
+    (folder / "kernels").mkdir(parents=True)
+    shutil.copy(GOOD, folder / "kernels" / "good.py")
+    shutil.copy(BROKEN, folder / "kernels" / "wrong.py")
+    (folder / "setup.py").write_text("raise SystemExit('not a kernel')\n")
+    return folder
+
+
+def action(project: Path, **given: str) -> Ran:
+    named = {name.replace("_", "-"): value for name, value in given.items()}
+    return run_action(loaded("action.yml"), project, {"install": "false", **named}, project.parent, ROOT)
+
+
+def test_the_action_annotates_what_is_wrong(project):
+    ran = action(project, files="kernels/*.py setup.py")
+    assert ran.code == 1
+    assert ran.outputs == {"exit-code": "1"}
+    assert "::error file=kernels/wrong.py,line=" in ran.text
+    assert "verified" in ran.text
+    assert ran.used == []
+
+
+def test_the_action_passes_what_is_right_and_takes_options(project):
+    assert action(project, files="nothing/*.py").code == 2
+    ran = action(project, files="kernels/good.py", options="--budget 5")
+    assert ran.outputs == {"exit-code": "3"}
+    assert action(project, files="kernels/good.py", options="--budget 5", allow_incomplete="true").code == 0
+
+
+def test_the_action_writes_one_sarif_file_with_a_run_for_each_program(project):
+    ran = action(project, files="kernels/*.py", sarif="wsemu.sarif")
+    assert ran.code == 1
+    runs = json.loads((project / "wsemu.sarif").read_text(encoding="utf-8"))["runs"]
+    names = [run["automationDetails"]["id"] for run in runs]
+    assert names == ["wsemu/kernels/good.py/", "wsemu/kernels/wrong.py/"]
+    assert [bool(run["results"]) for run in runs] == [False, True]
+
+
+def test_the_action_installs_what_it_is_part_of():
+    steps = loaded("action.yml")["runs"]["steps"]
+    (install,) = (step for step in steps if "pip install" in step.get("run", ""))
+    assert '"$GITHUB_ACTION_PATH"' in install["run"]
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+
+
+def hook(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """As pre-commit runs a hook: its entry, its arguments and the names of staged files, in the root."""
+    (entry,) = loaded(".pre-commit-hooks.yaml")
+    command = [*shlex.split(entry["entry"]), *entry.get("args", []), *words]
+    assert (command[0], entry["language"], entry["require_serial"]) == ("python", "python", True)
+    return subprocess.run([sys.executable, *command[1:]], check=False, capture_output=True, text=True, cwd=cwd)
+
+
+def test_the_hook_checks_the_files_that_are_named_and_have_kernels(project):
+    done = hook("kernels/good.py", "kernels/wrong.py", "setup.py", cwd=project)
+    assert done.returncode == 1
+    assert "error[race]" in done.stdout
+    assert "not a kernel" not in done.stdout + done.stderr
+    assert hook("--fail-on", "bank-conflict", "setup.py", cwd=project).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [([0, 3], 3), ([3, 1], 1), ([1, 2], 2), ([2, 4, 0], 4), ([0], 0), ([], 0), ([-9, 0], 4)]
+)
+def test_the_worst_exit_code_counts(codes, worst, monkeypatch, tmp_path):
+    files = [tmp_path / f"{n}.py" for n in range(len(codes))]
+    for file in files:
+        file.write_text("@cuda.jit")
+    left = iter(codes)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], next(left)))
+    assert each.main(["--", *map(str, files)]) == worst
+
+
+def matchers() -> list[list[dict[str, Any]]]:
+    (task, _) = json.loads((ROOT / "integrations" / "vscode" / "tasks.json").read_text(encoding="utf-8"))["tasks"]
+    return [matcher["pattern"] for matcher in task["problemMatcher"]]
+
+
+def matched(text: str) -> set[tuple[str, str, str]]:
+    """(file, line, message) of what VS Code takes out of an output: each pattern fits one of consecutive lines."""
+    lines, found = text.splitlines(), set()
+    for patterns in matchers():
+        for start in range(len(lines) - len(patterns) + 1):
+            hits = [re.search(p["regexp"], line) for p, line in zip(patterns, lines[start:], strict=False)]
+            if all(hits):
+                groups = {
+                    name: hit[number] for p, hit in zip(patterns, hits, strict=True) if hit
+                    for name, number in p.items() if isinstance(number, int)
+                }  # fmt: skip
+                found.add((groups["file"], groups["line"], groups["message"]))
+    return found
+
+
+def test_vs_code_finds_every_diagnostic():
+    """Each title, however many lines it takes, with its place: all of the diagnostics that the tests know."""
+    title = re.compile(rf"(?m)^(?:error|warning)\[(?:{'|'.join(CODES)})\]: (.*)\n(?:  \S.*\n)*? *--> (\S+):(\d+):\d+$")
+    for file in sorted((ROOT / "tests" / "fail").glob("*/*.expected")):
+        text = file.read_text(encoding="utf-8")
+        assert matched(text) == {(m[2], m[3], m[1]) for m in title.finditer(text)}, file
+
+
+def test_vs_code_finds_what_does_not_compile(tmp_path):
+    program = tmp_path / "wrong.py"
+    program.write_text("from wsemu import cuda\n\n@cuda.jit\ndef k(x):\n    x[0] = nothing\n\nk[1, 32](0)\n")
+    assert {line for _, line, _ in matched(wsemu("check", str(program)).stdout)} == {"5"}
+
+
+def test_the_tasks_run_commands_that_exist():
+    tasks = json.loads((ROOT / "integrations" / "vscode" / "tasks.json").read_text(encoding="utf-8"))["tasks"]
+    for task in tasks:
+        assert task["args"][:2] == ["-m", "wsemu.cli"]
+        assert f"wsemu {task['args'][2]}" in wsemu(task["args"][2], "--help").stdout
+
+
+def test_the_conda_recipe_wants_what_the_package_wants():
+    text = (ROOT / "integrations" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^\{%.*%\}$", "", text).replace("{{ version }}", "0").replace("{{ PYTHON }}", "python")
+    recipe = yaml.safe_load(text)
+    wanted = {re.sub(r"(?=[<>])", " ", name) for name in PROJECT["dependencies"]}
+    assert {*recipe["requirements"]["run"]} == {*wanted, f"python {PROJECT['requires-python']}"}
+    assert recipe["build"]["entry_points"] == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["about"]["doc_url"] == PROJECT["urls"]["Documentation"]
+    version = re.search(r'version = "(.*)"', (ROOT / "integrations" / "conda" / "meta.yaml").read_text())
+    assert version
+    assert version[1] in (ROOT / "wsemu" / "model" / "version.py").read_text()
