@@ -130,19 +130,24 @@ END: ret;
 )
 
 
-@functools.cache
-def kernel(rank: int, mode: int) -> Any:
-    """The kernel of a record: (map, memory, bytes of shared memory, offset of the tile, bytes to wait for, five
-    coordinates), with dynamic shared memory."""
+def text(rank: int, mode: int) -> tuple[str, str]:
+    """The text of the kernel of a record, and its name."""
     at = ", ".join(f"%r{10 + n}" for n in range(rank))
     if mode == LOAD:
-        return wsemu.load_ptx(_LOAD.format(name="load", rank=rank, at=at)).only()
+        return _LOAD.format(name="load", rank=rank, at=at), "load"
     space = f"{rank}d.global.shared::cta"
     instruction = f"cp.async.bulk.tensor.{space}.tile.bulk_group"
     if mode:
         what = TENSOR_REDUCTIONS[mode - 1]
         instruction = f"cp.reduce.async.bulk.tensor.{space}.{what}.tile.bulk_group"
-    return wsemu.load_ptx(_STORE.format(name="store", instruction=instruction, at=at)).only()
+    return _STORE.format(name="store", instruction=instruction, at=at), "store"
+
+
+@functools.cache
+def kernel(rank: int, mode: int) -> Any:
+    """The kernel of a record: (map, memory, bytes of shared memory, offset of the tile, bytes to wait for, five
+    coordinates), with dynamic shared memory."""
+    return wsemu.load_ptx(text(rank, mode)[0]).only()
 
 
 def launched(record: Record, held: Bytes, memory: Bytes, engine: Engine = "vm", block: int = 128) -> wsemu.Report:

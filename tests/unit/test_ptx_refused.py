@@ -39,9 +39,7 @@ def run(source: str, reach: int = 1, grid: int = 1) -> wsemu.Report:
 
 
 REFUSED = """
-max.f32 %f1, %f2, %f3, %f4;
-min.NaN.f32 %f1, %f2, %f3, %f4;
-add.rn.f32x2 %rd6, %rd7, %rd8;
+add.f32x2 %rd6, %rd7, %rd8;
 fma.rn.f32.f16 %f1, %h1, %h2, %f2;
 add.rn.rz.f32 %f1, %f2, %f3;
 ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
@@ -51,7 +49,9 @@ st.release.gpu.global.b8 [%rd1], %h1;
 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r5];
 red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r4, [%r5];
 atom.global.exch.b128 %q1, [%rd1], %q2;
-atom.global.v4.add.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
+atom.acquire.gpu.global.add.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
+atom.global.add.v2.u32 {%r4,%r5}, [%rd1], {%r6,%r7};
+atom.global.add.f16x2 %r4, [%rd1], %r5;
 atom.shared::cluster.add.u32 %r4, [%r3], 1;
 cvta.shared::cluster.u64 %rd6, %rd5;
 mapa.shared::cluster.u32 %r4, %r3, 1;
@@ -91,7 +91,7 @@ def test_an_instruction_that_is_not_modelled(instruction):
 
 
 def test_a_guarded_instruction_that_is_not_modelled_and_not_executed():
-    assert run(text("setp.eq.u32 %p2, %r2, 99;\n@%p2 max.f32 %f1, %f2, %f3, %f4;")).verdict == "verified"
+    assert run(text("setp.eq.u32 %p2, %r2, 99;\n@%p2 fma.rn.f32.f16 %f1, %h1, %h2, %f2;")).verdict == "verified"
 
 
 # -- fences between proxies ------------------------------------------------------------------------------------------

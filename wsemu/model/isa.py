@@ -273,6 +273,16 @@ for _bits in (32, 64):
         ATOMICS[f"atom.{_what}.u{_bits}"] = (_what, f"b{_bits}")
     for _what in ("add", "min", "max", "nanmin", "nanmax"):
         ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
+HALVES: dict[str, str] = {}
+"""atomics of f16 and bf16, and of pairs of them in 32 bits -> type of an element"""
+for _half in ("f16", "bf16"):
+    for _what in ("add", "min", "max"):
+        for _pair in ("", "x2"):
+            HALVES[f"atom.{_what}.{_half}{_pair}"] = _half
+            ATOMICS[f"atom.{_what}.{_half}{_pair}"] = (f"{_what}.f", "b32" if _pair else "b16")
+FLUSHING_ADD = "atom.add.ftz.f32"
+"""what global memory does with f32: subnormal numbers are zeros of their sign, a nan is 0x7fffffff"""
+ATOMICS[FLUSHING_ADD] = ("add.f", "f32")
 UNCOUNTED, SERIAL, SWAP, LOOP, AS_LOAD, AS_STORE = range(6)
 """how the hardware serves an access to shared memory, for what it costs: see `memory_cost.wavefronts`.  An atomic's
 aux; AS_LOAD and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
@@ -290,7 +300,7 @@ def _service(what: str, type_: str) -> int:
     return LOOP if what in ("add", "add.f") else UNCOUNTED
 
 
-SERVICE = {name: _service(*of) for name, of in ATOMICS.items()}
+SERVICE = {name: UNCOUNTED if name in HALVES else _service(*of) for name, of in ATOMICS.items()}
 for _name, (_what, _type) in ATOMICS.items():
     _define(
         _name, ({},), _type, f"b64 {_type}" + (f" {_type}" if _what == "cas" else ""),

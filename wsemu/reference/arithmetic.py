@@ -26,6 +26,8 @@ from wsemu.model.isa import (
     ATOMICS,
     BINARY_FUNCTIONS,
     DIRECTIONS,
+    FLUSHING_ADD,
+    HALVES,
     INDEX_BIAS,
     OPERATIONS,
     SEGMENT_SHIFT,
@@ -593,7 +595,27 @@ def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
     return lambda old, operand, new: operation(old, operand)
 
 
+def _of_halves(name: str) -> Callable[[Bits, Bits, Bits], Bits]:
+    """f16 and bf16, and pairs of them, as bulk reductions have them."""
+    what, size = ATOMICS[name][0].removesuffix(".f"), SIZE[ATOMICS[name][1]]
+
+    def meaning(old: Bits, operand: Bits, new: Bits) -> Bits:
+        from wsemu.reference.agents.reductions import combined
+
+        both = combined(what, HALVES[name], old.to_bytes(size, "little"), operand.to_bytes(size, "little"))
+        return int.from_bytes(both, "little")
+
+    return meaning
+
+
+def _flushing_sum(old: Bits, operand: Bits, new: Bits) -> Bits:
+    flush = semantics["ftz.f32"]
+    total = flush(semantics["add.f32"](flush(old), flush(operand)))
+    return 0x7FFFFFFF if total & 0x7FFFFFFF > 0x7F800000 else total
+
+
 atomics: dict[str, Callable[[Bits, Bits, Bits], Bits]] = {
-    name: _atomic(what, type_) for name, (what, type_) in ATOMICS.items()
+    name: _of_halves(name) if name in HALVES else _atomic(what, type_) for name, (what, type_) in ATOMICS.items()
 }
+atomics[FLUSHING_ADD] = _flushing_sum
 """atomic -> (old, operand, new value of cas) -> what is written back"""

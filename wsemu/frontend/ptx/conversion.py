@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.ptx.floats import (
     NAN,
@@ -14,7 +14,7 @@ from wsemu.frontend.ptx.floats import (
     saturated,
     widened,
 )
-from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, joined
+from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, halves, joined
 from wsemu.frontend.ptx.syntax import Sink, Vector
 
 if TYPE_CHECKING:
@@ -167,6 +167,10 @@ def convert_form(form: Form) -> Lower:
         return _pair_form(form, to[:-2])
     if to == "tf32" and source == "f32":
         return _tensor_float_form(form)
+    if to in BYTES and source in ("f32", "f16x2"):
+        return _to_bytes_form(form, BYTES[to], source)
+    if source in BYTES and to == "f16x2":
+        return _from_bytes_form(form, BYTES[source])
     if not {to, source} <= INTEGERS | FLOATS:
         raise UnhandledForm
     formula = _KINDS[to in INTEGERS, source in INTEGERS](form, to, source)
@@ -210,7 +214,96 @@ def _tensor_float_form(form: Form) -> Lower:
         cut, special_cut = e.emit("and.b32", sum_, kept_bits), e.emit("and.b32", kept, kept_bits)
         size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
         special = e.emit("setp.ge.u32", size, e.constant("b32", 0x7F800000))
+        if form.rounding != "rna":  # which keeps what it can of a nan
+            special_cut = e.emit("selp.b32", e.constant("b32", 0x7FFFE000), special_cut, is_nan(e, "f32", x))
         e.write_register(destination, e.emit("selp.b32", special_cut, cut, special))
+
+    return lower
+
+
+class _Byte(NamedTuple):
+    """A float of 8 bits."""
+
+    mantissa: int
+    bias: int
+    most: int
+    """the largest number's bits"""
+
+
+BYTES = {"e4m3x2": _Byte(3, 7, 0x7E), "e5m2x2": _Byte(2, 15, 0x7B)}
+_BYTE_NAN = 0x7F
+
+
+def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
+    """An f32 as 8 bits of b32, to nearest even; too large a number becomes the largest one."""
+    size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
+    dropped = 23 - to.mantissa
+    odd = e.emit("bfe.u32", size, e.constant("b32", dropped), e.constant("b32", 1))
+    sum_ = e.emit("add.b32", e.emit("add.b32", size, e.constant("b32", (1 << dropped - 1) - 1)), odd)
+    normal = e.emit("shr.u32", sum_, e.constant("b32", dropped))
+    normal = e.emit("sub.b32", normal, e.constant("b32", 127 - to.bias << to.mantissa))
+    # added to a number whose last place is that of a subnormal, it is rounded there
+    unit = e.constant("b32", 127 + 23 + 1 - to.bias - to.mantissa << 23)
+    small = e.emit("sub.b32", e.emit("add.f32", size, unit), unit)
+    least = e.constant("b32", 128 - to.bias << 23)
+    bits = e.emit("selp.b32", small, normal, e.emit("setp.lt.u32", size, least))
+    # a normal number may have been rounded beyond the largest one, or into bits that are not there
+    large = e.constant(
+        "b32", (to.most >> to.mantissa) + 127 - to.bias << 23 | (to.most & (1 << to.mantissa) - 1) << dropped
+    )
+    bits = e.emit("selp.b32", e.constant("b32", to.most), bits, e.emit("setp.gt.u32", size, large))
+    sign = e.emit("and.b32", e.emit("shr.u32", x, e.constant("b32", 24)), e.constant("b32", 0x80))
+    return e.emit("selp.b32", e.constant("b32", _BYTE_NAN), e.emit("or.b32", bits, sign), is_nan(e, "f32", x))
+
+
+def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
+    """cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2 each half becomes one."""
+    if form.only("satfinite", "relu").rounding != "rn" or "satfinite" not in form.flags:
+        raise UnhandledForm
+    relu = "relu" in form.flags
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        if source == "f32":
+            upper, low = (e.read(operand, "f32") for operand in sources)
+        else:
+            low, upper = (widened(e, "f16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
+        low, upper = (_byte(e, rectified(e, "f32", x) if relu else x, to) for x in (low, upper))
+        both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", 8)), low)
+        e.write_register(destination, e.emit("cvt.b16.s32", both))
+
+    return lower
+
+
+def _from_byte(e: Emitter, bits: Register, source: _Byte) -> Register:
+    """8 bits of b32 as f16, exactly."""
+    size = e.emit("and.b32", bits, e.constant("b32", 0x7F))
+    sign = e.emit("shl.b32", e.emit("and.b32", bits, e.constant("b32", 0x80)), e.constant("b32", 8))
+    moved = e.emit("shl.b32", size, e.constant("b32", 10 - source.mantissa))
+    scale = e.constant("b32", 127 + 15 - source.bias << 23)
+    wide = e.emit("mul.f32", widened(e, "f16", e.emit("cvt.b16.s32", moved), "f32"), scale)
+    exact = e.emit("cvt.b32.u16", narrowed(e, "f32", wide, "f16"))
+    signed = e.emit("or.b32", exact, sign)
+    above = 0x7C if source.mantissa == 2 else _BYTE_NAN - 1
+    nan = e.emit("setp.gt.u32", size, e.constant("b32", above))
+    return e.emit("cvt.b16.s32", e.emit("selp.b32", e.constant("b32", NAN["f16"]), signed, nan))
+
+
+def _from_bytes_form(form: Form, source: _Byte) -> Lower:
+    """cvt.rn{.relu}.f16x2.e4m3x2"""
+    if form.only("relu").rounding != "rn":
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, operand = operands
+        both = e.emit("cvt.b32.u16", e.read(operand, "b16"))
+        parts = (both, e.emit("shr.u32", both, e.constant("b32", 8)))
+        low, high = (_from_byte(e, part, source) for part in parts)
+        if form.flags:
+            low, high = (
+                narrowed(e, "f32", rectified(e, "f32", widened(e, "f16", x, "f32")), "f16") for x in (low, high)
+            )
+        e.write_register(destination, joined(e, low, high))
 
     return lower
 

@@ -24,7 +24,7 @@ from wsemu.frontend.ptx.floats import (
     saturated,
     widened,
 )
-from wsemu.frontend.ptx.forms import PAIRS, UnhandledForm, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.forms import PAIRS, UnhandledForm, both_words, chosen, computed, pairwise, plain
 from wsemu.frontend.ptx.steps import RESULT
 
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
             if what in _CONTRACTED and not form.rounding:
                 return _contractible(what, form)
             return single(t, form, count, lambda e, *x: formula(e, t, r, *x))
+        if t == "f32x2":
+            return _words_form(what, form, count)
         form.only("ftz", "sat", "relu")
         if r != "rn" or what not in ("add", "sub", "mul", "fma"):
             raise UnhandledForm
@@ -165,6 +167,20 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
         return half(t, form, count, lambda e, *x: e.emit("fma.f64", *x), "f64")
 
     return choose
+
+
+def _words_form(what: str, form: Form, count: int) -> Lower:
+    """add, sub, mul, fma of two f32 at once; without a rounding they are not contracted here."""
+    ftz, formula = bool(form.only("ftz").flags), ROUNDED[what]
+    if what not in ("add", "sub", "mul", "fma") or not form.rounding:
+        raise UnhandledForm
+
+    def one(e: Emitter, *x: Register) -> Register:
+        values = [e.emit("ftz.f32", v) for v in x] if ftz else x
+        result = formula(e, "f32", form.rounding, *values)
+        return e.emit("ftz.f32", result) if ftz else result
+
+    return computed(("b64",) * count, both_words(one))
 
 
 # -- approximations --------------------------------------------------------------------------------------------------
@@ -279,8 +295,7 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
         t = form.only("ftz", "NaN", "xorsign", "abs").type
         if (t == "f64" and form.flags) or ("xorsign" in form.flags) != ("abs" in form.flags):
             raise UnhandledForm
-        if t in ("f32", "f64") and not form.flags:
-            return plain(f"{what}.{t}")
+        two = plain(f"{what}.{t}") if t in ("f32", "f64") and not form.flags else None
         type_ = PAIRS.get(t, t)
         wide, ftz = "f64" if type_ == "f64" else "f32", "ftz" in form.flags
 
@@ -291,7 +306,12 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
             return _xorsign(e, type_, result, a, b) if "xorsign" in form.flags else result
 
         row = "b32" if t in PAIRS else ROW[type_]
-        return computed((row if type_ != "f32" else "f32",) * 2, pairwise(formula) if t in PAIRS else formula)
+        whole = pairwise(formula) if t in PAIRS else formula
+        pair = two or computed((row if type_ != "f32" else "f32",) * 2, whole)
+        if t != "f32":
+            return pair
+        three = computed(("f32",) * 3, lambda e, a, b, c: formula(e, formula(e, a, b), c))
+        return lambda e, operands: (three if len(operands) == 4 else pair)(e, operands)
 
     return choose
 

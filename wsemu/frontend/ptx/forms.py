@@ -31,6 +31,7 @@ BITS = {
     "s16x2": 32,
     "f16x2": 32,
     "bf16x2": 32,
+    "f32x2": 64,
     "e4m3x2": 16,
     "e5m2x2": 16,
 }
@@ -148,6 +149,19 @@ def joined(e: Steps, low: Register, high: Register) -> Register:
     """Two b16 registers as one of 32 bits."""
     upper = e.emit("shl.b32", e.emit("cvt.b32.u16", high), e.constant("b32", 16))
     return e.emit("or.b32", e.emit("cvt.b32.u16", low), upper)
+
+
+def both_words(formula: Callable[..., Register]) -> Callable[..., Register]:
+    """A formula on pairs of f32 in b64 registers, from one on f32."""
+
+    def both(e: Steps, *pairs: Register) -> Register:
+        half = e.constant("b64", 32)
+        low = formula(e, *(e.emit("cvt.b32.s64", pair) for pair in pairs))
+        high = formula(e, *(e.emit("cvt.b32.s64", e.emit("shr.u64", pair, half)) for pair in pairs))
+        upper = e.emit("shl.b64", e.emit("cvt.b64.u32", high), half)
+        return e.emit("or.b64", e.emit("cvt.b64.u32", low), upper)
+
+    return both
 
 
 def pairwise(formula: Callable[..., Register]) -> Callable[..., Register]:

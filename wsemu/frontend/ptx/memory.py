@@ -22,6 +22,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     ATOMICS,
+    FLUSHING_ADD,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
@@ -309,19 +310,69 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
 # -- atomics ---------------------------------------------------------------------------------------------------------
 _BITWISE = frozenset({"and", "or", "xor", "exch", "cas"})
 _COMBINES = _BITWISE | {"add", "inc", "dec", "min", "max"}
-_ATOMIC = frozenset({*SPACES, *_SCOPES, *_STRONG, *_COMBINES, "L2::cache_hint"}) - {"mmio"}
+_ATOMIC = frozenset({*SPACES, *_SCOPES, *_STRONG, *_COMBINES, *_LENGTHS, "L2::cache_hint"}) - {"mmio"}
+_HALF_TYPES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 
 
 def _atomic_operation(instruction: Instruction) -> str:
     """The atomic of the bytecode, or "" where there is none."""
     what = next((m for m in instruction.modifiers if m in _COMBINES), "")
-    type_ = instruction.modifiers[-1] if instruction.modifiers else ""
-    if not _ATOMIC.issuperset(instruction.modifiers[:-1]):
+    type_ = _atomic_type(instruction)
+    rest = set(instruction.modifiers) - {type_}
+    if type_ in _HALF_TYPES:
+        if "noftz" not in rest:
+            return ""
+        rest.discard("noftz")
+    if not rest <= _ATOMIC or (_vector_length(instruction) > 1 and type_ not in _HALF_TYPES | {"f32"}):
         return ""
     if what in _BITWISE or (what == "add" and type_[:1] != "f"):
         type_ = f"b{type_[1:]}"
     name = f"atom.{what}.{type_}"
+    if name == "atom.add.f32" and (space_of(instruction) == "global" or _vector_length(instruction) > 1):
+        return FLUSHING_ADD
     return name if name in ATOMICS else ""
+
+
+def _atomic_type(instruction: Instruction) -> str:
+    """The type; those of vectors stand before what is done."""
+    return next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "")
+
+
+def _vector_length(instruction: Instruction) -> int:
+    return next((_LENGTHS[m] for m in instruction.modifiers if m in _LENGTHS), 1)
+
+
+def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None:
+    """`atom.v2.f32.add`: elements side by side, each of which is an atomic of its own."""
+    length, has_result = _vector_length(instruction), instruction.opcode == "atom"
+    type_ = OPERATIONS[operation].result
+    size = TYPE_BYTES[_atomic_type(instruction)]
+    address, offset, array = address_of(e, instruction.operands[has_result], space_of(instruction))
+    values = [e.read(item, type_) for item in e.elements(instruction.operands[has_result + 1], length)]
+    order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
+    if space_of(instruction) not in ("", "global") or size * length not in (4, 8, 16) or order != "relaxed":
+        raise UnhandledForm
+    _within_scope(e, instruction, address, offset)
+    _must_be_aligned(e, instruction, address, offset, size * length)
+    targets = e.elements(instruction.operands[0], length) if has_result else (Sink(instruction.at),) * length
+    results = [e.target(target, type_) for target in targets]
+    element = element_name(_atomic_type(instruction))
+    for n, (value, result) in enumerate(zip(values, results, strict=True)):
+        e.effect_into(operation, (address, value), (result,), offset + n * size, array=array, element=element)
+    for target, result in zip(targets, results, strict=True):
+        e.write_register(target, result)
+
+
+def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, offset: int, size: int) -> None:
+    """End the run where a vector does not lie at a multiple of its size."""
+    full = e.emit("add.b64", address, e.constant("b64", offset))
+    wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
+    if e.guard != TRUE:
+        wrong = e.emit("andn.pred" if e.negated else "and.pred", wrong, e.guard)
+    kept = e.guard, e.negated
+    e.guard, e.negated = wrong, False
+    e.unsupported(f"`{_full(instruction)}` at no multiple of {size} bytes")
+    e.guard, e.negated = kept
 
 
 def atomic(e: Emitter, instruction: Instruction) -> None:
@@ -329,6 +380,9 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     operation = _atomic_operation(instruction)
     if not operation:
         e.unsupported()
+        return
+    if _vector_length(instruction) > 1:
+        _atomic_vector(e, instruction, operation)
         return
     has_result = instruction.opcode == "atom"
     operands = instruction.operands
@@ -347,7 +401,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     if order in ("release", "acq_rel"):
         e.effect(_fence(instruction))
     result = e.target(destination, type_)
-    element = element_name(instruction.modifiers[-1])
+    element = element_name(_atomic_type(instruction))
     e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):

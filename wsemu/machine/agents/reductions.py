@@ -41,7 +41,8 @@ def _to_bits(b: Builder, value: Value, type_: str) -> Value:
     return b.zext(b.bitcast(b.fptrunc(value, ir.HalfType()), I16), I64)
 
 
-def _float(b: Builder, what: str, type_: str, old: Value, new: Value) -> Value:
+def combined_floats(b: Builder, what: str, type_: str, old: Value, new: Value) -> Value:
+    """The bits of a sum, minimum or maximum."""
     x, y = _as_float(b, old, type_), _as_float(b, new, type_)
     if what == "add":
         total = b.fadd(x, y)
@@ -85,7 +86,7 @@ def combined(b: Builder, number: Value, old: Value, new: Value) -> Any:
         block = b.function.append_basic_block(f"{what}_{type_}")
         choice.add_case(I64(k), block)
         b.position_at_end(block)
-        make = _float if type_ in ("f16", "bf16", "f32", "f64") else _integer
+        make = combined_floats if type_ in ("f16", "bf16", "f32", "f64") else _integer
         found.append((make(b, what, type_, old, new), b.block))
         b.branch(end)
     b.position_at_end(other)

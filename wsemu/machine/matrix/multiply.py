@@ -30,9 +30,11 @@ from wsemu.machine.state import MULTIPLIES_DOUBLES, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.machine.warp_operations import DIVERGENCE
 from wsemu.model.isa import FIRST_MATRIX, LANES, ROW
-from wsemu.model.matrix import COLLECT, MMA, MOVES, SATURATES, SPREAD
+from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, SATURATES, SPREAD
 
 FULL = (1 << LANES) - 1
+HALF_BIAS = FORMATS["f16"].bias
+"""formats with the exponents of f16 have subnormals where it has them"""
 FIRST_MOVE = FIRST_MATRIX + len(MMA)
 SPREADS = sum(what == SPREAD for what, _, _ in MOVES.values())
 COLLECTS = sum(what == COLLECT for what, _, _ in MOVES.values())
@@ -71,8 +73,7 @@ def gather_lanes(m, warp, w, pc, mask):
 
 @compiled
 def take_a(m, s, rows, normal):
-    """Take the registers of `a` apart, `normal` as of a type with smaller normal numbers; 1 if some element is not
-    finite."""
+    """Take the registers of `a` apart, `normal` as f16 has their numbers; 1 if some element is not finite."""
     special = np.int64(0)
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
@@ -89,7 +90,7 @@ def take_a(m, s, rows, normal):
                 s.a_exponents,
                 s.a_bias,
                 s.a_infinite,
-                normal,
+                normal and s.a_bias != HALF_BIAS,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 0)
@@ -116,7 +117,7 @@ def take_b(m, s, rows, normal):
                 s.b_exponents,
                 s.b_bias,
                 s.b_infinite,
-                normal,
+                normal and s.b_bias != HALF_BIAS,
             )
         elif s.what == MULTIPLIES_DOUBLES:
             take_doubles(row, m.matrix, r, 1)

@@ -362,7 +362,7 @@ def _encoded(b: Builder, total: Value, unit: Value, half: Value, fraction: Value
     infinity = either(0x7C00, 0x7F800000)
     result = b.select(b.icmp_signed("<", result, infinity), result, infinity)
     nothing = b.icmp_unsigned("==", b.shl(bits, one), _constant(V8W, 0))
-    gone = b.and_(b.icmp_unsigned("==", result, _constant(V8W, 0)), splat(b, b.icmp_unsigned("!=", half, I64(0)), N))
+    gone = b.icmp_unsigned("==", result, _constant(V8W, 0))
     result = b.or_(result, b.shl(negative, either(15, 31)))
     return b.trunc(b.select(b.or_(nothing, gone), _constant(V8W, 0), result), V8)
 

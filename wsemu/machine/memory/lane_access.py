@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from wsemu.machine.agents.reductions import combined_floats
 from wsemu.machine.arithmetic.codegen import (
     ELEMENT,
     I1,
@@ -25,7 +26,7 @@ from wsemu.machine.arithmetic.codegen import (
     switch,
 )
 from wsemu.machine.lowering import emitted
-from wsemu.model.isa import ATOMICS, LANES, OPERATIONS, ROW, SIZE, memory_shape
+from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, LANES, OPERATIONS, ROW, SIZE, memory_shape
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
 """how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
@@ -153,6 +154,8 @@ def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
     if what == "dec":
         wrap = b.or_(b.icmp_unsigned("==", old, same(old, 0)), b.icmp_unsigned(">", old, operand))
         return b.select(wrap, operand, b.sub(old, same(old, 1)))
+    if what == FLUSHING_ADD:
+        return _flushing_sum(b, old, operand)
     relation = ">" if what.endswith("min.f") else "<"  # min.f, nanmin.f; max.f, nanmax.f
     if not what.startswith("nan"):
         return b.select(b.fcmp_ordered(relation, old, operand), operand, old)
@@ -166,8 +169,30 @@ ATOMIC_RMW = {
 }  # fmt: skip
 
 
+def _flushing_sum(b: Builder, x: Value, y: Value) -> Value:
+    def flushed(value: Value) -> Value:
+        bits = b.bitcast(value, I32)
+        small = b.icmp_unsigned("==", b.and_(bits, I32(0x7F800000)), I32(0))
+        return b.bitcast(b.select(small, b.and_(bits, I32(1 << 31)), bits), x.type)
+
+    total = flushed(b.fadd(flushed(x), flushed(y)))
+    nan = b.bitcast(I32(0x7FFFFFFF), x.type)
+    return b.select(b.fcmp_unordered("uno", total, total), nan, total)
+
+
+def _combine_halves(b: Builder, name: str, old: Value, operand: Value) -> Value:
+    """The same of f16 and bf16, or of two of them."""
+    what, type_ = ATOMICS[name][0].removesuffix(".f"), HALVES[name]
+    result = I64(0)
+    for shift in range(0, 8 * SIZE[ATOMICS[name][1]], 16):
+        x, y = (b.and_(b.lshr(b.zext(v, I64), I64(shift)), I64(0xFFFF)) for v in (old, operand))
+        part = b.and_(combined_floats(b, what, type_, x, y), I64(0xFFFF))
+        result = b.or_(result, b.shl(part, I64(shift)))
+    return b.trunc(result, old.type)
+
+
 def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand: Value) -> Value:
-    """Old value of an atomic built from compare-and-swap."""
+    """Old value of an atomic built from compare-and-swap; `what` is its name where that says more."""
     e = ELEMENT[t]
     bits = ir.IntType(8 * SIZE[t])
     as_bits = b.bitcast(place, bits.as_pointer())
@@ -179,7 +204,7 @@ def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand:
     old = b.phi(bits)
     old.add_incoming(start, before)
     value = b.bitcast(old, e) if e != bits else old
-    new = _combine(b, what, value, operand)
+    new = _combine_halves(b, what, value, operand) if what in HALVES else _combine(b, what, value, operand)
     result = b.cmpxchg(as_bits, old, b.bitcast(new, bits) if e != bits else new, "seq_cst")
     old.add_incoming(b.extract_value(result, 0), b.block)
     b.cbranch(b.extract_value(result, 1), end, head)
@@ -206,10 +231,10 @@ def atomic(
             operand = b.load(place(x, e, size))
             if what == "cas":
                 old = b.extract_value(b.cmpxchg(target, operand, b.load(place(y, e, size)), "seq_cst"), 0)
-            elif what in ATOMIC_RMW:
+            elif what in ATOMIC_RMW and name not in (*HALVES, FLUSHING_ADD):
                 old = b.atomic_rmw(ATOMIC_RMW[what], target, operand, "seq_cst")
             else:
-                old = _compare_exchange_loop(b, what, target, t, operand)
+                old = _compare_exchange_loop(b, name if name in (*HALVES, FLUSHING_ADD) else what, target, t, operand)
             b.store(old, place(d, e, size))
 
         lane_loop(b, mask, one_lane)

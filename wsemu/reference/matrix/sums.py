@@ -76,7 +76,7 @@ def added(terms: Sequence[Float], bits: int, to: str, fraction: int) -> int:
         size = term.significand << up if up >= 0 else term.significand >> -up
         total += -size if term.negative else size
     size = rounded(abs(total), unit, to, fraction)
-    return size | sign * (total < 0 and (size > 0 or to != "f16"))
+    return size | sign * (total < 0 and size > 0)
 
 
 def rounded(size: int, unit: int, to: str, fraction: int) -> int:
@@ -103,10 +103,10 @@ def element(
     if shape.a not in FORMATS:
         return _integers(shape, terms, before, bool(auxiliary & SATURATES))
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
-    products = [
-        product(decoded(x, FORMATS[shape.a], normal=hopper_bytes), decoded(y, FORMATS[shape.b], normal=hopper_bytes))
-        for x, y in terms
-    ]
+    of_a, of_b = FORMATS[shape.a], FORMATS[shape.b]
+    # e4m3 has numbers below its normal ones that f16, which both become, has among its own
+    raised = [hopper_bytes and of.bias < FORMATS["f16"].bias for of in (of_a, of_b)]
+    products = [product(decoded(x, of_a, normal=raised[0]), decoded(y, of_b, normal=raised[1])) for x, y in terms]
 
     def step(some: Sequence[Float], start: int, bits: int, fraction: int = 23) -> int:
         return added([*some, decoded(start, FORMATS[shape.c])], bits, shape.d, fraction)
