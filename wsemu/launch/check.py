@@ -331,7 +331,23 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, _own_arrays(arguments))
+    return as_declared(kernel, _own_arrays(_extended(kernel, arguments)))
+
+
+def _extended(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the kernel's `extensions` prepare them, the last extension first, as in Numba-CUDA."""
+    extensions = getattr(kernel, "extensions", ())
+    if not extensions:
+        return arguments
+    from numba import typeof
+
+    prepared = list(arguments)
+    for n, value in enumerate(prepared):
+        type_: Any = typeof(value)
+        for extension in reversed(extensions):
+            type_, value = extension.prepare_args(type_, value, stream=0, retr=[])
+        prepared[n] = value
+    return tuple(prepared)
 
 
 _PLAIN = (np.ndarray, int, float, bool)
@@ -339,11 +355,12 @@ _PLAIN = (np.ndarray, int, float, bool)
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
-    from wsemu.model.device_array import as_cuda_array, is_foreign
+    from wsemu.model.device_array import as_cuda_array, is_foreign, record_array
 
-    if not any(type(value) not in _PLAIN and is_foreign(value) for value in arguments):
+    if all(type(value) in _PLAIN or not (is_foreign(value) or isinstance(value, np.void)) for value in arguments):
         return arguments
-    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
+    plain = (record_array(value) if isinstance(value, np.void) else value for value in arguments)
+    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in plain)
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:

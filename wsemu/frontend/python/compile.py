@@ -109,9 +109,9 @@ class Compiled:
 def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     """The type of a host argument; UsageError names the argument that cannot be passed."""
     if isinstance(value, np.ndarray):
-        if number_type(value.dtype) is None and value.dtype.names is None:
+        if number_type(value.dtype) is None and value.dtype.names is None and value.dtype.kind not in "SU":
             what = f"argument `{name}` is an array of {value.dtype}"
-            if value.dtype.kind in "SUMm":
+            if value.dtype.kind in "Mm":
                 raise UnsupportedError(what, remedy="pass numbers of up to 64 bits, such as `array.view(np.int64)`")
             raise UsageError(f"{what}: kernels hold numbers of up to 64 bits, and records")
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
