@@ -139,6 +139,7 @@ SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
 ]
+Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
 Entry = Annotated[
     str | None,
     typer.Option(
@@ -207,6 +208,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         limit: Limit = None,
         format: FormatOption = None,  # noqa: A002 - the option's name
         save_witness: SaveWitness = None,
+        module: Module = False,
         entry: Entry = None,
         grid: Grid = None,
         block: Block = None,
@@ -218,10 +220,11 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
-        del given["file"], given["arguments"]
+        del given["file"], given["arguments"], given["module"]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         misplaced = _options_among(arguments or [], context)
-        raise typer.Exit(commands.check(file, arguments or [], given, launch, quiet=quiet, misplaced=misplaced))
+        how: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "module": module}
+        raise typer.Exit(commands.check(file, arguments or [], given, launch, **how))
 
     return command
 

@@ -181,11 +181,13 @@ def run(
     printer: Sink | None = None,
     limit: int | None = None,
     saver: Saver | None = None,
+    module: str = "",
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, and `saver` keeps the witnesses of errors.
+    many findings are shown, and `saver` keeps the witnesses of errors.  With a name in `module` that module is
+    run, of which `file` is the source, as by `python -m`.
     """
     printer = printer or Printer()
     if not file.is_file():
@@ -204,11 +206,13 @@ def run(
     refused.append(launches.refuse)
     try:
         limits(settings.arch)
-        with _settings.using(settings), takeover.numba_cuda(), _as_main(file, arguments):
+        with _settings.using(settings), takeover.numba_cuda(), takeover.inherited(), _as_main(file, arguments, module):
             if is_ptx(file):
                 from wsemu.app import ptx_launch
 
                 ptx_launch.run(file, arguments)
+            elif module:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(str(file), run_name="__main__")
         code = 0
@@ -286,11 +290,11 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
 
 
 @contextlib.contextmanager
-def _as_main(file: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """`sys.argv` and `sys.path` as `python file arguments...` sets them."""
+def _as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator[None]:
+    """`sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]
-    sys.path[0] = str(file.resolve().parent)
+    sys.path[0] = os.getcwd() if module else str(file.resolve().parent)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.machinery
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,38 @@ def numba_cuda() -> Iterator[None]:
             parent, _, child = name.rpartition(".")
             if parent in sys.modules and not _split(parent)[1] and parent not in NAMES:
                 setattr(sys.modules[parent], child, module)
+
+
+START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
+"""the folder whose `sitecustomize` does this in other processes"""
+_held = contextlib.ExitStack()
+
+
+def install() -> None:
+    """`numba.cuda` is `wsemu.cuda` from now on, as inside `numba_cuda()`, until `remove()`."""
+    if not any(isinstance(finder, _Hook) for finder in sys.meta_path):
+        _held.enter_context(numba_cuda())
+
+
+def remove() -> None:
+    """Undo `install()`."""
+    _held.close()
+
+
+@contextlib.contextmanager
+def inherited() -> Iterator[None]:
+    """Inside the `with` block, Python processes that are started have `wsemu.cuda` for `numba.cuda`, too."""
+    kept = {name: os.environ.get(name) for name in ("WSEMU_NUMBA", "PYTHONPATH")}
+    places = [place for place in (kept["PYTHONPATH"] or "").split(os.pathsep) if place and place != START]
+    os.environ.update(WSEMU_NUMBA="1", PYTHONPATH=os.pathsep.join([START, *places]))
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _take_out() -> dict[str, ModuleType]:
