@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
 from wsemu.host.vectorize import refuse_vectorize
+from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
 from wsemu.model.remembered import remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 NAMES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
 """under which programs import Numba-CUDA"""
@@ -168,6 +169,41 @@ def inherited() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+_own: dict[str, ModuleType] = {}
+"""Numba-CUDA's modules that `suspended` has imported"""
+
+
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """Inside the `with` block imports of Numba-CUDA get Numba-CUDA."""
+    hooks = [finder for finder in sys.meta_path if isinstance(finder, _Hook)]
+    if not hooks:
+        yield
+        return
+    ours = _swap(hooks, _own)
+    try:
+        yield
+    finally:
+        _own.update(_swap((), ours))
+        sys.meta_path[:0] = hooks
+
+
+def _swap(hooks: Iterable[_Hook], modules: dict[str, ModuleType]) -> dict[str, ModuleType]:
+    """Put modules in the place of those that are there; these."""
+    found = _take_out()
+    for hook in hooks:
+        sys.meta_path.remove(hook)
+    sys.modules.update(modules)
+    for name, module in modules.items():
+        parent, _, child = name.rpartition(".")
+        if parent in sys.modules and sys.modules[parent] is not cuda:
+            setattr(sys.modules[parent], child, module)
+    return found
+
+
+aside.append(suspended)
 
 
 def _take_out() -> dict[str, ModuleType]:

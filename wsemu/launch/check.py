@@ -5,6 +5,7 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import time
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from wsemu.launch.result import Report
+    from wsemu.launch.second_way import Way
     from wsemu.model.finding import Finding
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.settings import Settings
@@ -51,7 +53,7 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
     if isinstance(kernel, CodeKernel):
-        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), ())
+        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), kernel.notes)
     from wsemu.frontend.python.compile import argument_type, compile_kernel
 
     function = getattr(kernel, "py_func", kernel)
@@ -284,7 +286,13 @@ def _examine(
     arguments = _arguments(kernel, arguments)
     started = time.perf_counter() - _compiling()
     unwritten = _unwritten(kernel, arguments)
-    bound, notes = bind_launch(kernel, configuration, arguments, chosen, (*uninitialized, *unwritten))
+    try:
+        bound, notes = bind_launch(kernel, configuration, arguments, chosen, (*uninitialized, *unwritten))
+    except UnsupportedError as error:
+        way = _second_way(kernel, arguments, chosen, error)
+        if way is None:
+            raise
+        return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
     program = bound.program
     for start in starting:
         start(bound)
@@ -299,7 +307,7 @@ def _examine(
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
-    if isinstance(kernel, CodeKernel):
+    if isinstance(kernel, CodeKernel) and kernel.is_cuda:
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
@@ -312,6 +320,15 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: UnsupportedError) -> Way | None:
+    """The kernel and its arguments as Numba-CUDA's PTX takes them, where that is wanted and can be."""
+    if not chosen.numba_ptx or isinstance(kernel, CodeKernel) or importlib.util.find_spec("numba_cuda") is None:
+        return None
+    from wsemu.launch.second_way import open_to
+
+    return open_to(kernel, arguments, error)
 
 
 def _tell(bound: Bound, outcome: Outcome, trace: Tracer, raised: list[BaseException] | None) -> None:

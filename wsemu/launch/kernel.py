@@ -86,6 +86,11 @@ class Launchable:
 class CodeKernel(Launchable, abc.ABC):
     """A kernel that comes as code of some machine, without a Python function."""
 
+    notes: tuple[str, ...] = ()
+    """for each report"""
+    is_cuda = True
+    """whether its source is CUDA C++, which reports speak of then"""
+
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
