@@ -119,6 +119,13 @@ Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
 ]
+NumbaPtx = Annotated[
+    bool | None,
+    typer.Option(
+        "--numba-ptx/--no-numba-ptx",
+        help="Run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed (the default).",
+    ),
+]
 Strict = Annotated[
     bool | None,
     typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
@@ -201,6 +208,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         engine: EngineOption = None,
         only: Only = None,
         skip: Skip = None,
+        numba_ptx: NumbaPtx = None,
         lockstep: Lockstep = None,
         strict: Strict = None,
         fail_on: FailOn = None,

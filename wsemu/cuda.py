@@ -48,13 +48,17 @@ def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool 
 
 
 def vectorize(*arguments: Any, **options: Any) -> Any:
-    """Not modelled: raises UnsupportedError."""
-    from wsemu.host.vectorize import refuse_vectorize
+    """A function of numbers as one of arrays: `@cuda.vectorize(["float32(float32)"])`."""
+    from wsemu.host import vectorize as host
 
-    return refuse_vectorize(*arguments, **options)
+    return host.vectorize(*arguments, **options)
 
 
-guvectorize = vectorize
+def guvectorize(*arguments: Any, **options: Any) -> Any:
+    """A function of arrays as one with loop dimensions: `@cuda.guvectorize(["void(float32[:], float32[:])"], "(n)->(n)")`."""
+    from wsemu.host import vectorize as host
+
+    return host.guvectorize(*arguments, **options)
 
 
 HOST = frozenset(

@@ -41,6 +41,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "checkers or finding codes to look for alone"),
     "skip": ("args", "checkers or finding codes not to look for"),
+    "numba_ptx": ("bool", "run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "note what is right, and looks like a mistake"),
     "fail_on": ("args", "codes of warnings that count as errors"),

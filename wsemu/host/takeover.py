@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
-from wsemu.host.vectorize import refuse_vectorize
 from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
 from wsemu.model.remembered import remembering
@@ -47,7 +46,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "args": _of_host("In", "Out", "InOut", "wrap_arg"),
     "api": lambda: cuda,
     "decorators": lambda: {"jit": cuda.jit, "declare_device": cuda.declare_device},
-    "vectorizers": lambda: {"CUDAVectorize": refuse_vectorize, "CUDAGUFuncVectorize": refuse_vectorize},
+    "vectorizers": lambda: vars(importlib.import_module("wsemu.host.vectorize")),
     "kernels": dict,
     "kernels.reduction": lambda: {"Reduce": cuda.Reduce},
     "cudadrv": dict,
