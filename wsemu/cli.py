@@ -338,6 +338,33 @@ def trace(
     raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
 
 
+@app.command(cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def debug(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    cta: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step in this CTA.")] = "0",
+    thread: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step this thread of it.")] = "0",
+    break_: Annotated[
+        list[int] | None, typer.Option("--break", metavar="LINE", help="Stop at this line first (repeatable).")
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option(min=1, help="Step through this launch alone, from 1.  [default: all]")
+    ] = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+) -> None:
+    """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
+    from wsemu.app import commands, debugger
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch}
+    raise typer.Exit(debugger.command(file, arguments or [], given, how))
+
+
 @app.command(
     epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; what is known is kept.",
 )

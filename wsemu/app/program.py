@@ -25,7 +25,7 @@ from wsemu.model.program import Span
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
@@ -202,6 +202,9 @@ def run(
     launches = _Run(printer, limit, quiet, saver)
     passed_over.clear()
     ending: BaseException | None = None
+    stepped = quiet and not around
+    if stepped:
+        around.append(_at_breakpoints)
     observers.append(launches.observe)
     refused.append(launches.refuse)
     try:
@@ -235,6 +238,8 @@ def run(
     finally:
         observers.remove(launches.observe)
         refused.remove(launches.refuse)
+        if stepped:
+            around.remove(_at_breakpoints)
     hidden = launches.swallowed(ending)
     if hidden is not None:
         printer.error(hidden)
@@ -246,6 +251,18 @@ def run(
         printer.text(f"error: {_nothing(file, settings)}", "error")
         return USAGE
     return code or launches.exit_code
+
+
+def _at_breakpoints(
+    kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
+) -> Report:
+    """A launch of `wsemu run`: the debugger steps in where the kernel calls `breakpoint()`."""
+    code = getattr(getattr(kernel, "py_func", None), "__code__", None)
+    if code is not None and "breakpoint" in code.co_names:
+        from wsemu.app.debugger import Debugger
+
+        Debugger(lambda _: True, waits="c").step(kernel, configuration, arguments)
+    return run()
 
 
 def _nothing(file: Path, settings: _settings.Settings) -> str:

@@ -39,7 +39,7 @@ from wsemu.reference.sync.register_pool import RegisterPool
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
@@ -72,6 +72,7 @@ def run(
     read_only: bool = True,
     uninitialized: frozenset[int] = frozenset(),
     trace: TraceRequest | None = None,
+    stopped: Callable[[WarpRun, list[int], int], None] | None = None,
 ) -> Outcome:
     """Run a launch, CTA after CTA; arrays in `segments` (bytes, writable?) are changed in place.
 
@@ -81,10 +82,12 @@ def run(
     `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
     a warp, `recycling` looks for barriers reused too early, `initialised` for reads of what nobody wrote: shared and
     local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
-    through the read-only cache.  `trace` asks for the events of the run.
+    through the read-only cache.  `trace` asks for the events of the run, `stopped` is called with
+    each value that a debugger's stop shows: the warp, the instruction, its lanes.
     """
     options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     launch = Launch(program, grid, block, rows, segments, dynamic_shared, budget, options)
+    launch.stopped = stopped
     outcome = launch.outcome
     outcome.arch = arch
     for cta in range(grid[0] * grid[1] * grid[2]):
@@ -131,6 +134,7 @@ class Launch:
         self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
+        self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
         self._findings: dict[tuple[str, int, int], RawFinding] = {}
         self.watch = self._watch(options)
 

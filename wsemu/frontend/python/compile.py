@@ -167,16 +167,17 @@ def _pattern_type(value: Any, name: str) -> PatternType:
 
 
 def compile_kernel(
-    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0, debug: bool = False
-) -> Compiled:
+    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0, debug: bool = False,
+    stepping: bool = False,
+) -> Compiled:  # fmt: skip
     """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known;
-    with `debug` exceptions reach the host.
+    with `debug` exceptions reach the host, with `stepping` each statement shows its variables.
 
     KernelError and UnsupportedError say what is wrong with it.
     """
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
-    walker = Walker(builder, debug=debug)
+    walker = Walker(builder, debug=debug, stepping=stepping)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [
         _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.assemble.graph import Block
-from wsemu.frontend.python import arithmetic, arrays, joining, text
+from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
@@ -74,6 +74,8 @@ class Statements:
             default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler statements")
             raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
         self.at(node)
+        if self.stepping and (self.frame.code is not None or self.frame.maker is not None):
+            stepping.stop(self)
         try:
             handler(self, node)
         except KernelError as error:
