@@ -137,6 +137,13 @@ Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
 ]
+NumbaPtx = Annotated[
+    bool | None,
+    typer.Option(
+        "--numba-ptx/--no-numba-ptx",
+        help="Run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed (the default).",
+    ),
+]
 Strict = Annotated[
     bool | None,
     typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
@@ -167,6 +174,7 @@ SaveWitness = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
 ]
+Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
 Entry = Annotated[
     str | None,
     typer.Option(
@@ -228,6 +236,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         engine: EngineOption = None,
         only: Only = None,
         skip: Skip = None,
+        numba_ptx: NumbaPtx = None,
         lockstep: Lockstep = None,
         strict: Strict = None,
         every: Every = None,
@@ -236,6 +245,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         limit: Limit = None,
         format: FormatOption = None,  # noqa: A002 - the option's name
         save_witness: SaveWitness = None,
+        module: Module = False,
         entry: Entry = None,
         grid: Grid = None,
         block: Block = None,
@@ -247,10 +257,11 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
-        del given["file"], given["arguments"]
+        del given["file"], given["arguments"], given["module"]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         misplaced = _options_among(arguments or [], context)
-        raise typer.Exit(commands.check(file, arguments or [], given, launch, quiet=quiet, misplaced=misplaced))
+        how: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "module": module}
+        raise typer.Exit(commands.check(file, arguments or [], given, launch, **how))
 
     return command
 
@@ -359,6 +370,33 @@ def trace(
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = trace_program.Wanted(launch, cta, first, output)
     raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
+
+
+@app.command(cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def debug(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    cta: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step in this CTA.")] = "0",
+    thread: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step this thread of it.")] = "0",
+    break_: Annotated[
+        list[int] | None, typer.Option("--break", metavar="LINE", help="Stop at this line first (repeatable).")
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option(min=1, help="Step through this launch alone, from 1.  [default: all]")
+    ] = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+) -> None:
+    """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
+    from wsemu.app import commands, debugger
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch}
+    raise typer.Exit(debugger.command(file, arguments or [], given, how))
 
 
 @app.command(

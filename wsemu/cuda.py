@@ -55,20 +55,24 @@ def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool 
 
 
 def vectorize(*arguments: Any, **options: Any) -> Any:
-    """Not modelled: raises UnsupportedError."""
-    from wsemu.host.vectorize import refuse_vectorize
+    """A function of numbers as one of arrays: `@cuda.vectorize(["float32(float32)"])`."""
+    from wsemu.host import vectorize as host
 
-    return refuse_vectorize(*arguments, **options)
+    return host.vectorize(*arguments, **options)
 
 
-guvectorize = vectorize
+def guvectorize(*arguments: Any, **options: Any) -> Any:
+    """A function of arrays as one with loop dimensions: `@cuda.guvectorize(["void(float32[:], float32[:])"], "(n)->(n)")`."""
+    from wsemu.host import vectorize as host
+
+    return host.guvectorize(*arguments, **options)
 
 
 HOST = frozenset(
     """
     CudaAPIError CudaDriverError CudaSupportError In InOut Out as_cuda_array close current_context default_stream
-    defer_cleanup detect device_array device_array_like event event_elapsed_time external_stream
-    from_cuda_array_interface get_current_device gpus is_available is_cuda_array is_float16_supported
+    config defer_cleanup detect device_array device_array_like devicearray driver_is_available event event_elapsed_time external_stream
+    from_cuda_array_interface get_current_device gpus is_available is_bfloat16_supported is_cuda_array is_float16_supported
     is_supported_version legacy_default_stream list_devices managed_array mapped mapped_array mapped_array_like
     per_thread_default_stream pinned pinned_array pinned_array_like profile_start profile_stop profiling runtime
     select_device stream synchronize to_device
@@ -81,9 +85,8 @@ _NOT_MODELLED = frozenset(
     """
     Archive BaseCUDAMemoryManager CUSource Cubin Fatbin GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle
     KernelRuntimeError LTOIR LinkableCode MappedMemory MemoryInfo MemoryPointer Object PTXSource PinnedMemory bf16
-    compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device config cuda_error
-    cudadrv devicearray driver_is_available extending fp8 is_bfloat16_supported literal literal_unroll nvvm
-    open_ipc_array set_memory_manager
+    compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device cuda_error
+    cudadrv extending fp8 literal nvvm open_ipc_array set_memory_manager
     """.split()
 )
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
@@ -100,6 +103,12 @@ if not TYPE_CHECKING:
             from wsemu.host.reduction import Reduce
 
             return Reduce
+        if name == "HAS_NUMBA":
+            return True
+        if name == "literal_unroll":
+            from numba import literal_unroll
+
+            return literal_unroll
         if name == "random":
             from wsemu.host import xoroshiro
 
@@ -113,4 +122,4 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     own = ("declare_device", "guvectorize", "jit", "vectorize")
-    return sorted({*dir(_names), *own, *HOST, "Reduce", "reduce", "random"})
+    return sorted({*dir(_names), *own, *HOST, "HAS_NUMBA", "Reduce", "literal_unroll", "random", "reduce"})

@@ -20,7 +20,7 @@ import argparse
 import os
 import re
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
@@ -41,6 +41,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "checkers or finding codes to look for alone"),
     "skip": ("args", "checkers or finding codes not to look for"),
+    "numba_ptx": ("bool", "run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "note what is right, and looks like a mistake"),
     "every": ("bool", "say for which other launches a verified one speaks"),
@@ -105,6 +106,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         else:
             group.addoption(flag, action="append" if kind == "args" else "store", metavar=name.upper(), help=text)
         parser.addini(f"wsemu_{name}", text, type=kind, default=None)
+    group.addoption("--wsemu-numba", action=argparse.BooleanOptionalAction, default=None, help=_NUMBA)
+    parser.addini("wsemu_numba", _NUMBA, type="bool", default=False)
+
+
+_NUMBA = "tests run with wsemu in the place of Numba-CUDA: `from numba import cuda` is `wsemu.cuda`"
+_TAKEN = pytest.StashKey["ExitStack"]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Take the place of Numba-CUDA, before a conftest imports it."""
+    wanted = early_config.known_args_namespace.wsemu_numba
+    if wanted is None:
+        wanted = early_config.getini("wsemu_numba") or os.environ.get("WSEMU_NUMBA") == "1"
+    if not wanted:
+        return
+    from wsemu.host import takeover
+
+    stack = early_config.stash[_TAKEN] = ExitStack()
+    stack.enter_context(takeover.numba_cuda())
+    stack.enter_context(takeover.inherited())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _TAKEN in config.stash:
+        config.stash[_TAKEN].close()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -26,15 +26,20 @@ def check(
     *,
     quiet: bool,
     misplaced: Sequence[str] = (),
+    module: bool = False,
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
     `launch` are options of the launch of a PTX file, `misplaced` options of wsemu among the arguments of a program.
+    With `module` FILE is the name of a module, as for `python -m`.
     """
     from wsemu.app import config
     from wsemu.report.sink import sink
 
+    name = str(file) if module else ""
     try:
+        if module:
+            file = source_of_module(name)
         arguments = launch_words(file, arguments, launch)
         chosen, settings = config.configured(file, given)
     except UsageError as error:
@@ -44,10 +49,31 @@ def check(
         return USAGE
     with sink(chosen.format) as printer:
         warn(misplaced, printer)
-        options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit}
+        options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit, "module": name}
         code = _saving(chosen.save_witness, file, arguments, settings, options)
         printer.finish(code)
     return code
+
+
+def source_of_module(name: str) -> Path:
+    """The file that `python -m name` runs; UsageError where there is none."""
+    import importlib.util
+    import os
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"no module `{name}` ({error}): give the name that `python -m` takes") from None
+    finally:
+        del sys.path[0]
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise UsageError(f"no module `{name}` with a source to run: give the name that `python -m` takes")
+    return Path(spec.origin)
 
 
 def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:

@@ -90,6 +90,7 @@ class Configuration(_Table):
     engine: Engine = "vm"
     only: list[str] = []
     skip: list[str] = []
+    numba_ptx: bool = True
     lockstep: bool = False
     strict: bool = False
     every: bool = False
@@ -139,6 +140,7 @@ class Configuration(_Table):
             fma=self.fma,
             budget=self.budget,
             engine=self.engine,
+            numba_ptx=self.numba_ptx,
             lockstep=self.lockstep,
             strict=self.strict,
             every=self.every,

@@ -25,7 +25,7 @@ from wsemu.model.program import Span
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
@@ -181,11 +181,13 @@ def run(
     printer: Sink | None = None,
     limit: int | None = None,
     saver: Saver | None = None,
+    module: str = "",
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, and `saver` keeps the witnesses of errors.
+    many findings are shown, and `saver` keeps the witnesses of errors.  With a name in `module` that module is
+    run, of which `file` is the source, as by `python -m`.
     """
     printer = printer or Printer()
     if not file.is_file():
@@ -200,15 +202,20 @@ def run(
     launches = _Run(printer, limit, quiet, saver)
     passed_over.clear()
     ending: BaseException | None = None
+    stepped = quiet and not around
+    if stepped:
+        around.append(_at_breakpoints)
     observers.append(launches.observe)
     refused.append(launches.refuse)
     try:
         limits(settings.arch)
-        with _settings.using(settings), takeover.numba_cuda(), _as_main(file, arguments):
+        with _settings.using(settings), takeover.numba_cuda(), takeover.inherited(), _as_main(file, arguments, module):
             if is_ptx(file):
                 from wsemu.app import ptx_launch
 
                 ptx_launch.run(file, arguments)
+            elif module:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(str(file), run_name="__main__")
         code = 0
@@ -231,6 +238,8 @@ def run(
     finally:
         observers.remove(launches.observe)
         refused.remove(launches.refuse)
+        if stepped:
+            around.remove(_at_breakpoints)
     hidden = launches.swallowed(ending)
     if hidden is not None:
         printer.error(hidden)
@@ -242,6 +251,18 @@ def run(
         printer.text(f"error: {_nothing(file, settings)}", "error")
         return USAGE
     return code or launches.exit_code
+
+
+def _at_breakpoints(
+    kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
+) -> Report:
+    """A launch of `wsemu run`: the debugger steps in where the kernel calls `breakpoint()`."""
+    code = getattr(getattr(kernel, "py_func", None), "__code__", None)
+    if code is not None and "breakpoint" in code.co_names:
+        from wsemu.app.debugger import Debugger
+
+        Debugger(lambda _: True, waits="c").step(kernel, configuration, arguments)
+    return run()
 
 
 def _nothing(file: Path, settings: _settings.Settings) -> str:
@@ -286,11 +307,11 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
 
 
 @contextlib.contextmanager
-def _as_main(file: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """`sys.argv` and `sys.path` as `python file arguments...` sets them."""
+def _as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator[None]:
+    """`sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]
-    sys.path[0] = str(file.resolve().parent)
+    sys.path[0] = os.getcwd() if module else str(file.resolve().parent)
     try:
         yield
     finally:

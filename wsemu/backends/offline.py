@@ -18,7 +18,7 @@ import numpy as np
 from wsemu.backends import numba_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wsemu.language.markers import Declared
 
@@ -66,8 +66,11 @@ def _device() -> Iterator[None]:
 _OPTIONS = "debug lineinfo link fastmath opt launch_bounds max_registers extensions forceinline".split()
 
 
-def compile_kernel(kernel: Declared, arguments: tuple[Any, ...], *, lto: bool = True) -> Compiled:
-    """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would."""
+def compile_kernel(
+    kernel: Declared, arguments: tuple[Any, ...], *, lto: bool = True, lineinfo: bool = False
+) -> Compiled:
+    """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would; `lineinfo` adds the source's lines
+    to the PTX."""
     from numba.cuda.dispatcher import _Kernel
 
     numba_cuda.prepare(arguments)
@@ -75,6 +78,8 @@ def compile_kernel(kernel: Declared, arguments: tuple[Any, ...], *, lto: bool = 
         dispatcher = numba_cuda.dispatcher(kernel)
         options = {name: value for name, value in dispatcher.targetoptions.items() if name in _OPTIONS}
         options["link"] = list(options.get("link") or [])
+        if lineinfo and not options.get("debug"):
+            options["lineinfo"] = True
         signature = tuple(numba_cuda.type_of(value) for value in arguments)
         made = _Kernel(dispatcher.py_func, signature, lto=lto, **options)
         library = made._codelibrary
@@ -90,25 +95,35 @@ def passed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     the bytes of one, the address, and the extents and strides of the axes (its `_Kernel._prepare_args`).
     """
     numba_cuda.prepare(arguments)
-    return tuple(part for value in arguments for part in _parts(value, numba_cuda.type_of(value)))
+    return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.type_of(value)))
 
 
-def _parts(value: Any, type_: Any) -> Iterator[Any]:
-    """The parameters of one argument, or of a part of it."""
+def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
+    """What to call the parameters of the PTX, from the names of the kernel's."""
+    pairs = zip(names, arguments, strict=True)
+    return tuple(f"{name}{part}" for name, value in pairs for part, _ in _parts(value, numba_cuda.type_of(value)))
+
+
+def _parts(value: Any, type_: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The parameters of one argument, or of a part of it, each after what its name ends with."""
     from numba import types
 
     from wsemu.backends.pattern_types import PatternType
 
     if isinstance(type_, PatternType):
-        for name, kind in type_.values:
-            yield from _parts(getattr(value, name), kind)
+        for field, kind in type_.values:
+            yield from _parts(getattr(value, field), kind, f"{name}.{field}")
     elif isinstance(type_, types.Array):
-        yield from (0, 0, value.size, value.itemsize, value, *value.shape, *value.strides)
+        for part in ("meminfo", "parent"):
+            yield f"{name}.{part}", 0
+        yield from ((f"{name}.size", value.size), (f"{name}.itemsize", value.itemsize), (name, value))
+        for part in ("shape", "strides"):
+            yield from ((f"{name}.{part}[{axis}]", n) for axis, n in enumerate(getattr(value, part)))
     elif isinstance(type_, types.BaseTuple):
-        for item, kind in zip(value, type_, strict=True):
-            yield from _parts(item, kind)
+        for n, (item, kind) in enumerate(zip(value, type_, strict=True)):
+            yield from _parts(item, kind, f"{name}[{n}]")
     elif isinstance(type_, types.Complex):
         part = np.float32 if type_.bitwidth == 64 else np.float64
-        yield from (part(value.real), part(value.imag))
+        yield from ((f"{name}.real", part(value.real)), (f"{name}.imag", part(value.imag)))
     else:
-        yield np.dtype(str(type_)).type(value)
+        yield name, np.dtype(str(type_)).type(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.language.markers import unknown
@@ -18,6 +19,7 @@ from wsemu.model.device_array import In as In
 from wsemu.model.device_array import InOut as InOut
 from wsemu.model.device_array import Out as Out
 from wsemu.model.device_array import as_cuda_array as as_cuda_array
+from wsemu.model.device_array import auto_device as auto_device
 from wsemu.model.device_array import device_array as device_array
 from wsemu.model.device_array import device_array_like as device_array_like
 from wsemu.model.device_array import from_cuda_array_interface as from_cuda_array_interface
@@ -30,6 +32,7 @@ from wsemu.model.device_array import mapped_array_like as mapped_array_like
 from wsemu.model.device_array import pinned_array as pinned_array
 from wsemu.model.device_array import pinned_array_like as pinned_array_like
 from wsemu.model.device_array import to_device as to_device
+from wsemu.model.device_array import wrap_arg as wrap_arg
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
 
@@ -147,7 +150,8 @@ class Device:
     CONCURRENT_KERNELS = UNIFIED_ADDRESSING = MANAGED_MEMORY = CAN_MAP_HOST_MEMORY = 1
     COOPERATIVE_LAUNCH = INTEGRATED = KERNEL_EXEC_TIMEOUT = TCC_DRIVER = PCI_BUS_ID = PCI_DEVICE_ID = 0
     supports_float16 = True
-    supports_bfloat16 = supports_fp8 = False
+    supports_bfloat16 = True
+    supports_fp8 = False
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -261,7 +265,46 @@ def is_available() -> bool:
     return True
 
 
-is_supported_version = is_float16_supported = is_available
+is_supported_version = is_float16_supported = is_bfloat16_supported = driver_is_available = is_available
+
+
+class Config:
+    """`cuda.config`: Numba's settings, and those of Numba-CUDA, which change nothing here."""
+
+    CUDA_LOW_OCCUPANCY_WARNINGS = CUDA_WARN_ON_IMPLICIT_COPY = CUDA_DEBUGINFO_DEFAULT = 0
+    CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_NRT = CUDA_NRT_STATS = CUDA_LOG_SIZE = CUDA_SHOW_LTO = 0
+    CUDA_USE_NVIDIA_BINDING = CUDA_PER_THREAD_DEFAULT_STREAM = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
+    CUDA_MEMORY_MANAGER = "default"
+    DISABLE_CUDA = ENABLE_CUDASIM = 0
+
+    def __getattr__(self, name: str) -> Any:
+        from numba.core import config  # on demand: programs seldom ask
+
+        return getattr(config, name)
+
+
+config = Config()
+
+
+def _devicearray() -> ModuleType:
+    made = ModuleType("numba.cuda.cudadrv.devicearray")
+    for name in ("DeviceNDArray", "MappedNDArray", "ManagedNDArray", "DeviceNDArrayBase"):
+        setattr(made, name, DeviceNDArray)
+    for function in (auto_device, is_cuda_ndarray):
+        setattr(made, function.__name__, function)
+    made.from_array_like = lambda obj, stream=0, gpu_data=None: device_array_like(obj)  # type: ignore[attr-defined]
+    made.verify_cuda_ndarray_interface = made.require_cuda_ndarray = _require  # type: ignore[attr-defined]
+    return made
+
+
+def _require(obj: object) -> None:
+    """ValueError for what is no device array."""
+    if not is_cuda_ndarray(obj):
+        raise ValueError("require an cuda ndarray object")
+
+
+devicearray = _devicearray()
+"""the module of that name"""
 
 
 def detect() -> bool:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.machinery
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
-from wsemu.host.vectorize import refuse_vectorize
+from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
 from wsemu.model.remembered import remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 NAMES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
 """under which programs import Numba-CUDA"""
@@ -42,14 +43,19 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "cg": lambda: cuda.cg,
     "random": lambda: importlib.import_module("wsemu.host.xoroshiro"),
     "types": lambda: importlib.import_module("numba.core.types"),
-    "args": _of_host("In", "Out", "InOut"),
+    "args": _of_host("In", "Out", "InOut", "wrap_arg"),
     "api": lambda: cuda,
     "decorators": lambda: {"jit": cuda.jit, "declare_device": cuda.declare_device},
-    "vectorizers": lambda: {"CUDAVectorize": refuse_vectorize, "CUDAGUFuncVectorize": refuse_vectorize},
+    "vectorizers": lambda: vars(importlib.import_module("wsemu.host.vectorize")),
     "kernels": dict,
     "kernels.reduction": lambda: {"Reduce": cuda.Reduce},
     "cudadrv": dict,
-    "cudadrv.devicearray": _of_host("DeviceNDArray", "is_cuda_ndarray"),
+    "cudadrv.devicearray": lambda: cuda.devicearray,
+    "config": lambda: cuda.config,
+    "core": dict,
+    "core.config": lambda: cuda.config,
+    "core.types": lambda: importlib.import_module("numba.core.types"),
+    "devicearray": lambda: cuda.devicearray,
     "cudadrv.driver": _ERRORS,
     "cudadrv.error": _ERRORS,
     "errors": dict,
@@ -130,6 +136,73 @@ def numba_cuda() -> Iterator[None]:
             parent, _, child = name.rpartition(".")
             if parent in sys.modules and not _split(parent)[1] and parent not in NAMES:
                 setattr(sys.modules[parent], child, module)
+
+
+START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
+"""the folder whose `sitecustomize` does this in other processes"""
+_held = contextlib.ExitStack()
+
+
+def install() -> None:
+    """`numba.cuda` is `wsemu.cuda` from now on, as inside `numba_cuda()`, until `remove()`."""
+    if not any(isinstance(finder, _Hook) for finder in sys.meta_path):
+        _held.enter_context(numba_cuda())
+
+
+def remove() -> None:
+    """Undo `install()`."""
+    _held.close()
+
+
+@contextlib.contextmanager
+def inherited() -> Iterator[None]:
+    """Inside the `with` block, Python processes that are started have `wsemu.cuda` for `numba.cuda`, too."""
+    kept = {name: os.environ.get(name) for name in ("WSEMU_NUMBA", "PYTHONPATH")}
+    places = [place for place in (kept["PYTHONPATH"] or "").split(os.pathsep) if place and place != START]
+    os.environ.update(WSEMU_NUMBA="1", PYTHONPATH=os.pathsep.join([START, *places]))
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+_own: dict[str, ModuleType] = {}
+"""Numba-CUDA's modules that `suspended` has imported"""
+
+
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """Inside the `with` block imports of Numba-CUDA get Numba-CUDA."""
+    hooks = [finder for finder in sys.meta_path if isinstance(finder, _Hook)]
+    if not hooks:
+        yield
+        return
+    ours = _swap(hooks, _own)
+    try:
+        yield
+    finally:
+        _own.update(_swap((), ours))
+        sys.meta_path[:0] = hooks
+
+
+def _swap(hooks: Iterable[_Hook], modules: dict[str, ModuleType]) -> dict[str, ModuleType]:
+    """Put modules in the place of those that are there; these."""
+    found = _take_out()
+    for hook in hooks:
+        sys.meta_path.remove(hook)
+    sys.modules.update(modules)
+    for name, module in modules.items():
+        parent, _, child = name.rpartition(".")
+        if parent in sys.modules and sys.modules[parent] is not cuda:
+            setattr(sys.modules[parent], child, module)
+    return found
+
+
+aside.append(suspended)
 
 
 def _take_out() -> dict[str, ModuleType]:

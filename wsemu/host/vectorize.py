@@ -1,21 +1,254 @@
-"""`@vectorize` and `@guvectorize` with `target="cuda"`: not modelled."""
+"""`@vectorize` and `@guvectorize` with `target="cuda"`: functions of arrays whose loops are launches, checked like others.
+
+One thread computes an element, or with `guvectorize` one item of the loop dimensions.  The signature is the first of those
+given to which NumPy casts the arguments safely, else the first to which it casts them within their kind.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+import re
+from typing import TYPE_CHECKING, Any
 
-from wsemu.model.errors import UnsupportedError
-from wsemu.model.program import Span
+import numpy as np
+
+from wsemu.host.driver import device_array, is_cuda_ndarray
+from wsemu.language import cuda_names as cuda
+from wsemu.language import signatures
+from wsemu.language.promotion import number_type
+from wsemu.launch.kernel import Kernel, jit
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+THREADS = 128
+"""of a CTA"""
 
 
-def refuse_vectorize(function: Any = None, *_: Any, **__: Any) -> Any:
-    """What `@vectorize(target="cuda")` and `@guvectorize` come to."""
-    code = getattr(function, "__code__", None)
-    if code is None:  # `cuda.vectorize(...)`, which gets its function later
-        return refuse_vectorize
-    first = code.co_firstlineno
-    raise UnsupportedError(
-        f'`@vectorize(target="cuda")` of `{function.__name__}` is not modelled',
-        Span(code.co_filename, first, 0, first, 1),
-        "write it as a kernel: `@cuda.jit`, with one thread for an element",
-    )
+def vectorize(given: Any = None, /, **options: Any) -> Any:
+    """`@cuda.vectorize`, and `@numba.vectorize(..., target="cuda")`: a function of numbers as one of arrays."""
+    if callable(given) and not hasattr(given, "return_type"):
+        return Vectorized(given, [])
+    wanted = [] if given is None else given if isinstance(given, list) else [given]
+    return lambda function: Vectorized(function, wanted)
+
+
+def guvectorize(types: Any, signature: str | None = None, /, **options: Any) -> Any:
+    """`@guvectorize(types, "(n),()->(n)", target="cuda")`: a function of arrays as one of arrays with more dimensions."""
+    layout, wanted = (types, []) if signature is None else (signature, types)
+    return lambda function: Generalized(function, wanted if isinstance(wanted, list) else [wanted], layout)
+
+
+class _Function:
+    """What both have: signatures, and a kernel that calls the function for each thread."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = jit(device=True)(getattr(function, "py_func", function))
+        functools.update_wrapper(self, self._function.py_func)
+        self._signatures: list[signatures.Declared] = []
+        self._kernels: dict[str, Kernel] = {}
+        self.nin = 0
+
+    def add(self, signature: Any) -> None:
+        """One more signature."""
+        self._signatures += signatures.parse(signature, self.__name__)
+
+    def _chosen(self, operands: Sequence[Array]) -> signatures.Declared:
+        for casting in ("safe", "same_kind"):
+            for one in self._signatures:
+                pairs = zip(operands, one.arguments, strict=False)
+                if all(np.can_cast(array.dtype, _dtype(type_), casting) for array, type_ in pairs):  # type: ignore[arg-type]
+                    return one
+        given = ", ".join(str(array.dtype) for array in operands)
+        raise TypeError(f"`{self.__name__}` has no signature for {given}: it has {[*map(str, self._signatures)]}")
+
+    def _launch(self, body: str, count: int, arrays: Sequence[Array], stream: object) -> None:
+        """Launch a kernel with a thread for each of `count` items; its `body` calls `function` for item `i`."""
+        if not count:
+            return
+        kernel = self._kernels.get(body)
+        if kernel is None:
+            names = ", ".join(f"x{n}" for n in range(len(arrays)))
+            text = f"def {self.__name__}(count, {names}):\n    i = cuda.grid(1)\n    if i < count:\n        {body}\n"
+            space: dict[str, Any] = {"cuda": cuda, "function": self._function}
+            exec(text, space)
+            made = space[self.__name__]
+            made.__source__ = text
+            kernel = self._kernels[body] = jit(made)
+        kernel[-(-count // THREADS), THREADS, stream](count, *arrays)
+
+
+def _dtype(type_: Any) -> np.dtype[Any]:
+    """The NumPy dtype of a declared type, or of its elements."""
+    found = number_type(getattr(type_, "dtype", type_))
+    if found is None:
+        raise UsageError(f"{type_} in a signature: give numbers, and arrays of them")
+    return np.dtype(found.name)
+
+
+def _host(value: Any) -> Array:
+    return np.asarray(value)
+
+
+def _given(result: Array, out: Any, operands: Sequence[Any]) -> Any:
+    """A result as the caller gets it: in `out`, on the device if an operand is there, else on the host."""
+    if out is not None:
+        np.copyto(out, result.reshape(np.shape(out)), casting="unsafe")
+        return out
+    if any(is_cuda_ndarray(value) for value in operands):
+        return result
+    host = np.array(result)
+    return host if host.ndim or any(np.ndim(value) for value in operands) else host[()]
+
+
+class Vectorized(_Function):
+    """A function of numbers that computes on whole arrays, broadcast as NumPy does."""
+
+    def __init__(self, function: Callable[..., Any], wanted: Sequence[Any]) -> None:
+        super().__init__(function)
+        self.nin = self._function.py_func.__code__.co_argcount
+        for one in wanted:
+            self.add(one)
+
+    @property
+    def types(self) -> list[str]:
+        """As those of a ufunc: `dd->d`."""
+        return [
+            f"{''.join(_dtype(t).char for t in one.arguments)}->{_dtype(one.result).char}" for one in self._signatures
+        ]
+
+    def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
+        """The function of each element; into `out`, or the argument behind the operands, if given."""
+        operands, rest = args[: self.nin], args[self.nin :]
+        if len(operands) != self.nin or len(rest) > 1:
+            raise UsageError(f"`{self.__name__}` takes {self.nin} operands and an output, not {len(args)} arguments")
+        arrays = [_host(value) for value in operands]
+        chosen = self._chosen(arrays)
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        flat = [
+            np.ascontiguousarray(np.broadcast_to(array.astype(_dtype(type_), copy=False), shape)).reshape(-1)
+            for array, type_ in zip(arrays, chosen.arguments, strict=True)
+        ]
+        made = device_array(math.prod(shape), _dtype(chosen.result))
+        operands_text = ", ".join(f"x{n + 1}[i]" for n in range(self.nin))
+        self._launch(f"x0[i] = function({operands_text})", made.size, [made, *flat], stream)
+        return _given(made.reshape(shape), rest[0] if rest else out, operands)
+
+    def reduce(self, array: Any, axis: int = 0, stream: object = 0) -> Any:
+        """The items of a 1-D array combined by the function of two: halves with halves, until one is left."""
+        rest = _host(array)
+        if rest.ndim != 1 or self.nin != 2 or not rest.size:
+            raise UsageError(f"`{self.__name__}.reduce` takes a 1-D array that is not empty, and a function of two")
+        while rest.size > 1:
+            half = rest.size // 2
+            rest = np.concatenate([_host(self(rest[:half], rest[half : 2 * half], stream=stream)), rest[2 * half :]])
+        return rest[0]
+
+
+class Generalized(_Function):
+    """A function of arrays, by a layout such as `(m,n),(n)->(m)`; further dimensions of its arguments are its loop."""
+
+    def __init__(self, function: Callable[..., Any], wanted: Sequence[Any], layout: str) -> None:
+        super().__init__(function)
+        if not re.fullmatch(r"\s*(\([\w,\s]*\)\s*,?\s*)*->\s*(\([\w,\s]*\)\s*,?\s*)+", layout):
+            raise UsageError(f"`guvectorize` of `{self.__name__}` has the layout {layout!r}: write `(n),()->(n)`")
+        self.signature = layout
+        inputs, outputs = ([_names(one) for one in re.findall(r"\(([^)]*)\)", part)] for part in layout.split("->"))
+        self._inputs, self._outputs = inputs, outputs
+        self.nin, self.nout = len(inputs), len(outputs)
+        for one in wanted:
+            self.add(one)
+
+    def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
+        """The function of each item of the loop; into the arguments behind the inputs, or `out`, if given."""
+        operands, rest = args[: self.nin], args[self.nin :]
+        if len(operands) != self.nin or len(rest) not in (0, self.nout):
+            raise UsageError(f"`{self.__name__}` takes {self.nin} inputs, and {self.nout} outputs, not {len(args)} arguments")
+        arrays = [_host(value) for value in operands]
+        chosen = self._chosen(arrays)
+        sizes, shapes = self._sizes(arrays)
+        loop = np.broadcast_shapes(*shapes)
+        count = math.prod(loop)
+        flat = [
+            self._items(array, loop, names, type_)
+            for array, names, type_ in zip(arrays, self._inputs, chosen.arguments, strict=False)
+        ]
+        made = [
+            device_array((count, *([sizes[name] for name in names] or [1])), _dtype(type_))
+            for names, type_ in zip(self._outputs, chosen.arguments[self.nin :], strict=True)
+        ]
+        arguments = ", ".join(f"x{n}[i]" for n in range(len(flat) + len(made)))
+        self._launch(f"function({arguments})", count, [*flat, *made], stream)
+        given = list(rest) or [out] * self.nout
+        results = [
+            _given(array.reshape((*loop, *(sizes[name] for name in names))), to, operands)
+            for array, names, to in zip(made, self._outputs, given, strict=True)
+        ]
+        return results[0] if self.nout == 1 else tuple(results)
+
+    def _sizes(self, arrays: Sequence[Array]) -> tuple[dict[str, int], list[tuple[int, ...]]]:
+        """The extents of the named dimensions, and the loop dimensions of each input."""
+        sizes: dict[str, int] = {}
+        loops: list[tuple[int, ...]] = []
+        for array, names in zip(arrays, self._inputs, strict=True):
+            if array.ndim < len(names):
+                raise UsageError(f"`{self.__name__}` has {self.signature}: an input has {array.ndim} dimensions")
+            first = array.ndim - len(names)
+            for name, extent in zip(names, array.shape[first:], strict=True):
+                if sizes.setdefault(name, extent) != extent:
+                    raise UsageError(f"`{self.__name__}`: dimension `{name}` is {sizes[name]} and {extent}")
+            loops.append(array.shape[:first])
+        unknown = {name for names in self._outputs for name in names} - sizes.keys()
+        if unknown:
+            raise UsageError(f"`{self.__name__}`: no input has the dimension `{min(unknown)}` of {self.signature}")
+        return sizes, loops
+
+    def _items(self, array: Array, loop: tuple[int, ...], names: list[str], type_: Any) -> Array:
+        """An input with the loop as its first dimension; a single number of it as the signature has it."""
+        core = array.shape[array.ndim - len(names) :]
+        whole = np.broadcast_to(array.astype(_dtype(type_), copy=False), (*loop, *core))
+        if not names and getattr(type_, "ndim", 0):
+            core = (1,)
+        return np.ascontiguousarray(whole).reshape(math.prod(loop), *core)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+class _Builder:
+    """How Numba's decorators build a function: it gets signatures, one after the other."""
+
+    _made: Any
+
+    def add(self, sig: Any = None) -> None:
+        self._made.add(sig)
+
+    def disable_compile(self) -> None:
+        """No more signatures: there are none but those given."""
+
+    def build_ufunc(self) -> Any:
+        return self._made
+
+
+class CUDAVectorize(_Builder):
+    """What `numba.vectorize(..., target="cuda")` makes."""
+
+    def __init__(self, func: Callable[..., Any], identity: Any = None, cache: bool = False, **options: Any) -> None:
+        self._made = Vectorized(func, [])
+
+
+class CUDAGUFuncVectorize(_Builder):
+    """The same of `numba.guvectorize`."""
+
+    def __init__(
+        self, func: Callable[..., Any], sig: str, identity: Any = None, cache: bool = False, **options: Any
+    ) -> None:
+        self._made = Generalized(func, [], sig)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from wsemu.language import libdevice as libdevice_table
-from wsemu.language.markers import KernelFunction, KernelValue, Namespace, ScalarType, functions, unknown
+from wsemu.language.markers import KernelFunction, KernelValue, Namespace, NumbaTypes, ScalarType, functions, unknown
 
 _AXES = "xyz"
 
@@ -116,7 +116,16 @@ TYPES = {
         "float16", "float32", "float64", "complex64", "complex128",
     )
 }  # fmt: skip
-types = Namespace("cuda.types", "Number types by Numba's names.", TYPES)
+types = NumbaTypes("cuda.types", "Number types by Numba's names; any other of Numba's types.", TYPES)
+
+TYPE_NAMES = frozenset(
+    """
+    b1 bool_ byte c16 c8 char deferred_type double f2 f4 f8 ffi ffi_forced_object i1 i2 i4 i8 int_ intc intp long_
+    longlong none optional pyobject short size_t ssize_t string u1 u2 u4 u8 uchar uint uintc uintp ulong ulonglong
+    ushort void voidptr
+    """.split()
+)
+"""further names of types that `numba.cuda` has, for signatures and conversions"""
 
 _PREFIXES = {
     **{
@@ -149,8 +158,10 @@ def __getattr__(name: str) -> Any:
             return table[name]
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in TYPE_NAMES:
+        return getattr(types, name)
     raise AttributeError(unknown("module `wsemu.cuda`", name, __dir__()))
 
 
 def __dir__() -> list[str]:
-    return sorted({*FUNCTIONS, *VECTORS, *TYPES, *VALUES})
+    return sorted({*FUNCTIONS, *VECTORS, *TYPES, *TYPE_NAMES, *VALUES})

@@ -127,6 +127,18 @@ class ScalarType:
         return self.number_name
 
 
+class NumbaTypes(Namespace):
+    """Types by Numba's names: our own where we have one, which need no Numba, else Numba's."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._members or name.startswith("__"):
+            return super().__getattr__(name)
+        from numba.core import types  # on demand: kernels' modules import this one early
+
+        found = getattr(types, name, None)
+        return super().__getattr__(name) if found is None else found
+
+
 def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
     """Kernel functions from a table of signature to description, by bare name; `group` is their namespace or empty."""
     prefix = f"{group}." if group else ""

@@ -49,9 +49,13 @@ def parse(given: Any, name: str) -> tuple[Declared, ...]:
 def _plain(item: Any) -> Any:
     """With Numba's types for our own."""
     from numba import types
+    from numba.core.typing import signature
 
     if isinstance(item, tuple):
         return tuple(getattr(types, t.number_name) if isinstance(t, ScalarType) else t for t in item)
+    if hasattr(item, "return_type"):
+        result, *arguments = _plain((item.return_type, *item.args))
+        return signature(result, *arguments)
     return item
 
 
@@ -96,11 +100,20 @@ def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> st
             return f"`{name}` is {_described(value)}, not an array"
         array = np.asarray(value)
         wanted = number_type(type_.dtype)
-        if array.ndim != type_.ndim or (wanted is not None and number_type(array.dtype) is not wanted):
+        if array.ndim != type_.ndim or (wanted is not None and not _holds(array.dtype, wanted)):
             return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
         if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, ""), True):
             return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
     return ""
+
+
+def _holds(dtype: np.dtype[Any], wanted: NumberType) -> bool:
+    """Whether elements of `dtype` can be read as the declared ones: Numba-CUDA does not look, and integers of one size
+    differ by their sign alone."""
+    given = number_type(dtype)
+    if given is None or given is wanted:
+        return given is wanted
+    return given.bits == wanted.bits and {given.kind, wanted.kind} == {"i", "u"}
 
 
 def _misfit_number(type_: Any, value: Any) -> str:
@@ -133,5 +146,8 @@ def _described(value: Any) -> str:
 def _converted(value: Any, type_: Any) -> Any:
     wanted = number(type_)
     if wanted is None:
+        element = number_type(type_.dtype) if hasattr(type_, "ndim") else None
+        if element is not None and number_type(value.dtype) is not element:
+            return value.view(element.name)
         return value
     return np.asarray(value).astype(wanted.name)[()]

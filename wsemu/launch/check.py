@@ -5,6 +5,7 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import time
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
+    from wsemu.launch.second_way import Way
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import Size
     from wsemu.model.outcome import Outcome, Tracer
@@ -54,7 +56,7 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
     if isinstance(kernel, CodeKernel):
-        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), ())
+        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), kernel.notes)
     from wsemu.frontend.python.compile import argument_type
 
     function = getattr(kernel, "py_func", kernel)
@@ -300,7 +302,13 @@ def _examine(
     arguments = _arguments(kernel, arguments)
     unwritten = _unwritten(kernel, arguments)
     blank = (*uninitialized, *unwritten)
-    done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+    try:
+        done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+    except UnsupportedError as error:
+        way = _second_way(kernel, arguments, chosen, error)
+        if way is None:
+            raise
+        return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
     for name, value in zip(done.bound.names, arguments, strict=True):
@@ -320,6 +328,15 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: UnsupportedError) -> Way | None:
+    """The kernel and its arguments as Numba-CUDA's PTX takes them, where that is wanted and can be."""
+    if not chosen.numba_ptx or isinstance(kernel, CodeKernel) or importlib.util.find_spec("numba_cuda") is None:
+        return None
+    from wsemu.launch.second_way import open_to
+
+    return open_to(kernel, arguments, error)
 
 
 def _tell(done: Examined, raised: list[BaseException] | None) -> None:
@@ -390,7 +407,7 @@ def judged(
         from wsemu.launch.every import extended
 
         report = extended(report, places, bound.names)
-    if isinstance(kernel, CodeKernel):
+    if isinstance(kernel, CodeKernel) and kernel.is_cuda:
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
@@ -404,7 +421,23 @@ def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, _own_arrays(arguments))
+    return as_declared(kernel, _own_arrays(_extended(kernel, arguments)))
+
+
+def _extended(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the kernel's `extensions` prepare them, the last extension first, as in Numba-CUDA."""
+    extensions = getattr(kernel, "extensions", ())
+    if not extensions:
+        return arguments
+    from numba import typeof
+
+    prepared = list(arguments)
+    for n, value in enumerate(prepared):
+        type_: Any = typeof(value)
+        for extension in reversed(extensions):
+            type_, value = extension.prepare_args(type_, value, stream=0, retr=[])
+        prepared[n] = value
+    return tuple(prepared)
 
 
 _PLAIN = (np.ndarray, int, float, bool)
@@ -412,11 +445,12 @@ _PLAIN = (np.ndarray, int, float, bool)
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
-    from wsemu.model.device_array import as_cuda_array, is_foreign
+    from wsemu.model.device_array import as_cuda_array, is_foreign, record_array
 
-    if not any(type(value) not in _PLAIN and is_foreign(value) for value in arguments):
+    if all(type(value) in _PLAIN or not (is_foreign(value) or isinstance(value, np.void)) for value in arguments):
         return arguments
-    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in arguments)
+    plain = (record_array(value) if isinstance(value, np.void) else value for value in arguments)
+    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in plain)
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from wsemu.evidence.places import Places
     from wsemu.launch.result import Report
@@ -26,3 +27,5 @@ passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
 around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
+aside: list[Callable[[], AbstractContextManager[None]]] = []
+"""entered while Numba-CUDA itself is needed: whoever stands in its place steps aside meanwhile"""

@@ -75,7 +75,10 @@ class Launchable:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """A kernel needs a launch configuration."""
         name = self.__name__
-        raise UsageError(f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)`")
+        raise UsageError(
+            f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)` "
+            "(launch configuration was not specified)"
+        )
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"
@@ -83,6 +86,11 @@ class Launchable:
 
 class CodeKernel(Launchable, abc.ABC):
     """A kernel that comes as code of some machine, without a Python function."""
+
+    notes: tuple[str, ...] = ()
+    """for each report"""
+    is_cuda = True
+    """whether its source is CUDA C++, which reports speak of then"""
 
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -126,6 +134,8 @@ class Kernel(DeclaredFunction, Launchable):
         self.py_func = py_func
         self.device = device
         self.options = options or {}
+        self.extensions: list[Any] = list(self.options.get("extensions") or ())
+        """objects whose `prepare_args` changes the arguments of a launch first"""
         self.declared = declared
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:

@@ -206,6 +206,11 @@ def is_foreign(obj: object) -> bool:
     return not hasattr(obj, "__array_interface__") and is_cuda_array(obj)
 
 
+def record_array(record: np.void) -> Array:
+    """A record as an array of no dimensions: of the record's own memory, which launches write to."""
+    return np.asarray(record)
+
+
 def is_cuda_ndarray(obj: object) -> bool:
     """Whether `obj` is a device array."""
     return isinstance(obj, DeviceArray)
@@ -280,6 +285,18 @@ def _extent(fields: dict[str, Any]) -> tuple[int, int]:
     return first + sum(s for s in steps if s < 0), first + sum(s for s in steps if s > 0) + dtype.itemsize
 
 
+def auto_device(
+    obj: Any, stream: object = 0, copy: bool = True, user_explicit: bool = False
+) -> tuple[DeviceArray, bool]:
+    """`obj` as a device array, and whether it was made for that: with `copy`, of a copy of its elements."""
+    if isinstance(obj, DeviceArray) or is_foreign(obj):
+        return as_cuda_array(obj), False
+    array = np.asarray(obj)
+    if copy and not (array.flags.c_contiguous or array.flags.f_contiguous or 0 in array.strides):
+        raise UsageError(f"an array of strides {array.strides} has gaps: give a contiguous copy, `np.ascontiguousarray`")
+    return (to_device(array) if copy else device_array_like(array)), True
+
+
 def In(array: Array) -> Array:
     """An argument that a launch only reads: what it writes there is lost."""
     return np.array(array)
@@ -291,3 +308,8 @@ def Out(array: Array) -> Array:
 
 
 InOut = Out
+
+
+def wrap_arg(value: Any, default: Any = InOut) -> Any:
+    """`value` as `default` passes it."""
+    return default(value) if isinstance(value, np.ndarray) else value

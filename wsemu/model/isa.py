@@ -43,6 +43,8 @@ FAILS, ABORTS = 1, 2
 """`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
 RAISES = 8
 """bits of that `aux` below the number, from 1, of what the host raises: of `Program.raises`"""
+STOPS = 1
+"""`aux` of a `show` that is of a debugger's stop: its imm is of `Program.stops`"""
 PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1

@@ -83,6 +83,26 @@ class Raised(NamedTuple):
     function: str
 
 
+class Shown(NamedTuple):
+    """How a debugger reads a variable from the values that a stop shows, one or more of them."""
+
+    kind: str
+    """`number`, `complex`, `tuple`, `array` or `known`"""
+    what: Any
+    """the NumPy dtype of a number or of an array's elements, the items of a tuple, a known value itself"""
+    dimensions: int = 0
+    """of an array: its address, extents and strides are shown"""
+
+
+class Stop(NamedTuple):
+    """A statement at which a debugger may stop: the function, and its variables in the order of their values."""
+
+    function: str
+    variables: tuple[tuple[str, Shown], ...]
+    breaks: bool = False
+    """it is a `breakpoint()`"""
+
+
 @dataclass(slots=True)
 class Program:
     """A kernel as flat bytecode, ready for a VM.  Row numbers are byte offsets into a warp's register block."""
@@ -121,6 +141,8 @@ class Program:
     """what each `print` writes: text, and as `%` and a type where a value that it shows stands"""
     raises: list[Raised] = field(default_factory=list)
     """what the host raises for threads that end by such an exit"""
+    stops: list[Stop] = field(default_factory=list)
+    """of a program that is compiled for a debugger: its statements, one after the other as they were walked"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
 

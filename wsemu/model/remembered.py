@@ -44,22 +44,27 @@ _numbers = itertools.count(1)
 
 
 def text_of(code: CodeType) -> Text | None:
-    """The source of a code object, where it was remembered."""
-    return _texts.get(code)
+    """The source of a code object, where it was remembered, or is that of `python -c`."""
+    found = _texts.get(code)
+    if found is None and code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
+        text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        with contextlib.suppress(SyntaxError, ValueError):
+            if code in _inside(compile(text, "<string>", "exec", dont_inherit=True)):
+                found = remember(code, text)
+    return found
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    """A code object and all those in it."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [code, *(one for part in inner for one in _inside(part))]
 
 
 def remember(code: CodeType, text: str) -> Text:
     """Keep the source of a code object and of all those in it."""
     kept = Text(text, code.co_filename.strip("<>") or "exec")
-    _keep(code, kept)
+    _texts.update(dict.fromkeys(_inside(code), kept))
     return kept
-
-
-def _keep(code: CodeType, text: Text) -> None:
-    _texts[code] = text
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            _keep(inner, text)
 
 
 def _as_text(source: Any) -> str | None:

@@ -40,6 +40,8 @@ class Settings:
     budget: int = 1_000_000_000
     """warp instructions after which a launch ends as `incomplete`"""
     engine: Engine = "vm"
+    numba_ptx: bool = True
+    """take a kernel that the front end does not read through the PTX that Numba-CUDA makes of it, where it is there"""
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
     strict: bool = False

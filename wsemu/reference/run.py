@@ -41,7 +41,7 @@ from wsemu.reference.sync.register_pool import RegisterPool
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import TraceRequest
@@ -77,6 +77,7 @@ def run(
     trace: TraceRequest | None = None,
     shape: Extent = (1, 1, 1),
     clusters: bool = False,
+    stopped: Callable[[WarpRun, list[int], int], None] | None = None,
 ) -> Outcome:
     """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
 
@@ -87,11 +88,13 @@ def run(
     a warp, `recycling` looks for barriers reused too early, `initialised` for reads of what nobody wrote: shared and
     local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
     through the read-only cache.  `trace` asks for the events of the run.  Groups of CTAs of this `shape` are alive at
-    once; in `clusters` they access each other's shared memory.
+    once; in `clusters` they access each other's shared memory; `stopped` is called with each value that a debugger's
+    stop shows: the warp, the instruction, its lanes.
     """
     options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     groups = Grouping(grid, shape)
     launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
+    launch.stopped = stopped
     outcome = launch.outcome
     outcome.arch = arch
     for group in range(groups.number):
@@ -146,6 +149,7 @@ class Launch:
         self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
+        self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
         self._findings: dict[tuple[str, int, int], RawFinding] = {}
         self.watch = self._watch(options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES, READ
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES, READ, STOPS
 from wsemu.model.outcome import EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
@@ -399,6 +399,9 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     cta, warp = run.cta, run.warp.number
     if name in _FENCES:
         run.launch.watch.happen(_FENCES[name], cta.number, warp, run.group.pc, lanes)
+    elif name == "show" and fields[7] == STOPS:
+        if run.launch.stopped is not None:
+            run.launch.stopped(run, fields, lanes)
     elif name == "show":
         values = run.values(fields[3], "b64")
         run.launch.watch.executes(run, READ, {lane: values[lane] for lane in lanes_of(lanes)})

@@ -405,6 +405,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         traps=list(graph.traps),
         prints=list(graph.prints),
         raises=list(graph.raises),
+        stops=list(graph.stops),
         unmodelled=list(graph.unmodelled),
         registers=graph.registers,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wsemu.model.program import ConstantArray, Parameter, Raised, SharedArray, Span
+from wsemu.model.program import ConstantArray, Parameter, Raised, SharedArray, Span, Stop
 
 Register = int
 """index into `Graph.types`; TRUE is the predicate that always holds"""
@@ -90,6 +90,8 @@ class Graph:
     prints: list[tuple[str, ...]] = field(default_factory=list)
     """as `Program` has it"""
     raises: list[Raised] = field(default_factory=list)
+    """as `Program` has it"""
+    stops: list[Stop] = field(default_factory=list)
     """as `Program` has it"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wsemu.frontend.assemble.graph import Register
-from wsemu.frontend.python import arithmetic
+from wsemu.frontend.python import arithmetic, text
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.scalars import TRUE, both, choose, describe, either, part_type, register, scalar_cast
 from wsemu.frontend.python.values import (
@@ -23,6 +23,7 @@ from wsemu.frontend.python.values import (
     Scalar,
     SliceValue,
     Static,
+    TextValue,
     TupleValue,
     Value,
 )
@@ -41,7 +42,7 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
     """The number type of an element; KernelError for one that kernels cannot hold."""
     found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
-        kind = UnsupportedError if dtype.kind in "SUMm" else KernelError  # which Numba has
+        kind = UnsupportedError if dtype.kind in "Mm" else KernelError  # which Numba has
         raise kind(
             f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
         )
@@ -55,7 +56,7 @@ def check_elements(dtype: np.dtype[Any], name: str) -> None:
     elif dtype.fields:
         for field_name, (part, *_) in dtype.fields.items():
             check_elements(part, f"{name}.{field_name}")
-    else:
+    elif dtype.kind not in "SU":
         element_type(dtype, name)
 
 
@@ -141,6 +142,8 @@ def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, sourc
         return ArrayValue(base, first, extents, tuple(strides), source.name, source.space, bounds, source.writable)
     if dtype.names is not None:
         return RecordValue(dtype, address, offset, source.name, source.space, source.writable)
+    if dtype.kind in "SU":
+        return TextValue(dtype, address, offset, source.name)
     type_ = element_type(dtype, source.name)
     if type_.kind == "c":
         part = part_type(type_)
@@ -173,7 +176,11 @@ def write(
             f"`{target.name}` is {why_not_writable(target)}", remedy="pass a writable array as an argument"
         )
     if dtype.names is not None or dtype.subdtype is not None:
-        raise UnsupportedError(f"a whole record of `{target.name}` is assigned", remedy="assign its fields one by one")
+        _write_whole(b, dtype, address, offset, target, value)
+        return
+    if dtype.kind in "SU":
+        text.write(b, dtype, address, offset, target.name, value)
+        return
     type_ = element_type(dtype, target.name)
     number = arithmetic.cast(b, value, type_)
     if isinstance(number, ComplexValue):
@@ -182,6 +189,40 @@ def write(
             _write_number(b, part, address, offset + k * size, target)
     else:
         _write_number(b, number, address, offset, target)
+
+
+def _write_whole(
+    b: Builder, dtype: np.dtype[Any], address: Register, offset: int, target: ArrayValue | RecordValue, value: Value
+) -> None:
+    """Store a record or an array inside of one, part by part: all are read before the first is written."""
+    parts: list[tuple[np.dtype[Any], int, Value]] = []
+    _whole_parts(b, dtype, 0, value, parts, target.name)
+    for part, distance, item in parts:
+        write(b, part, address, offset + distance, target, item)
+
+
+def _whole_parts(
+    b: Builder, dtype: np.dtype[Any], distance: int, value: Value, parts: list[tuple[np.dtype[Any], int, Value]], name: str
+) -> None:
+    """(dtype, distance, value) of each number or text of a record that `value` is assigned to."""
+    if dtype.fields is not None and isinstance(value, RecordValue) and value.dtype.names == dtype.names:
+        for field_name in dtype.names or ():
+            part, at = dtype.fields[field_name][:2]
+            own, source, first = field(b, value, field_name)
+            _whole_parts(b, part, distance + at, read(b, own, source, first, value), parts, name)
+    elif dtype.subdtype is not None and isinstance(value, (ArrayValue, Scalar, ComplexValue)):
+        base, shape = dtype.subdtype
+        for n, place in enumerate(np.ndindex(*shape)):
+            item: Value = value
+            if isinstance(value, ArrayValue):
+                item = load(b, value, [Scalar(int64, None, i) for i in place[len(shape) - value.ndim :]])
+            _whole_parts(b, base, distance + n * base.itemsize, item, parts, name)
+    elif dtype.fields is None and dtype.subdtype is None:
+        parts.append((dtype, distance, value))
+    else:
+        raise UnsupportedError(
+            f"{describe(value)} is assigned to a whole record of `{name}`", remedy="assign its fields one by one"
+        )
 
 
 def _write_number(b: Builder, x: Scalar, address: Register, offset: int, target: ArrayValue | RecordValue) -> None:
@@ -226,8 +267,7 @@ def indices_of(array: ArrayValue, index: Value) -> list[Value]:
 def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
     """`array[index]`: an element, or a view."""
     if array.dtype.names and isinstance(index, Static) and isinstance(index.object, str):
-        what = f"array `{array.name}` is indexed with {describe(index)}"
-        raise UnsupportedError(what, remedy="index its elements, and take the field of each")
+        return _field_view(b, array, index.object)
     items = indices_of(array, index)
     if len(items) == array.ndim and not any(isinstance(item, SliceValue) for item in items):
         return load(b, array, items)
@@ -320,6 +360,8 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
     """An attribute of an array, or None if it has no such attribute."""
     if name in METHODS or name in REDUCTIONS:
         return Bound(array, name)
+    if array.dtype.fields is not None and name in array.dtype.fields:
+        return _field_view(b, array, name)
     if name in ("real", "imag") and array.dtype.kind in "biufc":
         return _part_view(b, array, name)
     item = Scalar(int64, None, array.dtype.itemsize)
@@ -341,6 +383,22 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
         case "T":
             return transposed(array)
     return None
+
+
+def _field_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue:
+    """A field of all records of an array, as a view."""
+    fields = array.dtype.fields or {}
+    if name not in fields:
+        raise KernelError(
+            f"records of `{array.name}` have no field `{name}`", remedy=f"their fields are {', '.join(fields)}"
+        )
+    dtype, offset = fields[name][:2]
+    made = replace(array, dtype=dtype.base, address=moved(b, array.address, offset))
+    if dtype.subdtype is None:
+        return made
+    extents = tuple(Scalar(int64, None, extent) for extent in dtype.shape)
+    inner = row_major(b, extents, dtype.base.itemsize)
+    return replace(made, shape=(*array.shape, *extents), strides=(*array.strides, *inner))
 
 
 def _part_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue | None:

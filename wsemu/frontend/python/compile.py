@@ -109,9 +109,9 @@ class Compiled:
 def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     """The type of a host argument; UsageError names the argument that cannot be passed."""
     if isinstance(value, np.ndarray):
-        if number_type(value.dtype) is None and value.dtype.names is None:
+        if number_type(value.dtype) is None and value.dtype.names is None and value.dtype.kind not in "SU":
             what = f"argument `{name}` is an array of {value.dtype}"
-            if value.dtype.kind in "SUMm":
+            if value.dtype.kind in "Mm":
                 raise UnsupportedError(what, remedy="pass numbers of up to 64 bits, such as `array.view(np.int64)`")
             raise UsageError(f"{what}: kernels hold numbers of up to 64 bits, and records")
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
@@ -167,16 +167,17 @@ def _pattern_type(value: Any, name: str) -> PatternType:
 
 
 def compile_kernel(
-    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0, debug: bool = False
-) -> Compiled:
+    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0, debug: bool = False,
+    stepping: bool = False,
+) -> Compiled:  # fmt: skip
     """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known;
-    with `debug` exceptions reach the host.
+    with `debug` exceptions reach the host, with `stepping` each statement shows its variables.
 
     KernelError and UnsupportedError say what is wrong with it.
     """
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
-    walker = Walker(builder, debug=debug)
+    walker = Walker(builder, debug=debug, stepping=stepping)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [
         _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))

@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python import arithmetic, arrays, joining
+from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.scalars import FALSE, both, choose_number, constant, describe, either, negate, truth
+from wsemu.frontend.python.scalars import FALSE, both, choose, choose_number, constant, describe, either, negate, scalar_cast, truth
 from wsemu.frontend.python.syntax import is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -161,7 +161,14 @@ class Expressions:
         if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
             which = left if isinstance(left, ArrayValue) else right
             raise self.unsupported(node, f"arithmetic on the whole {describe(which)}", "index it to work on elements")
+        self.check_divisor(op, right)
         return arithmetic.binary(self.b, op, left, right)
+
+    def check_divisor(self: Walker, op: str, divisor: Value) -> None:
+        """With `debug` a division by zero raises, as in Python."""
+        if self.debug and op in ("/", "//", "%") and isinstance(divisor, Scalar):
+            zero = arithmetic.compare(self.b, "==", divisor, constant(divisor.type, 0))
+            self.fail_where(zero, ZeroDivisionError, "division by zero")
 
     def get_UnaryOp(self: Walker, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):
@@ -234,6 +241,9 @@ class Expressions:
         return result
 
     def compare_one(self: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Scalar:
+        if isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) and enumerations.common_class([left, right]):
+            same_member = arithmetic.compare(self.b, "==", enumerations.place(left), enumerations.place(right))
+            return same_member if isinstance(op, (ast.Is, ast.Eq)) else negate(self.b, same_member)
         if isinstance(op, (ast.Is, ast.IsNot)):
             if isinstance(left, Static) and isinstance(right, Static):
                 same = left.object is right.object
@@ -250,6 +260,9 @@ class Expressions:
             for item in self.items_of(node, right):
                 result = either(self.b, result, arithmetic.compare(self.b, "==", left, item))
             return result if isinstance(op, ast.In) else negate(self.b, result)
+        if text.is_text(left) and text.is_text(right) and isinstance(op, (ast.Eq, ast.NotEq)):
+            same_text = text.equal(self.b, left, right)
+            return same_text if isinstance(op, ast.Eq) else negate(self.b, same_text)
         return arithmetic.compare(self.b, COMPARE[type(op)], left, right)
 
     # -- subscripts ---------------------------------------------------------------------------------------------------
@@ -284,6 +297,10 @@ class Expressions:
             return arrays.subscript(self.b, container, index)
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
             return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
+        if isinstance(container, RecordValue) and isinstance(index, Scalar) and index.literal is not None:
+            names = container.dtype.names or ()
+            if -len(names) <= index.literal < len(names):
+                return arrays.read(self.b, *arrays.field(self.b, container, names[int(index.literal)]), container)
         if isinstance(container, TupleValue):
             return self.tuple_item(node, container, index)
         raise self.refused(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
@@ -304,6 +321,14 @@ class Expressions:
             if not -count <= index.literal < count:
                 raise self.error(node, f"index {index.literal} lies outside a tuple of {count}", "index from 0 on")
             return container.items[int(index.literal)]
+        index = scalar_cast(self.b, index, int64)
+        negative = arithmetic.compare(self.b, "<", index, constant(int64, 0))
+        wrapped = arithmetic.binary(self.b, "+", index, constant(int64, count))
+        assert isinstance(wrapped, Scalar)
+        index = choose(self.b, negative, wrapped, index)
+        below = arithmetic.compare(self.b, "<", index, constant(int64, 0))
+        outside = either(self.b, below, arithmetic.compare(self.b, ">=", index, constant(int64, count)))
+        self.fail_where(outside, IndexError, "tuple index out of range")
         result = container.items[-1]
         for n in reversed(range(count - 1)):
             test = arithmetic.compare(self.b, "==", index, constant(int64, n))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wsemu.frontend.assemble.graph import Block, Phi, Register
-from wsemu.frontend.python import arithmetic
+from wsemu.frontend.python import arithmetic, enumerations
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.scalars import constant, describe, part_type, register
 from wsemu.frontend.python.values import (
@@ -18,6 +18,7 @@ from wsemu.frontend.python.values import (
     Bound,
     Closure,
     ComplexValue,
+    EnumValue,
     PatternValue,
     RecordValue,
     Scalar,
@@ -144,6 +145,10 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
         return first
     if all(isinstance(v, (Scalar, ComplexValue)) for v in values):
         return _merge_numbers(b, block, sources, values)
+    members = enumerations.common_class(values)
+    if members is not None:
+        index = _scalar_phi(b, block, sources, [enumerations.place(v) for v in values])
+        return EnumValue(members, index)
     kind = type(first)
     if not all(type(v) is kind for v in values):
         raise NoCommonType

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from wsemu.frontend.python import arrays, joining
+from wsemu.frontend.python import arithmetic, arrays, enumerations, joining
 from wsemu.frontend.python.frames import Frame
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.scalars import describe, literal
+from wsemu.frontend.python.scalars import constant, describe, literal
 from wsemu.frontend.python.syntax import derived_names, is_simple, numbers_in
 from wsemu.frontend.python.values import (
     ArrayValue,
     Bound,
     ComplexValue,
+    EnumValue,
     PatternValue,
     RecordValue,
     Scalar,
@@ -221,6 +222,8 @@ class Names:
                 return arrays.read(self.b, *arrays.field(self.b, value, name), value)
             case TupleValue() if name in value.names:
                 return value.items[value.names.index(name)]
+            case EnumValue() if name == "value":
+                return self.member_value(value)
             case PatternValue():
                 return self.pattern_attribute(value, name, node)
             case Scalar() | ComplexValue():
@@ -228,6 +231,17 @@ class Names:
                     return Bound(value, name)
                 return library.attribute(self.b, value, name)
         return None
+
+    def member_value(self: Walker, value: EnumValue) -> Value | None:
+        """`.value` of a member that the launch chooses."""
+        known = enumerations.values_of(value.cls)
+        if not known:
+            return None
+        found = known[0]
+        for n, other in enumerate(known[1:], 1):
+            is_it = arithmetic.compare(self.b, "==", value.index, constant(int64, n))
+            found = self.select(is_it, lambda v=other: v, lambda v=found: v, simple=True)
+        return found
 
     def static_attribute(self: Walker, obj: Any, name: str, node: ast.AST) -> Value:
         """An attribute of a host object, looked up when the kernel is compiled."""

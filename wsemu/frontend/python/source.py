@@ -51,6 +51,10 @@ def _of_code(code: CodeType, name: str) -> Source:
         if found is not None:
             return found
     file = os.path.realpath(name) if os.path.exists(name) else name
+    tree = _parsed(*_own_lines(code))
+    node = None if tree is None else _find(tree, code)
+    if node is not None:
+        return Source(file, node)
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError) as error:
@@ -71,15 +75,25 @@ def _of_code(code: CodeType, name: str) -> Source:
     )
 
 
+def _own_lines(code: CodeType) -> tuple[str, int]:
+    """The lines from a function's first one to the last that has code of it, and the number of the first."""
+    lines = linecache.getlines(code.co_filename)
+    return "".join(lines[code.co_firstlineno - 1 : _last_line(code)]), code.co_firstlineno
+
+
+def _last_line(code: CodeType) -> int:
+    own = max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
+    return max([own, *(_last_line(inner) for inner in code.co_consts if isinstance(inner, CodeType))])
+
+
 def _parsed(text: str, first: int) -> ast.Module | None:
     """The tree of some lines of a file, the first of them at line `first`; indented ones are put into an `if`."""
     indented = text[:1] in (" ", "\t", "\f")
+    before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
     try:
-        tree = ast.parse("if 1:\n" + text if indented else text)
+        return ast.parse(before + text)
     except SyntaxError:
         return None
-    shift = first - 1 - indented
-    return ast.increment_lineno(tree, shift) if shift else tree
 
 
 def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.assemble.graph import Block
-from wsemu.frontend.python import arithmetic, arrays, joining
+from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
@@ -24,6 +24,7 @@ from wsemu.frontend.python.values import (
     Scalar,
     SliceValue,
     Static,
+    TextValue,
     TupleValue,
     TypedVariable,
     Value,
@@ -73,6 +74,8 @@ class Statements:
             default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler statements")
             raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
         self.at(node)
+        if self.stepping and (self.frame.code is not None or self.frame.maker is not None):
+            stepping.stop(self)
         try:
             handler(self, node)
         except KernelError as error:
@@ -101,10 +104,10 @@ class Statements:
                     self.assign(other, TupleValue(tuple(named)))
                 return
         value = self.named(first, node.value)
-        if isinstance(first, ast.Subscript) and not isinstance(value, (Scalar, ComplexValue, ArrayValue, RecordValue)):
+        storable = (Scalar, ComplexValue, ArrayValue, RecordValue, TextValue)
+        if isinstance(first, ast.Subscript) and not isinstance(value, storable) and not text.is_text(value):
             what = f"{describe(value)} cannot be stored into an array"
-            text = isinstance(value, Static) and isinstance(value.object, (str, bytes))
-            if isinstance(value, TupleValue) or text:  # into a slice, a record or an array of text
+            if isinstance(value, TupleValue):  # into a slice or a record
                 raise self.unsupported(node.value, what, "store numbers, one by one")
             raise self.refused(node.value, what, "give a number", value)
         for target in node.targets:
@@ -151,6 +154,7 @@ class Statements:
         self.at(node)
         if isinstance(old, TupleValue) and isinstance(value, TupleValue) and op == "+":
             return TupleValue((*old.items, *value.items))
+        self.check_divisor(op, value)
         return arithmetic.binary(self.b, op, old, value)
 
     def do_Return(self: Walker, node: ast.Return) -> None:

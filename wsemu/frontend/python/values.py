@@ -120,6 +120,24 @@ class Static(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class EnumValue(Value):
+    """A member of an enumeration that the launch chooses: `index` is its place among the members."""
+
+    cls: type
+    index: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class TextValue(Value):
+    """An element of an array of text: so many code units of 1 (bytes) or 4 bytes, filled up with zeros."""
+
+    dtype: np.dtype[Any]
+    address: Register
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bound(Value):
     """A method with its object: `array.view`, `pattern.execute_dma`, `x.real.conjugate`."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python import arithmetic, arrays, printing
+from wsemu.frontend.python import arithmetic, arrays, printing, stepping
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.scalars import constant, describe, literal, scalar_cast
 from wsemu.frontend.python.values import (
@@ -148,7 +148,15 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
     return constant(boolean, isinstance(value, TupleValue) and tuple in wanted)
 
 
+def _breakpoint(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A stop of the debugger; without one it does nothing."""
+    _counted(w, node, "breakpoint", args, kwargs, 0)
+    if w.stepping:
+        stepping.stop(w, breaks=True)
+    return Static(None)
+
+
 BUILTINS: dict[Any, Callable[..., Value]] = {
     range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: printing.call,
-    isinstance: _isinstance,
+    isinstance: _isinstance, breakpoint: _breakpoint,
 }  # fmt: skip

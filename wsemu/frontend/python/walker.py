@@ -47,10 +47,12 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     expressions: ClassVar[dict[type, Callable[..., Value]]] = _handlers("get_")
     statements: ClassVar[dict[type, Callable[..., None]]] = _handlers("do_")
 
-    def __init__(self, builder: Builder, *, debug: bool = False) -> None:
+    def __init__(self, builder: Builder, *, debug: bool = False, stepping: bool = False) -> None:
         self.b = builder
         self.debug = debug
         """exceptions reach the host, as with Numba's option of that name"""
+        self.stepping = stepping
+        """each statement shows its variables to a debugger"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True

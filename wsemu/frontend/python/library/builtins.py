@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wsemu.frontend.python import complex_arithmetic
+from wsemu.frontend.python import complex_arithmetic, text
 from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder
 from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
 from wsemu.frontend.python.library.inlined import inlined
@@ -24,7 +24,7 @@ from wsemu.frontend.python.scalars import (
     truth,
     widened,
 )
-from wsemu.frontend.python.values import ArrayValue, ComplexValue, RangeValue, Scalar, Static, TupleValue, Value
+from wsemu.frontend.python.values import ArrayValue, ComplexValue, RangeValue, Scalar, Static, TextValue, TupleValue, Value
 from wsemu.language.numbers import boolean, complex64, complex128, float16, float32, float64, int32, int64, uint64
 from wsemu.language.promotion import Signature, resolve, same, select, unify
 
@@ -236,7 +236,9 @@ def length(call: Any) -> Value:
             return x.shape[0]
         case RangeValue():
             return _range_length(call.b, x)
-        case Static() if isinstance(x.object, (str, tuple)):
+        case TextValue():
+            return text.length(call.b, x)
+        case Static() if isinstance(x.object, (str, bytes, tuple)):
             return known(len(x.object))
     raise call.error(f"`len` of {describe(x)}", "give it a tuple or an array")
 

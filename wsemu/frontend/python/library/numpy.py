@@ -17,7 +17,7 @@ from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import casting
 from wsemu.frontend.python.library.calls import FUNCTIONS, Handler, handles, positional, scalar
 from wsemu.frontend.python.library.written import complex_functions
-from wsemu.frontend.python.scalars import both, cast, choose, compute, constant, differ, either, negate, scalar_cast, truth
+from wsemu.frontend.python.scalars import both, cast, choose, choose_number, compute, constant, differ, either, negate, scalar_cast, truth
 from wsemu.frontend.python.values import ComplexValue, Scalar, Value
 from wsemu.language.numbers import (
     NUMBERS,
@@ -147,6 +147,8 @@ def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
 
     @handles(ufunc)
     def extreme(call: Any) -> Value:
+        if any(isinstance(x, ComplexValue) for x in call.args):
+            return _complex_extreme(call, relation, keeps_nan, *positional(call, name, 2))
         x, y = _operands(call, name, 2, _LOOPS)
         result = choose(call.b, compare(call.b, relation, x, y), x, y)
         if x.type.kind != "f":
@@ -155,6 +157,17 @@ def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
         rest = choose(call.b, odd, x, y)
         either_odd = either(call.b, library_math.is_nan(call.b, x), library_math.is_nan(call.b, y))
         return choose(call.b, either_odd, rest, result)
+
+
+def _complex_extreme(call: Any, relation: str, keeps_nan: bool, left: Value, right: Value) -> Value:
+    """The same of complex numbers, in the order of `np.less`."""
+    x, y = (library_cmath.as_complex(call, value, "np.maximum") for value in (left, right))
+    type_ = x.type if x.type.bits >= y.type.bits else y.type
+    first, second = cast(call.b, x, type_), cast(call.b, y, type_)
+    result = choose_number(call.b, _compare_complex(call, relation, first, second), first, second)
+    odd = [library_cmath.apply(call, complex_functions.isnan, z) for z in (first, second)]  # type: ignore[arg-type]
+    rest = choose_number(call.b, odd[0] if keeps_nan else odd[1], first, second)  # type: ignore[arg-type]
+    return choose_number(call.b, either(call.b, odd[0], odd[1]), rest, result)  # type: ignore[arg-type]
 
 
 _EXTREMES: dict[np.ufunc, tuple[str, bool]] = {

@@ -64,6 +64,8 @@ def rect(size, angle):
             x = x * size
         if y != 0.0:
             y = y * size
+        elif size < 0.0:
+            y = -y
         return complex(x, y)
     return complex(size * x, size * y)
 
@@ -100,7 +102,7 @@ def cosh(z):
         if math.isnan(y):
             return complex(abs(x), y)
         if y == 0.0:
-            return complex(abs(x), math.copysign(y, x * y + y))
+            return complex(abs(x), y if x > 0.0 else -y)
         real, imag = math.copysign(x, math.cos(y)), math.copysign(x, math.sin(y))
         if x < 0.0:
             imag = -imag
@@ -197,6 +199,8 @@ def atanh(z):
     elif x > 1e153 or size > 1e153:
         far = math.hypot(x * 0.5, y * 0.5)
         real, imag = x / 4.0 / far / far, math.copysign(math.pi / 2, y)
+        if math.isinf(far):
+            real = 0.0
         if math.isnan(y):
             imag = y
             real = 0.0 if math.isinf(x) else y

@@ -1,0 +1,5 @@
+"""`python -m wsemu`: the `wsemu` command."""
+
+from wsemu.cli import main
+
+main()

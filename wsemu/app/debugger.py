@@ -1,0 +1,404 @@
+"""`wsemu debug FILE`: a launch stepped by hand on the reference engine, a thread at a time.
+
+Each statement of the kernel is a stop for each thread that executes it.  The run is deterministic: going back is running
+again from the start up to the stop before.  The session works on copies of the arrays; the launch itself follows it.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import struct
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.frontend.python.compile import argument_type, compile_kernel
+from wsemu.launch.binding import bind
+from wsemu.launch.check import as_declared
+from wsemu.launch.kernel import CodeKernel
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED
+from wsemu.reference import run as reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.program import Program, Shown, Span, Stop
+    from wsemu.reference.warp import WarpRun
+
+LANES = 32
+HELP = """\
+n(ext)           the next statement of this function, or of its caller
+s(tep)           the next statement, also of a function that is called
+c(ontinue)       on to a breakpoint, or to the end
+back             the statement before
+b(reak) [LINE]   stop where a line begins; without one, list them
+clear LINE       no longer
+p EXPR           an expression of the variables; arrays are as they are now
+vars             all variables of the function
+thread T [CTA]   another thread: indices as 3 or 1,2,0; from the start of the launch
+w(here)          file, line, function, thread
+l(ist)           the lines around
+q(uit)           leave the launch: it runs, checked, to its end
+"""
+
+
+class _Restart(Exception):
+    """The run is to begin again."""
+
+
+class _Quit(Exception):
+    """The session is over."""
+
+
+@dataclass(slots=True)
+class _Here:
+    """Where the thread stands."""
+
+    stop: Stop
+    span: Span
+    depth: int
+    variables: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Session:
+    """One launch under the debugger: `program` shows its variables, `begin` gives segments as they were, and rows."""
+
+    program: Program
+    configuration: LaunchConfiguration
+    begin: Callable[[], tuple[Any, Any]]
+    read: Callable[[], str]
+    """a command; EOFError at the end of all"""
+    write: Callable[[str], object]
+    cta: int = 0
+    thread: int = 0
+    breakpoints: set[int] = field(default_factory=set)
+    waits: str = "s"
+    """what it goes on to: s, n, c, or `replay`"""
+    depth: int = 0
+    count: int = 0
+    """stops of the thread so far"""
+    target: int = 0
+    """of a replay: the stop to go to"""
+    values: list[list[int]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Step through the launch until it ends or is left."""
+        while True:
+            rows, segments = self.begin()
+            self.count, self.values = 0, []
+            try:
+                reference.run(
+                    self.program, self.configuration.grid, self.configuration.block, rows, segments,
+                    dynamic_shared=self.configuration.dynamic_shared, budget=settings.current().budget,
+                    races=False, recycling=False, initialised=False, read_only=False, stopped=self.stopped,
+                )  # fmt: skip
+            except _Restart:
+                continue
+            except _Quit:
+                return
+            self.write(f"{self.program.name} has ended")
+            return
+
+    # -- the engine's side --------------------------------------------------------------------------------------------
+    def stopped(self, run: WarpRun, fields: list[int], lanes: int) -> None:
+        """A stop shows a value; with the last one it is a stop of each lane."""
+        warp, lane = divmod(self.thread, LANES)
+        if run.cta.number != self.cta or run.warp.number != warp or not lanes >> lane & 1:
+            return
+        if fields[6] & (1 << PRINTED) - 1 == 0:
+            self.values = []
+        self.values.append([run.values(fields[3], "b64")[lane]])
+        stop = self.program.stops[fields[6] >> PRINTED]
+        if len(self.values) < max(1, sum(_width(how) for _, how in stop.variables)):
+            return
+        self.count += 1
+        pc = run.group.pc
+        span = self.program.spans[self.program.span_of[pc]]
+        depth = len(self.program.stack_of[pc])
+        if not self._wanted(stop, span, depth):
+            return
+        bits = iter([value[0] & (1 << 64) - 1 for value in self.values])
+        memory = _Memory(run)
+        variables = {name: _value(how, bits, memory) for name, how in stop.variables}
+        self._talk(_Here(stop, span, depth, variables))
+
+    def _wanted(self, stop: Stop, span: Span, depth: int) -> bool:
+        if self.waits == "replay":
+            return self.count >= self.target
+        at_break = span.line in self.breakpoints or stop.breaks
+        return at_break or self.waits == "s" or (self.waits == "n" and depth <= self.depth)
+
+    # -- the user's side ----------------------------------------------------------------------------------------------
+    def _talk(self, here: _Here) -> None:
+        self.depth = here.depth
+        self._where(here)
+        while True:
+            try:
+                words = self.read().split(maxsplit=1)
+            except EOFError:
+                raise _Quit from None
+            name, rest = (words[0], words[1] if len(words) > 1 else "") if words else ("n", "")
+            if self._goes_on(name, rest, here):
+                return
+
+    def _goes_on(self, name: str, rest: str, here: _Here) -> bool:
+        """Execute a command; whether the thread goes on then."""
+        match name:
+            case "n" | "next" | "s" | "step" | "c" | "continue":
+                self.waits = name[0]
+                return True
+            case "back":
+                self._again(max(1, self.count - 1))
+            case "b" | "break" | "clear":
+                self._breakpoint(name, rest)
+            case "p" | "print":
+                self.write(_evaluated(rest, here.variables))
+            case "vars" | "locals":
+                for variable, value in here.variables.items():
+                    self.write(f"{variable} = {_shown(value)}")
+            case "thread":
+                self._thread(rest)
+            case "w" | "where":
+                self._where(here)
+            case "l" | "list":
+                self._list(here.span)
+            case "q" | "quit":
+                raise _Quit
+            case "h" | "help":
+                self.write(HELP.rstrip())
+            case _:
+                self.write(f"no command `{name}`: `h` lists them")
+        return False
+
+    def _again(self, target: int) -> None:
+        self.waits, self.target = "replay", target
+        raise _Restart
+
+    def _breakpoint(self, name: str, rest: str) -> None:
+        if rest and not rest.isdecimal():
+            self.write(f"`{name} {rest}`: give the number of a line")
+        elif not rest:
+            self.write(f"breakpoints: {', '.join(map(str, sorted(self.breakpoints))) or 'none'}")
+        elif name == "clear":
+            self.breakpoints.discard(int(rest))
+        else:
+            self.breakpoints.add(int(rest))
+
+    def _thread(self, rest: str) -> None:
+        try:
+            thread, *cta = rest.split()
+            self.thread = linear(thread, self.configuration.block, "thread")
+            self.cta = linear(cta[0], self.configuration.grid, "CTA") if cta else self.cta
+        except (ValueError, UsageError) as error:
+            self.write(str(error) if isinstance(error, UsageError) else "give a thread, and maybe a CTA: `thread 3 0`")
+            return
+        self._again(1)
+
+    def _where(self, here: _Here) -> None:
+        block, grid = self.configuration.block, self.configuration.grid
+        who = f"thread {_axes(self.thread, block)} of CTA {_axes(self.cta, grid)}"
+        self.write(f"{os.path.basename(here.span.file)}:{here.span.line} {here.stop.function}, {who}")
+        self.write(f"-> {linecache.getline(here.span.file, here.span.line).rstrip()}")
+
+    def _list(self, span: Span) -> None:
+        for number in range(max(1, span.line - 4), span.line + 5):
+            line = linecache.getline(span.file, number)
+            if line:
+                self.write(f"{number:4} {'->' if number == span.line else '  '} {line.rstrip()}")
+
+
+class _Memory:
+    """The memory that a thread sees now."""
+
+    def __init__(self, run: WarpRun) -> None:
+        self._run = run
+
+    def array(self, address: int, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> Any:
+        """A copy of an array; a text that says so where it lies outside of memory."""
+        segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
+        arrays = self._run.launch.arrays
+        if segment == SHARED:
+            data: Any = self._run.cta.shared.data
+        elif segment == LOCAL:
+            data = self._run.warp.local.data
+        elif FIRST_ARRAY <= segment < FIRST_ARRAY + len(arrays):
+            data = arrays[segment - FIRST_ARRAY].data
+        else:
+            return "<outside of memory>"
+        try:
+            view: Any = np.ndarray(tuple(shape), dtype, np.frombuffer(data, np.uint8), offset, tuple(strides))
+            return view.copy()
+        except (ValueError, TypeError):
+            return "<outside of memory>"
+
+
+def _width(how: Shown) -> int:
+    """How many values a variable shows."""
+    match how.kind:
+        case "number":
+            return 1
+        case "complex":
+            return 2
+        case "tuple":
+            return sum(map(_width, how.what))
+        case "array":
+            return 1 + 2 * how.dimensions
+    return 0
+
+
+def _value(how: Shown, bits: Iterator[int], memory: _Memory) -> Any:
+    """The variable that the values stand for."""
+    match how.kind:
+        case "number":
+            return _number(how.what, next(bits))
+        case "complex":
+            return how.what.type(complex(_float(next(bits)), _float(next(bits))))
+        case "tuple":
+            return tuple(_value(item, bits, memory) for item in how.what)
+        case "array":
+            address = next(bits)
+            shape, strides = ([_signed(next(bits)) for _ in range(how.dimensions)] for _ in range(2))
+            return memory.array(address, how.what, shape, strides)
+    return how.what
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+def _float(bits: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
+def _number(dtype: np.dtype[Any], bits: int) -> Any:
+    if dtype.kind == "f":
+        return dtype.type(_float(bits))
+    return dtype.type(bits if dtype.kind == "u" else _signed(bits))
+
+
+def _shown(value: Any) -> str:
+    return np.array_repr(value) if isinstance(value, np.ndarray) else str(value)
+
+
+def _evaluated(text: str, variables: dict[str, Any]) -> str:
+    """An expression of the variables as text, or what is wrong with it."""
+    try:
+        ast.parse(text.strip(), mode="eval")
+        return _shown(eval(text, {"np": np}, variables))  # the user's own words, in the user's own process
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _axes(index: int, extents: tuple[int, int, int]) -> str:
+    place = index % extents[0], index // extents[0] % extents[1], index // (extents[0] * extents[1])
+    return str(place[0]) if extents[1:] == (1, 1) else str(place)
+
+
+def linear(text: str, extents: tuple[int, int, int], what: str) -> int:
+    """The number of a thread or CTA that is written as `3` or `1,2,0`; UsageError where there is none."""
+    try:
+        x, y, z = (*(int(part) for part in text.strip("()").split(",")), 0, 0)[:3]
+    except ValueError:
+        raise UsageError(f"{what} `{text}`: write its index, `3` or `1,2,0`") from None
+    if not (0 <= x < extents[0] and 0 <= y < extents[1] and 0 <= z < extents[2]):
+        raise UsageError(f"{what} {text} does not exist: the launch has {' x '.join(map(str, extents))}")
+    return x + extents[0] * (y + extents[1] * z)
+
+
+def _line() -> str:
+    sys.stdout.flush()
+    return input("(wsemu) ")
+
+
+@dataclass(slots=True)
+class Debugger:
+    """What stands around the launches of a program: it steps through those that are wanted, then lets them run."""
+
+    wanted: Callable[[Any], bool]
+    cta: str = "0"
+    thread: str = "0"
+    breakpoints: frozenset[int] = frozenset()
+    waits: str = "s"
+    read: Callable[[], str] = _line
+    write: Callable[[str], object] = print
+    sessions: int = 0
+
+    def __call__(
+        self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Any]
+    ) -> Any:
+        if not isinstance(kernel, CodeKernel) and hasattr(kernel, "py_func") and self.wanted(kernel):
+            self.sessions += 1
+            self.step(kernel, configuration, arguments)
+        return run()
+
+    def step(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
+        """One session."""
+        arguments = as_declared(kernel, arguments)
+        function = kernel.py_func
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+        made = compile_kernel(
+            function, types, fma=settings.current().fma, debug=bool(kernel.options.get("debug")), stepping=True
+        )
+
+        def begin() -> tuple[Any, Any]:
+            named = [
+                entry._replace(array=entry.array.copy()) if entry.live else entry for entry in made.program.constant_arrays
+            ]
+            rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copied(arguments), names)
+            return rows, memory.segments
+
+        Session(
+            made.program, configuration, begin, self.read, self.write,
+            linear(self.cta, configuration.grid, "CTA"), linear(self.thread, configuration.block, "thread"),
+            set(self.breakpoints), self.waits,
+        ).run()  # fmt: skip
+
+
+def _copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with copies of their arrays; what two of them share they share no longer."""
+    return tuple(
+        np.array(value, order="K") if isinstance(value, np.ndarray)
+        else _copied(value) if type(value) is tuple else value
+        for value in arguments
+    )  # fmt: skip
+
+
+def command(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> int:
+    """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`."""
+    from wsemu.app import config, program
+    from wsemu.launch.hooks import around
+    from wsemu.report.terminal import Printer
+
+    printer = Printer()
+    try:
+        chosen, known = config.configured(file, given)
+    except UsageError as error:
+        printer.error(error)
+        return program.USAGE
+    lines = frozenset(options["breakpoints"])
+    number = options["launch"]
+    counted = [0]
+
+    def wanted(kernel: Any) -> bool:
+        if not known.wants(kernel.__name__):
+            return False
+        counted[0] += 1
+        return number is None or counted[0] == number
+
+    debugger = Debugger(
+        wanted, options["cta"], options["thread"], lines, "c" if lines else "s"
+    )
+    around.append(debugger)
+    try:
+        return program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)
+    finally:
+        around.remove(debugger)

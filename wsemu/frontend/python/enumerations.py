@@ -1,0 +1,44 @@
+"""Members of enumerations: known ones are host objects, others places among the members of their class."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+from wsemu.frontend.python.scalars import constant, literal
+from wsemu.frontend.python.values import EnumValue, Scalar, Static, Value
+from wsemu.language.numbers import int64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def class_of(value: Value) -> type | None:
+    """The enumeration that a value is a member of; None for any other value."""
+    if isinstance(value, EnumValue):
+        return value.cls
+    if isinstance(value, Static) and isinstance(value.object, enum.Enum):
+        return type(value.object)
+    return None
+
+
+def common_class(values: Sequence[Value]) -> type | None:
+    """The enumeration that all of these are members of; None where there is none."""
+    first = class_of(values[0])
+    return first if all(class_of(value) is first for value in values) else None
+
+
+def place(value: Value) -> Scalar:
+    """The place of a member in its class."""
+    if isinstance(value, EnumValue):
+        return value.index
+    assert isinstance(value, Static)
+    members: list[Any] = list(type(value.object))
+    return constant(int64, members.index(value.object))
+
+
+def values_of(cls: type) -> list[Value] | None:
+    """The values of the members, where all are numbers."""
+    members: list[Any] = list(cls)
+    numbers = all(isinstance(member.value, (bool, int, float)) for member in members)
+    return [literal(member.value) for member in members] if numbers else None

@@ -1,0 +1,40 @@
+"""What Python runs at its start in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
+
+Nothing of wsemu is imported before somebody asks for Numba-CUDA.  Another `sitecustomize` that this one hides runs after it.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ROOTS = ("numba.cuda", "numba_cuda", "numba_cuda_mlir")
+
+
+class _Waiting:
+    """Stands in `sys.meta_path` until Numba-CUDA is imported."""
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith(_ROOTS):
+            return None
+        sys.meta_path.remove(self)
+        try:
+            from wsemu.host import takeover
+        except ImportError:  # another Python, without wsemu
+            return None
+        takeover.install()
+        return importlib.util.find_spec(name)
+
+
+def _others():
+    """Run the `sitecustomize` that Python would have found without this one."""
+    places = [place for place in sys.path if os.path.abspath(place) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if os.environ.get("WSEMU_NUMBA") == "1":
+    sys.meta_path.insert(0, _Waiting())
+_others()

@@ -1,0 +1,100 @@
+"""The second way in: a kernel that the front end does not read, compiled by Numba-CUDA and launched as PTX.
+
+Where Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), its PTX, with lines
+of the source, is what runs.  The report says so in a note; `--no-numba-ptx` switches it off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.launch.hooks import aside
+from wsemu.launch.ptx.module import PtxKernel, load_ptx
+from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.frontend.ptx import Entry, Module
+
+
+class NumbaKernel(PtxKernel):
+    """A kernel as Numba-CUDA's PTX; its parameters are the parts of the arguments."""
+
+    is_cuda = False
+
+    def __init__(self, module: Module, entry: Entry, name: str, names: Sequence[str], why: str) -> None:
+        super().__init__(module, entry, name)
+        self._own = tuple(names)
+        self.notes = (f"run from the PTX that Numba-CUDA makes of it, for wsemu does not read it: {why}",)
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return self._own
+
+
+class Way(NamedTuple):
+    """A kernel, and its arguments as it takes them."""
+
+    kernel: NumbaKernel
+    arguments: Sequence[Any]
+
+
+_made: weakref.WeakKeyDictionary[Any, dict[Any, NumbaKernel]] = weakref.WeakKeyDictionary()
+
+
+def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> Way | None:
+    """The kernel and these arguments in the other form; None where Numba-CUDA is missing, or cannot compile it."""
+    if not hasattr(kernel, "py_func"):
+        return None
+    with _numba_cuda() as found:
+        if not found:
+            return None
+        from wsemu.backends import numba_cuda, offline
+
+        given = tuple(arguments)
+        try:
+            key = tuple(str(numba_cuda.type_of(value)) for value in given)
+            programs = _made.setdefault(kernel.py_func, {})
+            if key not in programs:
+                text = offline.compile_kernel(kernel, given, lineinfo=True).ptx
+                programs[key] = _named(kernel, text, given, error)
+            return Way(programs[key], offline.passed(given))
+        except WsemuError:
+            return None
+        except Exception as refused:  # whatever Numba raises of a kernel that it does not take, either
+            error.remedy = f"{error.remedy}; Numba-CUDA refuses it, too: {_first_line(refused)}".lstrip("; ")
+            return None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _numba_cuda() -> Iterator[bool]:
+    """Numba-CUDA itself, where it is installed: whoever stands in its place steps aside."""
+    with contextlib.ExitStack() as stack:
+        for step in aside:
+            stack.enter_context(step())
+        from wsemu.backends import numba_cuda
+
+        try:
+            numba_cuda.numba_cuda()
+        except UsageError:
+            yield False
+            return
+        yield True
+
+
+def _named(kernel: Any, text: str, arguments: Sequence[Any], error: UnsupportedError) -> NumbaKernel:
+    from wsemu.backends import offline
+
+    made = load_ptx(text).only()
+    code = kernel.py_func.__code__
+    names = offline.parameter_names(arguments, code.co_varnames[: code.co_argcount])
+    return NumbaKernel(made._module, made.entry, kernel.__name__, names, error.message)
