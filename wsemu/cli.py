@@ -125,7 +125,9 @@ Strict = Annotated[
 ]
 Every = Annotated[
     bool | None,
-    typer.Option("--every/--no-every", help="Say for which other launches a verified one speaks: contents of arrays."),
+    typer.Option(
+        "--every/--no-every", help="Say for which other launches a verified one speaks: contents, trip counts."
+    ),
 ]
 FailOn = Annotated[list[str] | None, typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).")]
 KernelOption = Annotated[

@@ -5,6 +5,7 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -297,7 +298,7 @@ def _examine(
     if chosen.every:
         from wsemu.launch.every import extended
 
-        report = extended(report, places, bound.names)
+        report = extended(report, places, bound, functools.partial(_again, initial=initial(), workers=workers))
     if isinstance(kernel, CodeKernel):
         from wsemu.launch.words import in_cuda
 
@@ -311,6 +312,20 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _again(bound: Bound, initial: Sequence[Any], workers: int | None) -> tuple[Report, Outcome]:
+    """The launch once more, on copies of what its arrays held, as it is bound now."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
+    bound = bound._replace(segments=segments)
+    outcome, trace, _ = _run(bound, workers)
+    program, configuration = bound.program, bound.configuration
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    return judge(configuration, places, (), trace, bound.settings, time.perf_counter()), outcome
 
 
 def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
