@@ -181,7 +181,7 @@ def _mbarriers(draw: random.Random) -> LoopProgram:
     return LoopProgram(_kernel(lines), 64, 1)
 
 
-# -- every "every" tried ------------------------------------------------------------------------------------------------
+# -- every "every" tried -----------------------------------------------------------------------------------------------
 @dataclass
 class Tried:
     """What was said of a program, and what contradicts it."""

@@ -225,4 +225,4 @@ def test_what_is_said_of_random_loops_is_so(tmp_path):
     kernels = loaded(programs, tmp_path, "loops_of_a_test")
     found = [tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
     assert [one.contradictions for one in found if one.contradictions] == []
-    assert sum(one.trips for one in found) >= 2
+    assert sum(one.trips for one in found) >= 1

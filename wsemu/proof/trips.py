@@ -33,7 +33,19 @@ from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 from wsemu.proof.affine import (
-    COMPUTED, FAR, LOADED, SHUFFLED, TOKEN, Event, Geometry, Machine, Path, State, Unfit, Unknown, Value,
+    COMPUTED,
+    FAR,
+    LOADED,
+    SHUFFLED,
+    TOKEN,
+    Event,
+    Geometry,
+    Machine,
+    Path,
+    State,
+    Unfit,
+    Unknown,
+    Value,
 )  # fmt: skip
 
 LOOKED_AT = 40
