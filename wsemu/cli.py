@@ -150,7 +150,9 @@ Strict = Annotated[
 ]
 Every = Annotated[
     bool | None,
-    typer.Option("--every/--no-every", help="Say for which other launches a verified one speaks: contents of arrays."),
+    typer.Option(
+        "--every/--no-every", help="Say for which other launches a verified one speaks: contents, trip counts."
+    ),
 ]
 FailOn = Annotated[
     list[str] | None,

@@ -188,8 +188,8 @@ def test_the_picture_is_that_of_the_imports():
 
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
-        "CheckFailed", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError", "UsageError", "__version__",
-        "check", "sweep",
+        "CheckFailed", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError", "UsageError",
+        "__version__", "check", "sweep",
         "TensorMap", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay",
         "strategies", "trace",
     ])  # fmt: skip

@@ -5,6 +5,7 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -406,7 +407,7 @@ def judged(
     if bound.settings.every:
         from wsemu.launch.every import extended
 
-        report = extended(report, places, bound.names)
+        report = extended(report, places, bound, functools.partial(_again, initial=initial()))
     if isinstance(kernel, CodeKernel) and kernel.is_cuda:
         from wsemu.launch.words import in_cuda
 
@@ -415,6 +416,20 @@ def judged(
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     return Examined(bound, places, trace, report, before)
+
+
+def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
+    """The launch once more, on copies of what its arrays held, as it is bound now."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
+    bound = bound._replace(segments=segments)
+    outcome, trace, _ = ran(bound, None)
+    program, configuration = bound.program, bound.configuration
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    return judge(configuration, places, (), trace, bound.settings, time.perf_counter()), outcome
 
 
 def _arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:

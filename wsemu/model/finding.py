@@ -281,6 +281,8 @@ class Scope(Record):
     """arrays that it reads and that may hold anything"""
     values: list[str] = []
     """scalars that may have any value of their type"""
+    loops: list[str] = []
+    """loops that may run any number of times: `the loops in lines 9, 15 (`n`)`"""
     limits: list[str] = []
     """what it does not speak for, each with its reason and place"""
 
@@ -290,7 +292,9 @@ class Scope(Record):
             f"all {what} of {', '.join(f'`{name}`' for name in names)}"
             for what, names in (("contents", self.contents), ("values", self.values)) if names
         ]  # fmt: skip
-        return f"for {' and '.join(said)}" if said else ""
+        parts = [f"for {' and '.join(said)}"] if said else []
+        parts += [f"for every trip count of {loop}, the other sizes as given" for loop in self.loops]
+        return ", ".join(parts)
 
 
 class Counters(Record):

@@ -44,7 +44,7 @@ class Source(NamedTuple):
 
 
 class Steering(NamedTuple):
-    """The first executed instruction that may do something else for another value of a source."""
+    """An executed instruction that may do something else for another value of a source."""
 
     pc: int
     what: str
@@ -97,13 +97,13 @@ class Contents(Analysis):
         elif step.kind == "store" and name.startswith("st.") and (self._same is None or step.pc in self._same):
             yield "one value that several lanes store", step.reads
 
-    def first(self) -> dict[Source, Steering]:
-        """The sources that steer, and where first."""
-        found: dict[Source, Steering] = {}
+    def steering(self) -> dict[Source, list[Steering]]:
+        """The sources that steer, and where, by pc."""
+        found: dict[Source, list[Steering]] = {}
         for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached()):
             for n, source in enumerate(self.sources):
                 if bits >> n & 1:
-                    found.setdefault(source, Steering(pc, what))
+                    found.setdefault(source, []).append(Steering(pc, what))
         return found
 
     def _reached(self) -> Iterator[tuple[Step, str, Bits]]:

@@ -1,0 +1,228 @@
+"""For which trip counts of its loops a verified launch speaks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, ptx
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.properties.loop_programs import loaded, program, tried
+
+
+def scope(kernel, *arguments, block=64, grid=1, **options):
+    report = wsemu.check(kernel, grid, block, arguments, every=True, **options)
+    assert report.verdict == "verified", report.notes
+    return report.scope
+
+
+def floats(n=64 * 40):
+    return np.zeros(n, np.float32)
+
+
+@cuda.jit
+def ring(n, x, y):
+    tile = cuda.shared.array((2, 32), np.float32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for k in range(n):
+            if k >= 2:
+                ptx.barrier_sync(3 + k % 2, 64)
+            tile[k % 2, lane] = x[k * 32 + lane]
+            ptx.barrier_arrive(1 + k % 2, 64)
+    else:
+        for k in range(n):
+            ptx.barrier_sync(1 + k % 2, 64)
+            y[k * 32 + lane] = tile[k % 2, lane]
+            if k + 2 < n:
+                ptx.barrier_arrive(3 + k % 2, 64)
+
+
+def test_a_ring_of_named_barriers_holds_for_every_trip_count():
+    report = wsemu.check(ring, 1, 64, (8, floats(), floats()), every=True)
+    assert report.scope is not None
+    (loops,) = report.scope.loops
+    assert loops.startswith("the loops in lines ")
+    assert loops.endswith("(`n`) that the arrays have room for")
+    assert f"for every trip count of {loops}, the other sizes as given" in report.proof
+
+
+@cuda.jit
+def summed(n, x, y):
+    tile = cuda.shared.array((3, 64), np.float32)
+    lane = cuda.threadIdx.x
+    s = 0.0
+    for k in range(n):
+        tile[k % 3, lane] = x[lane]
+        cuda.syncthreads()
+        s += tile[k % 3, 63 - lane]
+    y[lane] = s
+
+
+def test_a_loop_that_walks_through_no_array_needs_no_room():
+    (loops,) = scope(summed, 4, floats(64), floats(64)).loops
+    assert loops.endswith("(`n`)")
+
+
+@cuda.jit
+def phases(n, x, y):
+    tile = cuda.shared.array((2, 32), np.float32)
+    full = cuda.shared.array(2, np.uint64)
+    empty = cuda.shared.array(2, np.uint64)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x == 0:
+        for s in range(2):
+            ptx.mbarrier_init(full, s, 32)
+            ptx.mbarrier_init(empty, s, 32)
+    cuda.syncthreads()
+    if cuda.threadIdx.x < 32:
+        for k in range(n):
+            ptx.mbarrier_wait_parity(empty, k % 2, (k // 2 & 1) ^ 1)
+            tile[k % 2, lane] = x[k * 32 + lane]
+            ptx.mbarrier_arrive(full, k % 2)
+    else:
+        for k in range(n):
+            ptx.mbarrier_wait_parity(full, k % 2, k // 2 & 1)
+            y[k * 32 + lane] = tile[k % 2, lane]
+            ptx.mbarrier_arrive(empty, k % 2)
+
+
+@cuda.jit
+def stage_by_hand(n, x, y):
+    tile = cuda.shared.array((3, 32), np.float32)
+    lane = cuda.threadIdx.x % 32
+    stage = 0
+    for k in range(n):
+        tile[stage, lane] = x[k * 32 + lane]
+        cuda.syncthreads()
+        y[k * 32 + lane] = tile[stage, 31 - lane]
+        stage += 1
+        if stage == 3:
+            stage = 0
+
+
+@cuda.jit
+def by_halves(n, x, y):
+    lane = cuda.threadIdx.x
+    for k in range(n // 2):
+        y[k * 32 + lane] = x[k * 32 + lane]
+        cuda.syncthreads()
+
+
+@cuda.jit
+def one_lane_leads(n, x, y):
+    flag = cuda.shared.array(1, np.float32)
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        if lane == 0:
+            flag[0] = x[k]
+        cuda.syncthreads()
+        y[k * 32 + lane] = flag[0]
+        cuda.syncthreads()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "block"), [(phases, 64), (stage_by_hand, 32), (by_halves, 32), (one_lane_leads, 32)],
+)  # fmt: skip
+def test_stages_parities_halves_and_leaders_are_followed(kernel, block):
+    assert scope(kernel, 5, floats(), floats(), block=block).loops
+
+
+@cuda.jit
+def fails_at_one(n, x, y):
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for k in range(n):
+            x[k * 32 + lane] = 1
+            ptx.barrier_arrive(1, 64)
+            if k > 0:
+                ptx.barrier_sync(2, 64)
+        if n == 1:
+            ptx.barrier_sync(2, 64)
+    else:
+        for k in range(n):
+            ptx.barrier_sync(1, 64)
+            if k > 0:
+                ptx.barrier_arrive(2, 64)
+
+
+def test_a_trip_count_that_fails_is_named():
+    report = wsemu.check(fails_at_one, 1, 64, (4, floats(), floats()), every=True)
+    assert report.scope is None or not report.scope.loops
+    if report.verdict == "verified":
+        assert any("with `n` = 1 the launch is failed (deadlock" in note for note in report.notes)
+
+
+@cuda.jit
+def until_data(n, x, y):
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        if x[k] > 0:
+            y[k * 32 + lane] = 1
+        cuda.syncthreads()
+
+
+@cuda.jit
+def index_of_data(n, x, z, y):
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        y[lane] += x[z[k * 32 + lane]]
+        cuda.syncthreads()
+
+
+@cuda.jit
+def backwards(n, x, y):
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        y[(n - 1 - k) * 32 + lane] = x[lane]
+
+
+@cuda.jit
+def far_apart(n, x, y):
+    """A race from 41 iterations on."""
+    lane, warp = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
+    for k in range(n):
+        y[(k + 40 * warp) * 32 + lane] = 1
+
+
+@cuda.jit
+def slower(n, x, y):
+    """Warp 1 writes every other place of those that warp 0 writes, later and later."""
+    lane, warp = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
+    for k in range(n):
+        y[(k * (1 + warp) + 300 * warp) * 32 + lane] = 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "block", "extra", "why"),
+    [
+        (until_data, 32, (), "the branch depends on loaded data"),
+        (index_of_data, 32, (np.zeros(2048, np.int32),), "the address depends on loaded data"),
+        (backwards, 32, (), "counts"),
+        (far_apart, 64, (), "rounds apart"),
+        (slower, 64, (), "different strides"),
+    ],
+)
+def test_what_is_not_followed_stays_one_launch(kernel, block, extra, why):
+    found = scope(kernel, 4, floats(32 * 40), *extra, floats(32 * 400), block=block)
+    assert not found.loops
+    assert any(why in limit and "nothing is shown for other trip counts" in limit for limit in found.limits)
+
+
+def test_arrays_without_room_are_said():
+    found = scope(ring, 3, floats(96), floats(96))
+    assert not found.loops
+    assert any("the arrays have no room for `n` = 4" in limit for limit in found.limits)
+
+
+def test_what_is_said_of_random_loops_is_so(tmp_path):
+    programs = [program(seed) for seed in range(4, 12)]
+    kernels = loaded(programs, tmp_path, "loops_of_a_test")
+    found = [tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
+    assert [one.contradictions for one in found if one.contradictions] == []
+    assert sum(one.trips for one in found) >= 1

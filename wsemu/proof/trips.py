@@ -1,0 +1,451 @@
+"""Every trip count of a loop: which launches have to be run, and that these speak for all.
+
+The loops of all threads that end by one integer argument n are followed by `affine.Machine` through all launches of
+n = n_0 + g N: a beginning, the same for all N; a round of P iterations, again and again; an end.  Induction shows it:
+the registers at the head of the loop, A + B t + C u after t rounds with u to go, become A + B (t+1) + C (u-1) in one
+round, in which every branch goes one way for all t and u.  Then:
+
+synchronisation  Barriers, counts, mbarriers and parities of a round are the same in all rounds.  Let a barrier of
+                 count c get a threads a round: its factor is c / gcd(a, c), of an mbarrier twice that where its phases
+                 in so many rounds are odd; k is the least common multiple.  Runs of 0 to 3k rounds prove all (Sharma,
+                 Bauer, Aiken, PLDI 2015; the formalisation in Lean is `rohany/weft-formalization`).
+accesses         Shared memory is accessed at the same places in all rounds.  Two accesses of rounds t and t' that
+                 conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger ones, by
+                 the program order of their threads.  In global memory places that move by one stride B a round meet at
+                 one distance, which must be one of those that were run; places of unequal strides must not meet later.
+
+Does not follow: loops that end by data, by the extent of an array or by several arguments, two such loops of one thread
+one after the other, values from other lanes but `shfl` from one lane and `elect`, tensor copies and `wgmma`.  `Unfit`
+has the reason and the instruction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
+from wsemu.model.program import Program
+from wsemu.proof.affine import (
+    COMPUTED,
+    FAR,
+    LOADED,
+    SHUFFLED,
+    TOKEN,
+    Event,
+    Geometry,
+    Machine,
+    Path,
+    State,
+    Unfit,
+    Unknown,
+    Value,
+)  # fmt: skip
+
+LOOKED_AT = 40
+"""iterations that periods are looked for in"""
+MOST_PERIOD = 24
+"""iterations of a round"""
+MOST_GROWTH = 64
+"""values of the argument to a round"""
+MOST_LAUNCHES = 400
+STEPS = 60_000
+"""instructions of paths that are followed, altogether"""
+_FAR = 1 << 20
+"""iterations that do not end while periods are looked for"""
+_APART = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (4, 2), (4, 3), (8, 3), (16, 3))
+"""iterations at the beginning, and rounds at the end, that are not like the others"""
+
+
+class Proof(NamedTuple):
+    """What speaks for every trip count."""
+
+    ends: tuple[int, ...]
+    """the branches that end the loops"""
+    last: int
+    """launches with 0 to so much as the argument have to be right"""
+    moves: bool
+    """whether the loop walks through an array, which must have room for it"""
+
+
+def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
+    """Of the branches that an argument steers, those that end loops, each by the instruction where its loop goes on."""
+    loops = loop_numbers(program)
+    code = program.code.tolist()
+    found = {}
+    for pc in steered:
+        inside = [after for after in successors(pc, code[pc]) if after < len(loops) and loops[after] == loops[pc]]
+        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] == "bra" and code[pc][1]:
+            found[inside[0]] = pc
+    return found
+
+
+def prove(
+    program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], argument: Sequence[int],
+    ends: Mapping[int, int],
+) -> Proof:  # fmt: skip
+    """The proof for the argument in these rows, whose loops are `ends` (`loop_ends`); Unfit where there is none."""
+    heads = frozenset(ends)
+    machine = Machine(program, geometry, rows, STEPS)
+    at, first, steps = _periods(_first(machine, argument, heads))
+    reasons: Counter[tuple[int, str]] = Counter()
+    for period, growth in _candidates(first, steps, _moduli(program)):
+        for n, (later, margin) in enumerate(_APART):
+            try:
+                found = _Family(machine, argument, heads, at + later, period, growth, margin).proof()
+                return found._replace(ends=tuple(sorted({ends[head] for head in found.ends})))
+            except Unfit as unfit:
+                if unfit.final or LOADED.why in unfit.why or SHUFFLED.why in unfit.why:
+                    raise  # as it would be in all others
+                reasons[unfit.pc, unfit.why] += 1
+                if FAR not in unfit.why or (unfit.pc in ends.values() and n > 1):
+                    break
+    raise Unfit(*reasons.most_common(1)[0][0]) if reasons else Unfit(min(heads), "its iterations do not repeat")
+
+
+def _moduli(program: Program) -> int:
+    """A multiple of what the program divides by."""
+    constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
+    found = 1
+    for fields in program.code.tolist():
+        word = NAMES[fields[0]].partition(".")[0]
+        by = constants.get(fields[4], 0) + (word == "and")
+        if word in ("rem", "div", "floormod", "floordiv", "and") and 1 < by <= MOST_PERIOD:
+            found = math.lcm(found, by)
+    return found
+
+
+def _candidates(period: int, steps: Sequence[int], moduli: int) -> Iterator[tuple[int, int]]:
+    """Iterations of a round, and how much the argument grows in it, those that are likely first."""
+    periods = [period * factor for factor in range(1, MOST_PERIOD // period + 1)]
+    likely = [period for period in periods if 2 * moduli % period == 0]
+    for step in steps:
+        yield from ((period, period * step) for period in likely if period * step <= MOST_GROWTH)
+    yield from ((period, period) for period in periods if period not in likely)
+
+
+# -- how the loop repeats ----------------------------------------------------------------------------------------------
+def _first(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -> list[Path]:
+    """The paths of threads through many iterations of a loop that does not end, with what they had at its head."""
+    paths = [machine.start({row: Value(_FAR) for row in argument})]
+    for rounds in range(LOOKED_AT + 1):
+        paths = [other for path in paths for other in (machine.run(path, heads, rounds) if not path.ended else [path])]
+        for path in paths:
+            path.history.append((path.threads, path.state.copy()))
+    looping = [path for path in paths if not path.ended]
+    if not looping:
+        raise Unfit(min(heads), "no thread comes to its loop")
+    return looping
+
+
+def _periods(paths: Sequence[Path]) -> tuple[int, int, list[int]]:
+    """(iterations before the first round, iterations of a round, steps of an iteration to try)."""
+    start, period = 1, 1
+    steps: Counter[int] = Counter()
+    for path in paths:
+        for row in path.state:
+            found = _row_period(path, row)
+            if found is not None:
+                start, period = max(start, found[0]), math.lcm(period, found[1])
+                if found[2] and found[2] % found[1] == 0:
+                    steps[abs(found[2] // found[1])] += 1
+    if period > MOST_PERIOD:
+        raise Unfit(paths[0].head, f"its iterations repeat after {period}")
+    small = sorted(step for step in steps if step <= MOST_GROWTH)
+    more = [step * factor for factor in (2, 4, 8, 16, 32) for step in small[:1]]
+    return start, period, list(dict.fromkeys([1, *small, *more]))
+
+
+def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
+    """(from which iteration on, period, what is added in it) of a register at the head of a loop, where it has one."""
+    columns = []
+    for threads, state in path.history:
+        value = state.get(row)
+        if not isinstance(value, Value):
+            return None
+        whole = np.broadcast_to(np.asarray(value.a), threads.shape)
+        columns.append(whole[np.searchsorted(threads, path.threads)] if len(threads) != len(path.threads) else whole)
+    table = np.array(columns)
+    for period in range(1, MOST_PERIOD + 1):
+        added = table[period:] - table[:-period]
+        same = (added == added[-1]).all(axis=1)
+        start = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0
+        if len(same) - start >= max(period, 4):
+            return start, period, int(added[-1].flat[0])
+    return None
+
+
+# -- one family of launches ------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Trace:
+    """What the threads of a path do."""
+
+    before: list[Event]
+    round: list[Event]
+    after: list[Event]
+
+
+class _Family:
+    """Launches whose argument is n_0 + growth * N, for each n_0 of `growth` numbers in a row."""
+
+    def __init__(
+        self, machine: Machine, argument: Sequence[int], heads: frozenset[int], at: int, period: int, growth: int,
+        margin: int,
+    ) -> None:  # fmt: skip
+        self.machine, self.argument, self.heads = machine, argument, heads
+        self.at, self.period, self.growth, self.margin = at, period, growth, margin
+        self.ends: set[int] = set()
+
+    def proof(self) -> Proof:
+        first = (self.at + 1) * max(1, self.growth // self.period)
+        last, moves = 0, False
+        for n in range(first, first + self.growth):
+            traces = self._traces(n)
+            rounds = self.margin + 3 * _factor(traces, self.machine.geometry)
+            last = max(last, n + self.growth * rounds)
+            if last > MOST_LAUNCHES:
+                raise Unfit(min(self.heads), f"{last:,} launches would show it: too many", final=True)
+            moves |= _Places(traces, rounds - self.margin, self.machine.geometry).check()
+        return Proof(tuple(sorted(self.ends)), last, moves)
+
+    def _traces(self, n: int) -> list[_Trace]:
+        machine, g = self.machine, self.growth
+        machine.margin = self.margin
+        start = machine.start({row: Value(n, g, g) for row in self.argument})
+        traces = []
+        for path in machine.run(start, self.heads, self.at):
+            if path.ended:
+                traces.append(_Trace(path.events, [], []))
+                continue
+            self.ends.add(path.head)
+            before, path.events = path.events, []
+            state = self._one_round(path)
+            round_, state = self._any_round(path, state)
+            traces.append(_Trace(before, round_, self._end(path, state)))
+        return traces
+
+    def _round(self, path: Path, state: State) -> Path:
+        """One round from a state at the head."""
+        begin = Path(path.pc, path.threads, dict(state), [], 0, path.head)
+        ends = self.machine.run(begin, frozenset({path.head}), self.period)
+        if len(ends) != 1 or ends[0].ended:
+            raise Unfit(path.pc, "its threads part in the midst of the loop")
+        return ends[0]
+
+    def _one_round(self, path: Path) -> State:
+        """What the registers are after t rounds, as the first one suggests; there t is 0, and u all rounds."""
+        after = self._round(path, path.state).state
+        guess: State = {}
+        for row, value in path.state.items():
+            then = after.get(row)
+            if isinstance(value, Value) and isinstance(then, Value) and np.array_equal(then.c, value.c):
+                guess[row] = Value(value.a, then.a - value.a + value.c, value.c)
+            else:
+                guess[row] = _kept(value, then)
+        return guess
+
+    def _any_round(self, path: Path, state: State) -> tuple[list[Event], State]:
+        """The induction: what a round does, and the registers for which it holds."""
+        while True:
+            end = self._round(path, state)
+            wrong = [row for row, value in state.items() if not _continues(value, end.state.get(row))]
+            if not wrong:
+                return end.events, state
+            state = {**state, **dict.fromkeys(wrong, COMPUTED)}
+
+    def _end(self, path: Path, state: State) -> list[Event]:
+        """What is done when there are fewer rounds left than `margin`."""
+        left = self.margin - 1
+        state = {
+            row: Value(value.a + value.c * left, value.b, 0) if isinstance(value, Value) else value
+            for row, value in state.items()
+        }
+        begin = Path(path.pc, path.threads, state, [], 0, path.head)
+        ends = self.machine.run(begin, frozenset(), 0)
+        return [event for end in ends for event in end.events]
+
+
+def _kept(value: Any, then: Any) -> Any:
+    """A register that has no form: a token, or a predicate that stays."""
+    if value is TOKEN and then is TOKEN:
+        return TOKEN
+    same = not isinstance(value, (Value, Unknown)) and not isinstance(then, (Value, Unknown)) and then is not None
+    return value if same and np.array_equal(value, then) else COMPUTED
+
+
+def _continues(value: Any, then: Any) -> bool:
+    """Whether a round takes a register from t, u to t + 1, u - 1."""
+    if isinstance(value, Value):
+        return (
+            isinstance(then, Value)
+            and bool(np.all(then.a == value.a + value.b - value.c))
+            and bool(np.all(then.b == value.b)) and bool(np.all(then.c == value.c))
+        )  # fmt: skip
+    if value is TOKEN:
+        return then is TOKEN
+    return isinstance(value, Unknown) or _kept(value, then) is not COMPUTED
+
+
+# -- synchronisation ---------------------------------------------------------------------------------------------------
+def _factor(traces: Sequence[_Trace], geometry: Geometry) -> int:
+    """k: rounds after which all barriers are where they were."""
+    for trace in traces:
+        for event in (*trace.before, *trace.round, *trace.after):
+            _check_operands(event)
+    return math.lcm(_of_barriers(traces, geometry), _of_mbarriers(traces, geometry))
+
+
+def _check_operands(event: Event) -> None:
+    for operand in event.operands:
+        parity = event.kind == "mbarrier.wait.parity"
+        if parity and not (np.any(np.asarray(operand.b) % 2) or np.any(np.asarray(operand.c) % 2)):
+            continue
+        if not operand.constant:
+            raise Unfit(event.pc, "the operand differs from round to round")
+    if event.address is not None and np.any(event.address.c):
+        raise Unfit(event.pc, "the address counts from the end of the loop", final=True)
+    if event.kind.startswith("mbarrier.") and event.address is not None and not event.address.constant:
+        raise Unfit(event.pc, "the mbarrier differs from round to round")
+
+
+def _of_barriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
+    warps_of = -(-geometry.threads // LANES)
+    met: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
+    """(instruction, how often in a round) -> (barrier of each warp, its count)"""
+    for trace in traces:
+        seen: Counter[int] = Counter()
+        for event in trace.round:
+            if event.kind == "barrier":
+                barrier, count = (np.broadcast_to(np.asarray(o.a), event.threads.shape) for o in event.operands)
+                warp = event.threads // geometry.threads * warps_of + event.threads % geometry.threads // LANES
+                met[event.pc, seen[event.pc]].append(np.stack([warp, barrier, count]))
+                seen[event.pc] += 1
+    got: Counter[tuple[int, int, int]] = Counter()
+    for parts in met.values():
+        for warp, barrier, count in np.unique(np.concatenate(parts, axis=1), axis=1).T.tolist():
+            got[warp // warps_of, barrier, count or warps_of * LANES] += LANES
+    return math.lcm(1, *(count // math.gcd(arrived, count) for (_, _, count), arrived in got.items()))
+
+
+def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
+    expected: dict[tuple[int, int], int] = {}
+    got: Counter[tuple[int, int]] = Counter()
+    for trace in traces:
+        for event in (*trace.before, *trace.round, *trace.after):
+            if event.kind == "mbarrier.init":
+                for place, count in zip(_places(event, geometry), _each(event, 0), strict=True):
+                    expected[place] = count
+        if any(event.kind in ("mbarrier.init", "mbarrier.inval") for event in trace.round):
+            raise Unfit(trace.round[0].pc, "mbarriers begin or end in the loop")
+        for event in trace.round:
+            if event.kind == "mbarrier.arrive" and event.size & DROP:
+                raise Unfit(event.pc, "threads leave the mbarrier")
+            arrives = event.kind == "mbarrier.arrive"
+            if arrives or (event.kind == "cp.async.arrive" and event.size & NOINC):
+                counts = _each(event, 0) if arrives else [1] * len(event.threads)
+                for place, count in zip(_places(event, geometry), counts, strict=True):
+                    got[place] += count
+    k = 1
+    for place, arrived in got.items():
+        count = expected.get(place, 0)
+        if count:
+            factor = count // math.gcd(arrived, count)
+            k = math.lcm(k, factor * (1 + arrived * factor // count % 2))
+    return k
+
+
+def _places(event: Event, geometry: Geometry) -> list[tuple[int, int]]:
+    """(CTA, address) of each thread."""
+    assert event.address is not None
+    address = np.broadcast_to(np.asarray(event.address.a), event.threads.shape)
+    return list(zip((event.threads // geometry.threads).tolist(), address.tolist(), strict=True))
+
+
+def _each(event: Event, n: int) -> list[int]:
+    found: list[int] = np.broadcast_to(np.asarray(event.operands[n].a), event.threads.shape).tolist()
+    return found
+
+
+# -- accesses --------------------------------------------------------------------------------------------------------
+_ACCESSES = ("read", "write", "atomic")
+
+
+class _Places:
+    """Where the launches of a family access global memory, and whether two accesses meet that were not run."""
+
+    def __init__(self, traces: Sequence[_Trace], rounds: int, geometry: Geometry) -> None:
+        self.rounds = rounds
+        """distances, in rounds, that are run"""
+        self.moves = False
+        self.found: defaultdict[int, list[tuple[Event, Any, Any]]] = defaultdict(list)
+        """segment -> (access, addresses, strides)"""
+        for trace in traces:
+            for event in (*trace.before, *trace.round, *trace.after):
+                if event.kind in _ACCESSES and event.address is not None:
+                    self._enter(event, event.address)
+
+    def _enter(self, event: Event, address: Value) -> None:
+        places = np.broadcast_to(np.asarray(address.a), event.threads.shape)
+        strides = np.broadcast_to(np.asarray(address.b), event.threads.shape)
+        segments = places >> SEGMENT_SHIFT
+        for segment in np.unique(segments).tolist():
+            if segment == LOCAL:
+                continue
+            inside = segments == segment
+            if np.any(strides[inside]):
+                self.moves = True
+                if segment == SHARED:
+                    raise Unfit(event.pc, "the address walks through shared memory", final=True)
+                if np.any(strides[inside] < 0):
+                    raise Unfit(event.pc, "the address walks backwards", final=True)
+            self.found[segment].append((event, places[inside], strides[inside]))
+
+    def check(self) -> bool:
+        """Whether anything moves; Unfit where accesses meet that were not run."""
+        for segment, accesses in self.found.items():
+            written = any(event.kind != "read" for event, _, _ in accesses)
+            if segment != SHARED and written and any(np.any(strides) for _, _, strides in accesses):
+                self._segment(accesses)
+        return self.moves
+
+    def _segment(self, accesses: list[tuple[Event, Any, Any]]) -> None:
+        unit = math.gcd(*(event.size for event, _, _ in accesses if event.size)) or 1
+        for _, places, strides in accesses:
+            unit = math.gcd(unit, *np.unique(places % unit).tolist(), *np.unique(strides % unit).tolist())
+        cells = [self._cells(event, places, strides, unit) for event, places, strides in accesses]
+        place, stride, writes = (np.concatenate(part) for part in zip(*cells, strict=True))
+        moving = np.unique(stride[stride != 0]).tolist()
+        if len(moving) > 1:
+            raise Unfit(accesses[0][0].pc, "accesses to one array move by different strides", final=True)
+        for by in moving:
+            self._meet(accesses, place, stride, writes, by)
+
+    @staticmethod
+    def _cells(event: Event, places: Any, strides: Any, unit: int) -> tuple[Any, Any, Any]:
+        """The units of memory of an access, each with its stride, and whether it is written."""
+        count = event.size // unit
+        cells = (places[:, None] // unit + np.arange(count)).ravel()
+        return cells, np.repeat(strides // unit, count), np.full(len(cells), event.kind != "read")
+
+    def _meet(self, accesses: list[tuple[Event, Any, Any]], place: Any, stride: Any, writes: Any, by: int) -> None:
+        """Places that move by one stride, and those that stay: they must meet only at distances that are run."""
+        mine = (stride == by) | (stride == 0)
+        where, turn, moves, written = place[mine] % by, place[mine] // by, stride[mine] != 0, writes[mine]
+        order = np.lexsort((turn, where))
+        where, turn, moves, written = where[order], turn[order], moves[order], written[order]
+        starts = np.flatnonzero(np.r_[True, where[1:] != where[:-1]])
+        for first, last in zip(starts.tolist(), [*starts[1:].tolist(), len(where)], strict=True):
+            if not written[first:last].any() or not moves[first:last].any():
+                continue
+            turns, moving = turn[first:last], moves[first:last]
+            low = turns[moving].min()
+            far = max(turns[moving].max() - low, (turns[~moving].max(initial=low) - low))
+            if far > self.rounds:
+                why = f"accesses to one place are up to {far:,} rounds apart"
+                raise Unfit(accesses[0][0].pc, why, final=True)
