@@ -246,6 +246,8 @@ class Watch:
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
+    ordered: frozenset[int] = frozenset()
+    """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,11 +515,19 @@ class Machine:
             state["access_entry"], state["noted_entry"] = parts["noted_entry"], parts["access_entry"]
         if self.image.asynchronous:
             state["access_entry"], state["guarded_entry"] = parts["guarded_entry"], state["access_entry"]
+        if self.watch.ordered:
+            self.ordered = np.zeros(len(self.image.code) + 1, np.uint8)
+            self.ordered[list(self.watch.ordered)] = 1
+            state["ordered"] = address_of(self.ordered)
+            state["access_entry"], state["ordered_entry"] = parts["ordered_entry"], state["access_entry"]
 
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
         watch = self.watch
-        return _needed(self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks))
+        return _needed(
+            self.image.opcodes, races=watch.races, exact=watch.suspects is not None, noted=bool(self.marks),
+            ordered=bool(watch.ordered),
+        )  # fmt: skip
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""

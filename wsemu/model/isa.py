@@ -43,6 +43,9 @@ FAILS, ABORTS = 1, 2
 """`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
+SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
+"""`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
+strong read before it, and of no other one"""
 READ, WRITE, ATOMIC = range(3)
 """kind of an access"""
 RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
@@ -352,7 +355,11 @@ _define("bar.red.popc", ({},), "b32", "b32 b32 p", "bar.sync; d = how many threa
 _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / any of c", "barrier", "barrier")
 
 # -- the rest: control and fences -------------------------------------------------------------------------------------
-_define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
+_define(
+    "fence.cta fence.gpu fence.sys", ({},), "", "",
+    "memory fence of that scope; aux: SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES",
+    "fence", "fence",
+)  # fmt: skip
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
