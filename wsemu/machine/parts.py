@@ -64,6 +64,7 @@ ENTRIES = {
     "copy_entry": Made("agents.copies", "copy_operation"),
     "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
+    "ordered_entry": Made("memory.ordered", "access_ordered"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
@@ -99,12 +100,21 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 
-def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool, grouped: bool = False) -> frozenset[str]:
-    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
-    notes what is read through the read-only cache; several CTAs are alive at once."""
+def needed(
+    opcodes: Iterable[int],
+    *,
+    races: bool,
+    exact: bool,
+    noted: bool,
+    grouped: bool = False,
+    ordered: bool = False,
+) -> frozenset[str]:
+    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes,
+    notes what is read through the read-only cache; several CTAs are alive at once; it waits for the host before ordered
+    accesses."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
-    found.update(("window_entry",) if grouped else ())
+    found.update(("window_entry",) if grouped else (), ("ordered_entry",) if ordered else ())
     return frozenset(found)
 
 

@@ -255,6 +255,8 @@ class Watch:
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
+    ordered: frozenset[int] = frozenset()
+    """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,6 +561,11 @@ class Machine:
             state["access_entry"], state["guarded_entry"] = parts["guarded_entry"], state["access_entry"]
         if groups.members > 1:
             state["access_entry"], state["window_entry"] = parts["window_entry"], state["access_entry"]
+        if self.watch.ordered:
+            self.ordered = np.zeros(len(self.image.code) + 1, np.uint8)
+            self.ordered[list(self.watch.ordered)] = 1
+            state["ordered"] = address_of(self.ordered)
+            state["access_entry"], state["ordered_entry"] = parts["ordered_entry"], state["access_entry"]
 
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
@@ -569,6 +576,7 @@ class Machine:
             exact=watch.suspects is not None,
             noted=bool(self.marks),
             grouped=self.grouping.members > 1,
+            ordered=bool(watch.ordered),
         )
 
     def _fill_costs(self, arch: str) -> None:

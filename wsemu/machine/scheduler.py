@@ -55,6 +55,7 @@ from wsemu.machine.state import (
     TRAP,
     UNTRACKED,
     UNUSED_SHIFT,
+    YIELDED,
 )
 from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, start_clocks
 from wsemu.machine.sync.group import enter_cta
@@ -90,8 +91,6 @@ from wsemu.model.isa import (
     UNCOUNTED,
 )
 
-YIELDED = 100
-"""a warp waits, has ended, or its turn is over; never leaves `run`"""
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]

@@ -66,6 +66,10 @@ HELD = 16
 """`waits` of a warp whose lanes wait for each other, some at a barrier and others at warp-wide operations"""
 AWAITS = 17
 """`waits` of a warp of which some lanes wait for a phase of an mbarrier or for registers, and no others can run"""
+SCRIPTED = 18
+"""`waits` of a warp that stands before an ordered access until the host lets a lane go; see memory/ordered.py"""
+YIELDED = 100
+"""a warp waits, has ended, or its turn is over; never leaves `run`"""
 WARP = record(
     registers=1,  # host address of the register block
     pc=1,
@@ -97,6 +101,8 @@ WARP = record(
     multiplied_pc=1,  # the last of them
     flying=10,  # by commits since, up to OLDEST_GROUP: which wgmma of those with a mark are under way
     unfenced=1,  # which wgmma, of those with a mark, have registers that were touched since the last fence
+    served=1,  # lanes that have made the ordered access before which the warp stands
+    asks=1,  # lanes that have not
 )
 CTA = record(
     live_warps=1,  # as of MACHINE, while another CTA's are at hand
@@ -362,6 +368,9 @@ MACHINE = record(
     claims=1,  # host address of CLAIM[claim_room], or 0: accesses are marked
     claim_count=1,
     claim_room=1,
+    ordered=1,  # host address of a byte for each instruction: 1 if it waits for the host; see memory/ordered.py
+    ordered_entry=1,  # there, what makes accesses
+    let_go=1,  # the lane that may make the ordered access of the warp that runs next, from 1; 0: none
 )
 SCRATCH = 1152
 

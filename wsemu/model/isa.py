@@ -49,6 +49,9 @@ PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
+SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
+"""`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
+strong read before it, and of no other one"""
 READ, WRITE, ATOMIC = range(3)
 """kind of an access"""
 RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
@@ -368,7 +371,11 @@ _define("bar.red.popc", ({},), "b32", "b32 b32 p", "bar.sync; d = how many threa
 _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / any of c", "barrier", "barrier")
 
 # -- the rest: control and fences -------------------------------------------------------------------------------------
-_define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
+_define(
+    "fence.cta fence.gpu fence.sys", ({},), "", "",
+    "memory fence of that scope; aux: SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES",
+    "fence", "fence",
+)  # fmt: skip
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
 _define("show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print")
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")

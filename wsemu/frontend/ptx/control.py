@@ -8,7 +8,7 @@ from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
-from wsemu.model.isa import ALIGNED, PROXIES
+from wsemu.model.isa import ALIGNED, BOTH_WAYS, PROXIES, SEQUENTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ def fence(e: Emitter, instruction: Instruction) -> None:
     elif (
         scope in FENCES and set(order) <= {"sc", "acq_rel"} and not (scope == "cluster" and e.clusters == "of several")
     ):
-        e.effect(FENCES[scope])
+        e.effect(FENCES[scope], auxiliary=BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
     else:
         e.unsupported()
 

@@ -19,6 +19,7 @@ from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
 from wsemu.model.isa import (
+    ACQUIRES,
     AS_LOAD,
     AS_STORE,
     ATOMICS,
@@ -28,6 +29,7 @@ from wsemu.model.isa import (
     NON_COHERENT,
     OFFSET_MASK,
     OPERATIONS,
+    RELEASES,
     SEGMENT_SHIFT,
     SHARED,
 )
@@ -143,7 +145,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
-        e.effect(_fence(instruction))
+        e.effect(_fence(instruction), auxiliary=ACQUIRES)
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
@@ -164,7 +166,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if strong:
         _within_scope(e, instruction, address, offset)
     if "release" in strong:
-        e.effect(_fence(instruction))
+        e.effect(_fence(instruction), auxiliary=RELEASES)
     if strong:
         element = element_name(type_)
         e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, AS_STORE, array=array, element=element)
@@ -399,13 +401,13 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
     _within_scope(e, instruction, address, offset)
     if order in ("release", "acq_rel"):
-        e.effect(_fence(instruction))
+        e.effect(_fence(instruction), auxiliary=RELEASES)
     result = e.target(destination, type_)
     element = element_name(_atomic_type(instruction))
     e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):
-        e.effect(_fence(instruction))
+        e.effect(_fence(instruction), auxiliary=ACQUIRES)
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Launches that atomics steer, in all orders of these: see `search.py`."""

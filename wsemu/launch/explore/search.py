@@ -1,0 +1,301 @@
+"""All orders of the strong accesses that steer a launch.
+
+A state is one in which every warp has ended, waits for others, or stands before an ordered access.  From each the search
+lets go every lane that stands, one after another, and sees where that leads: depth first, no state twice.  What a CTA
+does between two ordered accesses is one run of it, which decides plain accesses and barriers for all orders alike: a
+launch without races does the same there whatever others do meanwhile.
+
+Two states are one if arrays, shared memory, registers that still matter and what threads know of each other's accesses
+(`Knowledge.key`) are equal, whoever brought that about: so of N CTAs that leave a lock behind them, it does not matter
+in which order they came.  That is the reduction by value of Agarwal et al., "Stateless Model Checking Under a
+Reads-Value-From Equivalence" (CAV 2021), with states in place of traces.
+
+A lane whose access changes nothing and leads back to where it stands *waits*: it need not go on before somebody writes
+there, and a state in which all wait is a deadlock.
+
+Only orders that matter are tried: where a lane stands before a place that no other thread ever touches in an ordered
+way, it alone goes on; and of CTAs that have no such place in common with others, those of one group after those of
+another.  Who touches what is learnt, and the search begins anew when there is news.
+
+Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.launch.explore.session import Ask, Moved, Session
+from wsemu.proof.robust import Pair, weak
+from wsemu.proof.threads import Knowledge, Made, Race, Shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wsemu.model.outcome import RawFinding
+
+MOST_STEPS = 20_000
+"""ordered accesses that a search makes"""
+
+
+class Reached(NamedTuple):
+    """A way that a launch went: the ordered accesses in order, and all that happened."""
+
+    asks: tuple[Ask, ...]
+    made: tuple[Made, ...]
+
+
+@dataclass(slots=True)
+class Result:
+    """What a search found."""
+
+    states: int = 0
+    steps: int = 0
+    left: int = 0
+    """states that were met and not gone on from, where the budget ended"""
+    ends: set[bytes] = field(default_factory=set)
+    """what the arrays may hold in the end"""
+    race: Race | None = None
+    findings: list[RawFinding] = field(default_factory=list)
+    stuck: list[Ask] = field(default_factory=list)
+    """lanes that wait for ever"""
+    why: str = ""
+    """for what reason nothing is decided: a status of `Moved`, `steps`, `weak`, `unclear`, `apart`"""
+    pair: Pair | None = None
+    """behind `weak`"""
+    unclear: tuple[int, ...] = ()
+    reached: Reached = Reached((), ())
+
+    @property
+    def decided(self) -> bool:
+        return not (self.why or self.race or self.findings or self.stuck)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A state, with what it takes to come back to it."""
+
+    saved: list[Any]
+    memory: Any
+    digests: list[bytes]
+    digest: bytes
+    """of the arrays"""
+    status: list[str]
+    asks: list[list[Ask]]
+    knowledge: Knowledge
+    number: int
+    """of the next event"""
+    before: _Node | None = None
+    ask: Ask | None = None
+    made: list[Made] = field(default_factory=list)
+    """since the node before"""
+    todo: list[Ask] = field(default_factory=list)
+    groups: list[list[Ask]] = field(default_factory=list)
+    moves: bool = False
+    """whether something that was let go here has led elsewhere"""
+
+    def key(self) -> bytes:
+        made = hashlib.blake2b(digest_size=16)
+        for part in (*self.digests, self.digest, self.knowledge.key()):
+            made.update(part)
+        return made.digest()
+
+    def reached(self) -> Reached:
+        asks: list[Ask] = []
+        made: list[list[Made]] = []
+        node: _Node | None = self
+        while node is not None:
+            made.append(node.made)
+            if node.ask is not None:
+                asks.append(node.ask)
+            node = node.before
+        return Reached(tuple(reversed(asks)), tuple(one for part in reversed(made) for one in part))
+
+
+class _NewsError(Exception):
+    """Somebody touches what was taken for another's."""
+
+
+class Search:
+    """The orders of one launch."""
+
+    def __init__(
+        self, session: Session, begin: Callable[[Shared], Knowledge], *, most: int = MOST_STEPS, lockstep: bool = False
+    ) -> None:
+        self.session, self.begin, self.most, self.lockstep = session, begin, most, lockstep
+        self.shared = Shared()
+        self.users: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
+        """place -> threads that touch it in an ordered way"""
+        self.result = Result()
+
+    def run(self) -> Result:
+        while True:
+            self.steps = self.result.steps
+            self.result = Result(steps=self.steps)
+            self.group_of = self._groups()
+            self.shared.grown = False
+            try:
+                self._attempt()
+            except _NewsError:
+                continue
+            if self.result.decided:
+                found = weak(self.shared.pairs, self.shared.strong)
+                if found is not None:
+                    self.result.why = "weak"
+                    self.result.pair = found if isinstance(found, Pair) else None
+            return self.result
+
+    # -- who meets whom -----------------------------------------------------------------------------------------------
+    def _groups(self) -> list[int]:
+        """CTA -> its group: those that touch no place in common do not meet."""
+        group = list(range(self.session.ctas))
+        for users in self.users.values():
+            there = {group[cta] for cta, _, _ in users}
+            lowest = min(there)
+            group = [lowest if one in there else one for one in group]
+        return group
+
+    def _touches(self, asks: Iterable[Ask]) -> None:
+        for ask in asks:
+            users = self.users.setdefault(ask.place, set())
+            thread = ask[:3]
+            if thread not in users:
+                apart = any(self.group_of[cta] != self.group_of[ask.cta] for cta, _, _ in users)
+                alone = len(users) == 1
+                users.add(thread)
+                if apart or alone:
+                    self.shared.grown = True
+
+    def _ordered(self, node: _Node) -> list[list[Ask]]:
+        """The lanes that may go on, in groups of which one has to be tried."""
+        asks = [ask for own in node.asks for ask in own]
+        alone = [[ask] for ask in asks if len(self.users[ask.place]) == 1]
+        groups: dict[int, list[Ask]] = {}
+        for ask in asks:
+            groups.setdefault(self.group_of[ask.cta], []).append(ask)
+        return [*alone, *(groups[number] for number in sorted(groups))]
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+    def _attempt(self) -> None:
+        root = self._root()
+        if root is None:
+            return
+        seen = {root.key()}
+        stack = [root]
+        self.result.states = 1
+        while stack:
+            node = stack[-1]
+            if not node.todo and not self._more(node):
+                if node.moves or all(status == "done" for status in node.status):
+                    if not node.moves:
+                        self.result.ends.add(node.digest)
+                    stack.pop()
+                    continue
+                self._stuck(node)
+                return
+            ask = node.todo.pop(0)
+            if self.result.steps >= self.most:
+                self.result.why, self.result.left = "steps", sum(1 + len(n.todo) for n in stack)
+                self.result.reached = node.reached()
+                return
+            child = self._step(node, ask)
+            if child is None:
+                if self.result.decided:
+                    continue
+                return
+            key = child.key()
+            if key not in seen:
+                seen.add(key)
+                self.result.states += 1
+                stack.append(child)
+
+    def _more(self, node: _Node) -> bool:
+        """Go on to the next group of a node, where nobody of those before could."""
+        if node.moves or not node.groups:
+            return False
+        node.todo = node.groups.pop(0)
+        return True
+
+    def _stuck(self, node: _Node) -> None:
+        self.result.stuck = [ask for own in node.asks for ask in own]
+        self.result.reached = node.reached()
+
+    def _root(self) -> _Node | None:
+        session = self.session
+        moved = session.start()
+        knowledge = self.begin(self.shared)
+        number = 0
+        node = _Node([], None, [], b"", [], [], knowledge, 0)
+        for cta, one in enumerate(moved):
+            node.made += one.made
+            if not self._judge(node, cta, one, number):
+                return None
+            number += len(one.made)
+        node.saved = [session.save(cta) for cta in range(session.ctas)]
+        node.memory, node.digest = session.save_memory(), session.digest_memory()
+        node.digests = [session.digest(cta) for cta in range(session.ctas)]
+        node.status = [one.status for one in moved]
+        node.asks = [session.asks(cta) for cta in range(session.ctas)]
+        node.number = number
+        for asks in node.asks:
+            self._touches(asks)
+        self._begin(node)
+        return node
+
+    def _begin(self, node: _Node) -> None:
+        if self.shared.grown:
+            raise _NewsError
+        node.groups = self._ordered(node)
+
+    def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
+        """Whether the launch goes on from what a CTA did; else the result says why not."""
+        races = list(node.knowledge.apply(cta, moved.made, first))
+        result = self.result
+        if self.shared.grown:
+            raise _NewsError
+        if races:
+            result.race = races[0]
+        elif moved.findings:
+            result.findings = moved.findings
+        elif moved.status not in ("done", "stands"):
+            result.why = moved.status
+        elif node.knowledge.unclear:
+            result.why, result.unclear = "unclear", node.knowledge.unclear
+        else:
+            return True
+        result.reached = node.reached()
+        return False
+
+    def _step(self, node: _Node, ask: Ask) -> _Node | None:
+        """Where it leads to let a lane go: None where it waits, or where the search ends."""
+        session, cta = self.session, ask.cta
+        session.load(cta, node.saved[cta])
+        session.load_memory(node.memory)
+        moved = session.go(ask)
+        self.result.steps += 1
+        digest, memory = session.digest(cta), session.digest_memory()
+        same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
+        if same and not moved.findings:
+            return None  # it waits; that it knows more now makes nothing worse
+        node.moves = True
+        child = _Node(
+            list(node.saved), session.save_memory(), list(node.digests), memory, list(node.status), list(node.asks),
+            node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
+        )  # fmt: skip
+        if not self._judge(child, cta, moved, node.number):
+            return None
+        child.saved[cta], child.digests[cta], child.status[cta] = session.save(cta), digest, moved.status
+        child.asks[cta] = session.asks(cta)
+        self._touches(child.asks[cta])
+        self._begin(child)
+        return child
+
+
+def in_order(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:
+    """(CTA, warp) of the accesses of a way, each followed by another one's."""
+    last = None
+    for ask in asks:
+        if ask[:2] != last:
+            last = ask[:2]
+            yield last

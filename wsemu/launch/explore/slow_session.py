@@ -1,0 +1,129 @@
+"""A session on the reference interpreter: see `session.py`."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.explore.session import Ask, Moved
+from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
+from wsemu.model.outcome import TraceRequest
+from wsemu.proof.liveness import live_rows
+from wsemu.proof.threads import Made
+from wsemu.reference.memory.shadow import Options
+from wsemu.reference.ordered import OrderedRun
+from wsemu.reference.run import Launch
+
+if TYPE_CHECKING:
+    from wsemu.model.bound import Bound
+
+
+class SlowSession:
+    """The same on the reference interpreter."""
+
+    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
+        configuration, chosen = bound.configuration, bound.settings
+        self.program, self.segments = bound.program, bound.segments
+        self.initial = [data.copy() for data, _ in bound.segments]
+        self.live = live_rows(bound.program)
+        options = Options(
+            False, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,
+            TraceRequest(logged), False,
+        )  # fmt: skip
+
+        def make() -> Launch:
+            return Launch(
+                bound.program, configuration.grid, configuration.block, bound.rows, bound.segments,
+                configuration.dynamic_shared, chosen.budget, options,
+            )  # fmt: skip
+
+        self.run = OrderedRun(make, ordered)
+        self.ctas = self.run.total
+        self.written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    # -- moving -------------------------------------------------------------------------------------------------------
+    def start(self) -> list[Moved]:
+        self.load_memory((self.initial, self.written))
+        self.run.start()
+        return [self._moved(cta, self.run.ctas[cta].go_on(), ~0) for cta in range(self.ctas)]
+
+    def go(self, ask: Ask) -> Moved:
+        wrote = ~(1 << ask.lane) if self._leaves(ask) else ~0
+        return self._moved(ask.cta, self.run.ctas[ask.cta].go_on(ask.warp, ask.lane), wrote)
+
+    def _leaves(self, ask: Ask) -> bool:
+        """Whether what is asked is a `cas` that will leave memory alone."""
+        fields = self.run.ctas[ask.cta].launch.code[ask.pc]
+        what, type_ = ATOMICS[NAMES[fields[0]]]
+        if what != "cas":
+            return False
+        values = self.run.ctas[ask.cta].warps[ask.warp].registers.get(fields[4])
+        cta, address = ask.place
+        offset = address & (1 << SEGMENT_SHIFT) - 1
+        data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[(address >> SEGMENT_SHIFT) - 3].data
+        held = int.from_bytes(data[offset : offset + SIZE[type_]], "little")
+        return held != (values[ask.lane] if values else 0)
+
+    def _moved(self, cta: int, status: str, wrote: int) -> Moved:
+        trace = self.run.trace(cta)
+        made = []
+        for event in trace.events:
+            if event.kind != "access":
+                made.append(Made(event))
+                continue
+            made.append(Made(event, tuple(trace.lane_addresses(event).items()), wrote))
+            wrote = ~0
+        return Moved(made, list(self.run.findings(cta)), status if trace.complete else "events")
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+    def asks(self, cta: int) -> list[Ask]:
+        own, found = self.run.ctas[cta], []
+        for w, pc, lanes in self.run.asks(cta):
+            fields = own.launch.code[pc]
+            values = own.warps[w].registers.get(fields[3]) or [0] * LANES
+            for lane in range(LANES):
+                if lanes >> lane & 1:
+                    address = (values[lane] + fields[6]) & ~ADDRESS_WRAPPED & (1 << 64) - 1
+                    found.append(Ask(cta, w, lane, pc, (cta if address >> SEGMENT_SHIFT == SHARED else -1, address)))
+        return found
+
+    def alive(self, cta: int) -> list[tuple[int, int, int]]:
+        asks = {w: lanes for w, _, lanes in self.run.asks(cta)}
+        return [(w.number, w.alive, asks.get(w.number, 0)) for w in self.run.ctas[cta].warps if w.alive]
+
+    def executed(self) -> int:
+        return self.run.executed()
+
+    # -- keeping ------------------------------------------------------------------------------------------------------
+    def save(self, cta: int) -> Any:
+        return self.run.save(cta)
+
+    def load(self, cta: int, saved: Any) -> None:
+        self.run.load(cta, saved)
+
+    def save_memory(self) -> Any:
+        written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
+        return [data.copy() if writable else data for data, writable in self.segments], written
+
+    def load_memory(self, saved: Any) -> None:
+        for (data, writable), kept in zip(self.segments, saved[0], strict=True):
+            if writable:
+                data[:] = kept
+        for array, marks in zip(self.run.arrays, saved[1], strict=True):
+            if marks is not None:
+                array.written = bytearray(marks)
+
+    def digest_memory(self) -> bytes:
+        hashed = hashlib.blake2b(digest_size=16)
+        for data, writable in self.segments:
+            if writable:
+                hashed.update(data)
+        for array in self.run.arrays:
+            hashed.update(bytes(array.written or b""))
+        return hashed.digest()
+
+    def digest(self, cta: int) -> bytes:
+        return hashlib.blake2b(repr(self.run.state(cta, self.live)).encode(), digest_size=16).digest()

@@ -1,0 +1,32 @@
+"""Accesses that wait for the host to let them be made, in compiled code: so their order is that of a script.
+
+Launches without a script run none of this: `access_ordered` stands in for `scheduler.access` in the others.  Lanes of
+one instruction make their accesses one at a time, since between them those of other warps may come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.records import call, machine_at, warp_at
+from wsemu.machine.scalars import load_u8
+from wsemu.machine.state import SCRIPTED, YIELDED
+
+
+def access_ordered(address, w, pc, registers, mask):
+    """Execute the access at pc as `scheduler.access` does; one that is ordered by the lane that was let go alone."""
+    m = machine_at(address, 0)
+    if load_u8(m.ordered + pc) == 0:
+        return call(m.ordered_entry, address, w, pc, registers, mask)
+    warp = warp_at(m.warps, w)
+    if m.let_go:
+        lane = np.int64(1) << (m.let_go - 1)
+        m.let_go = 0
+        call(m.ordered_entry, address, w, pc, registers, lane)
+        warp.served |= lane
+    warp.asks = mask & ~warp.served
+    if warp.asks == 0:
+        warp.served = 0
+        return np.int64(0)
+    warp.waits = SCRIPTED
+    return np.int64(YIELDED)

@@ -1,0 +1,58 @@
+"""Which registers still matter at an instruction: those that some way from there reads before it writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.control_flow import successors
+from wsemu.model.isa import NAMES, OPERATIONS, SIZE
+from wsemu.proof.taint_steps import Decoder, Regions
+
+if TYPE_CHECKING:
+    from wsemu.model.program import Program
+
+Rows = frozenset[int]
+
+
+def live_rows(program: Program) -> list[Rows]:
+    """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold."""
+    decoder = Decoder(program, Regions(program, 0, None), {})
+    code = program.code.tolist()
+    reads: list[set[int]] = []
+    writes: list[set[int]] = []
+    for pc, fields in enumerate(code):
+        read, written = {fields[1] >> 1} - {0}, set()
+        for step in decoder.steps(pc):
+            read |= {row for row in (*step.reads, *step.operands, step.address) if row > 0}
+            if not step.guard:
+                written |= set(step.writes)
+        reads.append(read)
+        writes.append(written)
+    live: list[set[int]] = [set() for _ in code]
+    before: list[set[int]] = [set() for _ in code]
+    for pc, fields in enumerate(code):
+        for after in successors(pc, fields):
+            if after < len(code):
+                before[after].add(pc)
+    work = list(range(len(code)))
+    while work:
+        pc = work.pop()
+        after = set().union(*(live[s] for s in successors(pc, code[pc]) if s < len(code)))
+        now = reads[pc] | (after - writes[pc])
+        if now != live[pc]:
+            live[pc] = now
+            work += before[pc]
+    return [frozenset(rows) for rows in live]
+
+
+def lane_bytes(program: Program) -> dict[int, int]:
+    """Row -> bytes that a lane has of it; 0 for a predicate, of which it has a bit.  Rows that only vectors and matrices
+    name are left out."""
+    found: dict[int, int] = {}
+    for fields in program.code.tolist():
+        operation = OPERATIONS[NAMES[fields[0]]]
+        named = [(operation.result, fields[2]), *zip(operation.operands, fields[3:7], strict=False)]
+        for type_, row in named:
+            if type_ == "p" or type_ in SIZE:
+                found[row] = 0 if type_ == "p" else SIZE[type_]
+    return found

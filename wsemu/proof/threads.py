@@ -1,0 +1,570 @@
+"""Happens-before thread by thread, with the synchronisation of the PTX memory model, and the races that it leaves.
+
+`happens_before.py` judges warps, after a run, and takes a fence or an atomic of one lane for one of all.  Here each
+thread has a clock of its own, and nothing is taken for more than PTX ISA, "Memory Consistency Model", promises:
+
+release     a fence and then a strong write of the same thread; or a write that releases by itself, and then strong
+            writes of that thread to the same place
+acquire     a strong read and then a fence of the same thread; or a read that acquires by itself, also after strong
+            reads of that place
+observe     a strong read observes the write whose value it gets, and through atomics the writes before that one
+synchronise what a release knew is known behind an acquire that observed it, where the scopes of both include the other
+            thread
+cause       a write that was observed comes before what follows the read; what came before that write need not
+
+A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
+what it did up to its end.  Of atomics there are columns beside those of threads: an observed write is known, and what
+came before it is not.
+
+Barriers, exits and warp-wide operations give and take as in `happens_before.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.isa import (
+    ACQUIRES,
+    ADDRESS_WRAPPED,
+    AS_STORE,
+    ATOMIC,
+    BOTH_WAYS,
+    LANES,
+    LOCAL,
+    NAMES,
+    NO_STORE,
+    OPERATIONS,
+    READ,
+    RELEASES,
+    SEGMENT_SHIFT,
+    SEQUENTIAL,
+    SERVED,
+    SHARED,
+    WRITE,
+    access_shape,
+)
+from wsemu.model.outcome import ALL_LANES
+from wsemu.proof.robust import Before, Pair, Strong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from wsemu.model.outcome import Event
+    from wsemu.model.program import Program
+
+    Rows = npt.NDArray[np.int32]
+
+Thread = int
+Place = tuple[int, int]
+"""(CTA of shared memory or -1, address)"""
+_NOTHING: frozenset[Before] = frozenset()
+_WIDE = -1
+"""who gave, where all CTAs may take it"""
+_FENCES = ("fence.cta", "fence.gpu", "fence.sys")
+
+
+class Made(NamedTuple):
+    """An event, and of an access what each lane did."""
+
+    event: Event
+    addresses: tuple[tuple[int, int], ...] = ()
+    """(lane, address)"""
+    wrote: int = ALL_LANES
+    """the lanes of an atomic that changed memory: a `cas` need not"""
+
+
+class Entry(NamedTuple):
+    """An access that later ones must come after."""
+
+    thread: Thread
+    mark: int
+    kind: int
+    column: int
+    """of an atomic write, where it is known by observation; or 0"""
+    count: int
+    """the same: of the writes of that column the last one"""
+    number: int
+    """of its event"""
+    size: int
+
+
+class Race(NamedTuple):
+    """Two accesses that nothing orders."""
+
+    earlier: Entry
+    later: Entry
+    address: int
+
+
+Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
+"""what later accesses of some bytes must come after: writes, reads"""
+
+
+@dataclass(slots=True)
+class _Location:
+    """What a strong read of a place would get to know."""
+
+    observed: dict[int, int] = field(default_factory=dict)
+    """column -> count"""
+    given: dict[int, Rows] = field(default_factory=dict)
+    """`_WIDE` or a CTA -> what was released"""
+
+    def copy(self) -> _Location:
+        return _Location(dict(self.observed), dict(self.given))
+
+
+class Shared:
+    """What is learnt over all orders that are tried."""
+
+    def __init__(self) -> None:
+        self.common: set[Place] = set()
+        """places that some order touches twice, by two threads or at two times, so that it may matter to the later
+        access who knows of the earlier one.  Of others it is enough that they were touched"""
+        self.grown = False
+        """whether there is such a place more since the last look"""
+        self.pairs: set[Pair] = set()
+        """strong accesses that come one after the other"""
+        self.strong: set[Strong] = set()
+        self.places: set[Place] = set()
+        """of them"""
+
+    def follow(self, access: Strong) -> None:
+        """Note a strong access."""
+        self.strong.add(access)
+        if access.place not in self.places:
+            self.places.add(access.place)
+            self.grown |= len(self.places) == 2
+
+
+class _Touch(NamedTuple):
+    """What was done to a place that is not known to be common."""
+
+    thread: Thread
+    """-1: several, which all read"""
+    step: int
+    writes: bool
+    plain: bool
+    """not by atomics alone"""
+
+
+class Knowledge:
+    """The clocks of all threads of a launch, and what they have touched."""
+
+    def __init__(
+        self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int]
+    ) -> None:
+        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all."""
+        self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
+        self.code = program.code.tolist()
+        self.acquires = any(NAMES[fields[0]] in _FENCES and fields[7] == ACQUIRES for fields in self.code)
+        self.warps = -(-threads // LANES)
+        self.of_cta = self.warps * LANES
+        self.total = ctas * self.of_cta
+        self.shared = shared
+        self.grain = min((_element(NAMES[fields[0]]) for fields in self.code if _accesses(fields[0])), default=4)
+        self.width = self.total
+        self.rows: dict[int, Rows] = {c: np.zeros((self.of_cta, self.width), np.int32) for c in range(ctas)}
+        self.fenced: dict[Thread, dict[int, Rows]] = {}
+        """thread -> what its next strong writes release"""
+        self.pending: dict[Thread, dict[int, Rows]] = {}
+        """the same of the next one alone, and of those to its place"""
+        self.own: dict[tuple[Thread, Place], dict[int, Rows]] = {}
+        """what a thread's writes to a place release because of one there that did"""
+        self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
+        """what a fence of the thread would take"""
+        self.last: dict[Thread, Place] = {}
+        """place of the last strong access"""
+        self.locations: dict[Place, _Location] = {}
+        self.columns: dict[tuple[Thread, Place], int] = {}
+        self.counts: dict[int, int] = {}
+        self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
+        """(CTA, barrier) -> what its open generation was given, who syncs, whether it has no count"""
+        self.exited: dict[int, Rows] = {}
+        self.gone: set[tuple[int, int]] = set()
+        self.cells: dict[Place, Cell] = {}
+        self.touched: dict[Place, _Touch] = {}
+        self.touched_key = 0
+        """tells one such set of touches from another"""
+        self.step = 0
+        self.before: dict[Thread, frozenset[Before]] = {}
+        """strong accesses before now, in program order and by barriers"""
+        self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
+        """the same of the open generation of a (CTA, barrier)"""
+        self.alone = ctas == 1
+        self.unclear: tuple[int, ...] = ()
+        """instructions of which lanes store to one place together"""
+        self._rules: dict[str, Callable[[Made], None]] = {
+            "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
+            "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
+        }  # fmt: skip
+
+    def copy(self) -> Knowledge:
+        """The same, to go on from; what is shared of the two never changes in place."""
+        made = object.__new__(Knowledge)
+        made.__dict__.update(self.__dict__)
+        for name in ("rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited",
+                     "cells", "touched", "before", "gathered"):  # fmt: skip
+            setattr(made, name, dict(getattr(self, name)))
+        made.locations = {place: location.copy() for place, location in self.locations.items()}
+        made.gone = set(self.gone)
+        made._rules = {  # bound to the copy
+            kind: getattr(made, rule.__name__) for kind, rule in self._rules.items()
+        }
+        return made
+
+    def apply(self, cta: int, made: Iterable[Made], first: int) -> Iterator[Race]:
+        """Let operations of one CTA happen, whose events are numbered from `first` on."""
+        self.rows[cta] = self.rows[cta].copy()
+        self.step += 1
+        for number, one in enumerate(made, first):
+            if one.event.kind == "access":
+                yield from self._access(one, number)
+            elif one.event.kind in self._rules:
+                self._rules[one.event.kind](one)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def _threads(self, event: Event, lanes: int) -> list[Thread]:
+        first = event.cta * self.of_cta + event.warp * LANES
+        if self.lockstep:
+            lanes = ALL_LANES
+        return [first + lane for lane in range(LANES) if lanes >> lane & 1]
+
+    def _at(self, cta: int, threads: list[Thread]) -> list[int]:
+        return [thread - cta * self.of_cta for thread in threads]
+
+    def _giving(self, event: Event, threads: list[Thread]) -> Rows:
+        """What threads of a warp know and have done up to now, a row each."""
+        rows: Rows = self._wide(event.cta, self.width)[self._at(event.cta, threads), : self.width]
+        rows[np.arange(len(threads)), threads] = event.interval
+        return rows
+
+    def _take(self, cta: int, threads: list[Thread], row: Rows) -> None:
+        at, width = self._at(cta, threads), len(row)
+        own = self._wide(cta, width)
+        own[at, :width] = np.maximum(own[at, :width], row)
+
+    def _wide(self, cta: int, width: int) -> Rows:
+        """The rows of a CTA, with so many columns at least."""
+        rows = self.rows[cta]
+        if rows.shape[1] < width:
+            self.rows[cta] = rows = np.pad(rows, ((0, 0), (0, width - rows.shape[1] + 16)))
+        return rows
+
+    # -- barriers and lanes ---------------------------------------------------------------------------------------------
+    def _give(self, event: Event, waits: bool) -> None:
+        key = event.cta, event.place
+        threads = self._threads(event, event.lanes)
+        row = self._giving(event, threads).max(0)
+        given, syncs, uncounted = self.given.get(key, (np.zeros(0, np.int32), (), False))
+        self.gathered[key] = self.gathered.get(key, _NOTHING).union(*(self.before.get(t, _NOTHING) for t in threads))
+        self.given[key] = (
+            _joined(given, row), (*syncs, tuple(threads)) if waits else syncs, uncounted or event.pc in self.uncounted,
+        )  # fmt: skip
+
+    def _arrive(self, made: Made) -> None:
+        self._give(made.event, waits=False)
+
+    def _sync(self, made: Made) -> None:
+        self._give(made.event, waits=True)
+
+    def _complete(self, made: Made) -> None:
+        event = made.event
+        given, syncs, uncounted = self.given.pop((event.cta, event.place), (np.zeros(0, np.int32), (), False))
+        if (uncounted or (event.cta, event.warp) in self.gone) and event.cta in self.exited:
+            given = _joined(given, self.exited[event.cta])
+        gathered = self.gathered.pop((event.cta, event.place), _NOTHING)
+        for threads in syncs:
+            self._take(event.cta, list(threads), given)
+            self._meet(threads, gathered)
+
+    def _exit(self, made: Made) -> None:
+        event = made.event
+        self.gone.add((event.cta, event.warp))
+        threads = self._threads(event, ALL_LANES)
+        row = self._giving(event, threads).max(0)
+        self.exited[event.cta] = _joined(self.exited.get(event.cta, np.zeros(0, np.int32)), row)
+        for thread in threads:
+            for table in (self.fenced, self.pending, self.last, self.before):
+                table.pop(thread, None)  # type: ignore[attr-defined]
+        there = set(threads)
+        for table in (self.own, self.seen):
+            for key in [key for key in table if key[0] in there]:
+                del table[key]
+
+    def _warp(self, made: Made) -> None:
+        event = made.event
+        threads = self._threads(event, event.place & ALL_LANES)
+        self._take(event.cta, threads, self._giving(event, threads).max(0))
+        self._meet(threads, _NOTHING.union(*(self.before.get(t, _NOTHING) for t in threads)))
+
+    def _meet(self, threads: Iterable[Thread], gathered: frozenset[Before]) -> None:
+        if gathered:
+            for thread in threads:
+                self.before[thread] = self.before.get(thread, _NOTHING) | gathered
+
+    # -- fences and strong accesses -------------------------------------------------------------------------------------
+    def _fence(self, made: Made) -> None:
+        event = made.event
+        wide = event.kind != "fence.cta"
+        part = self.code[event.pc][7]
+        threads = self._threads(event, event.place & ALL_LANES)
+        for thread in threads:
+            if part != RELEASES:
+                self._acquire(event, thread, wide, (self.last[thread],) if part == ACQUIRES and thread in self.last else
+                              tuple(p for t, p in self.seen if t == thread) if part != ACQUIRES else ())  # fmt: skip
+        if part in (SEQUENTIAL, BOTH_WAYS):
+            sequential = part == SEQUENTIAL and (wide or self.alone)
+            for thread in threads:
+                known = self.before.get(thread, _NOTHING)
+                fenced = wide or self.alone
+                self.before[thread] = frozenset(
+                    b._replace(fence=b.fence or fenced, sequential=b.sequential or sequential) for b in known
+                )
+        elif part == ACQUIRES:
+            for thread in threads:
+                known = self.before.get(thread, _NOTHING)
+                own = thread, self.last.get(thread)
+                self.before[thread] = frozenset(
+                    b._replace(acquired=b.acquired or (b.access.thread, b.access.place) == own) for b in known
+                )
+        if part == ACQUIRES:
+            return
+        rows = self._giving(event, threads)
+        if self.lockstep:
+            rows[:] = rows.max(0)
+        for thread, row in zip(threads, rows, strict=True):
+            table = self.pending if part == RELEASES else self.fenced
+            held = dict(table.get(thread, {}))
+            for to in (_WIDE, event.cta) if wide else (event.cta,):
+                held[to] = _joined(held[to], row) if to in held else row
+            table[thread] = held
+
+    def _acquire(self, event: Event, thread: Thread, wide: bool, places: Iterable[Place]) -> None:
+        for place in places:
+            for to, row in self.seen.get((thread, place), {}).items():
+                if to == event.cta or (wide and to == _WIDE):
+                    self._take(event.cta, [thread], row)
+
+    def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
+        """A strong access of a thread; (column, count) of what it writes."""
+        fields = self.code[event.pc]
+        location = self.locations.setdefault(place, _Location())
+        stores = fields[7] & SERVED == AS_STORE
+        threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
+        if not stores:
+            at = self._at(event.cta, threads)
+            rows = self._wide(event.cta, self.width)
+            for column, count in location.observed.items():
+                rows[at, column] = np.maximum(rows[at, column], count)
+            for one in threads:
+                self.seen[one, place] = _merged(self.seen.get((one, place), {}), location.given)
+        self._follow(event, thread, place, not stores, wrote and not fields[7] & NO_STORE)
+        for one in threads:
+            self.last[one] = place
+        if not wrote or fields[7] & NO_STORE:
+            return 0, 0
+        released: dict[int, Rows] = {}
+        for one in threads:
+            pending = self.pending.pop(one, {})
+            if pending:
+                self.own[one, place] = _merged(self.own.get((one, place), {}), pending)
+            for more in (self.fenced.get(one, {}), self.own.get((one, place), {})):
+                released = _merged(released, more)
+        if (thread, place) not in self.columns:
+            self.columns[thread, place] = self.width
+            self.width += 1
+        column = self.columns[thread, place]
+        self.counts[column] = self.counts.get(column, 0) + 1
+        if stores:
+            location = _Location()
+        self.locations[place] = _Location(
+            {**location.observed, column: self.counts[column]}, _merged(location.given, released)
+        )
+        return column, self.counts[column]
+
+    def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
+        """Note which strong accesses come before one."""
+        access = Strong(thread, place, reads, writes, event.pc)
+        releases = writes and thread in self.pending
+        known = self.before.get(thread, _NOTHING)
+        self.shared.pairs.update(
+            Pair(b.access, access, b.fence or b.acquired, b.fence or releases, b.sequential)
+            for b in known
+            if b.access.place != place
+        )
+        self.shared.follow(access)
+        self.before[thread] = known | {Before(access)}
+
+    # -- accesses -------------------------------------------------------------------------------------------------------
+    def _access(self, made: Made, number: int) -> Iterator[Race]:
+        event = made.event
+        fields = self.code[event.pc]
+        name = NAMES[fields[0]]
+        store, size = access_shape(name)
+        atomic = OPERATIONS[name].kind == "atomic"
+        first = event.cta * self.of_cta + event.warp * LANES
+        touched: dict[Place, Thread] = {}
+        for lane, address in made.addresses:
+            address &= ~ADDRESS_WRAPPED
+            segment = address >> SEGMENT_SHIFT
+            if segment == LOCAL:
+                continue
+            thread = first + lane
+            own = event.cta if segment == SHARED else -1
+            wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
+            writes = wrote if atomic else store
+            for start in range(address, address + size, self.grain):
+                if self._matters((own, start), thread, writes, not atomic):
+                    if store and not atomic and touched.setdefault((own, start), thread) != thread:
+                        self.unclear = (*self.unclear, event.pc)
+                    kind = ATOMIC if atomic else WRITE if store else READ
+                    column, count = 0, 0
+                    if atomic and start == address:
+                        column, count = self._strong(event, thread, (own, start), wrote)
+                    entry = Entry(thread, event.interval, kind, column, count, number, size)
+                    yield from self._check(event.cta, (own, start), entry, writes)
+                elif atomic and start == address:
+                    self._strong(event, thread, (own, start), wrote)
+
+    def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
+        """Whether an access has to be judged against those before it, and remembered: not the first one to a place."""
+        if place in self.shared.common:
+            return True
+        before = self.touched.get(place)
+        touch = _Touch(thread, self.step, writes, plain)
+        if before is not None:
+            touch = _Touch(
+                thread if before.thread == thread else -1, self.step, writes or before.writes, plain or before.plain
+            )
+            again = before.thread != thread or before.step != self.step
+            if again and touch.writes and touch.plain:
+                self.shared.common.add(place)
+                self.shared.grown = True
+                return True
+            if before == touch:
+                return False
+            self.touched_key ^= hash((*place, before.writes, before.plain))
+        self.touched_key ^= hash((*place, touch.writes, touch.plain))
+        self.touched[place] = touch
+        return False
+
+    def _known(self, cta: int, entry: Entry, thread: Thread) -> bool:
+        if entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES):
+            return True
+        row = self.rows[cta][thread - cta * self.of_cta]
+        observed = entry.column and entry.column < len(row) and entry.count <= row[entry.column]
+        return bool(entry.mark <= row[entry.thread] or observed)
+
+    def _check(self, cta: int, place: Place, entry: Entry, writes: bool) -> Iterator[Race]:
+        """Judge an access against those before it, and remember it."""
+        written, read = self.cells.get(place, ((), ()))
+        atomic = entry.kind == ATOMIC
+        against = (*written, *read) if writes else written
+        for other in against:
+            both = atomic and other.kind == ATOMIC and other.size == entry.size
+            if not both and other.number != entry.number and not self._known(cta, other, entry.thread):
+                yield Race(other, entry, place[1])
+        if not writes:
+            self.cells[place] = written, (*(e for e in read if e.thread != entry.thread or e.kind != entry.kind), entry)
+        elif atomic:
+            self.cells[place] = (*(e for e in written if e.thread != entry.thread or e.kind != ATOMIC), entry), read
+        else:
+            self.cells[place] = (entry,), ()
+
+    # -- comparing ------------------------------------------------------------------------------------------------------
+    def key(self) -> bytes:
+        """What of all that matters to accesses to come: who knows of which of those before.  Equal for two histories
+        that leave the same knowledge, whoever brought it about."""
+        alive = [(cta, w) for cta in self.rows for w in range(self.warps) if (cta, w) not in self.gone]
+        names, held = self._special({cta for cta, _ in alive})
+        several = len(self.shared.places) > 1  # else no two strong accesses make a pair
+        before = sorted((t, sorted(known)) for t, known in self.before.items()) if several else []
+        gathered = sorted((t, sorted(known)) for t, known in self.gathered.items()) if several else []
+        last = sorted(self.last.items()) if self.acquires else []
+        told = repr((names, alive, last, before, gathered, self.touched_key))
+        hashed = hashlib.blake2b(told.encode(), digest_size=16)
+        blocks = [self._wide(cta, self.width)[w * LANES : (w + 1) * LANES, : self.width] for cta, w in alive]
+        table = np.zeros((len(held), self.width), np.int32)
+        for n, row in enumerate(held):
+            table[n, : len(row)] = row
+        self._hash_cells(hashed, np.concatenate([*blocks, table]), set(alive))
+        return hashed.digest()
+
+    def _special(self, alive: set[int]) -> tuple[list[object], list[Rows]]:
+        """What is known besides what threads know, each with a name."""
+        names: list[object] = []
+        held: list[Rows] = []
+        tables: dict[str, dict[Any, dict[int, Rows]]] = {
+            "fenced": self.fenced, "pending": self.pending, "own": self.own, "seen": self.seen,
+            "given": {place: location.given for place, location in self.locations.items()},
+            "exited": {cta: {cta: row} for cta, row in self.exited.items() if cta in alive},
+            "barrier": {(*key, syncs): {0: row} for key, (row, syncs, _) in self.given.items() if key[0] in alive},
+        }  # fmt: skip
+        for name, table in tables.items():
+            for key in sorted(table):
+                for to in sorted(table[key]):
+                    names.append((name, key, to))
+                    held.append(table[key][to])
+        for place, location in sorted(self.locations.items()):
+            row = np.zeros(self.width, np.int32)
+            row[list(location.observed)] = list(location.observed.values())
+            names.append(("observed", place))
+            held.append(row)
+        return names, held
+
+    def _hash_cells(self, hashed: Any, table: Rows, alive: set[tuple[int, int]]) -> None:
+        """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""
+        number: dict[tuple[int, int, int, int], int] = {}
+        for cell in self.cells.values():
+            for entries in cell:
+                for e in entries:
+                    number.setdefault((e.thread, e.mark, e.column, e.count), len(number))
+        if not number:
+            return
+        threads, marks, columns, counts = np.array(list(number)).T
+        known = (table[:, threads] >= marks) | ((columns > 0) & (table[:, columns] >= counts))
+        packed = np.packbits(known, axis=0).T.copy()
+        digests = {}
+        for key, bits in zip(number, packed, strict=True):
+            living = (key[0] // self.of_cta, key[0] % self.of_cta // LANES) in alive
+            digests[key] = hash((bits.tobytes(), key[0] if living else -1))
+        told = 0
+        for place, (written, read) in self.cells.items():
+            told ^= hash((
+                place,
+                frozenset([(digests[e.thread, e.mark, e.column, e.count], e.kind, e.size) for e in written]),
+                frozenset([(digests[e.thread, e.mark, e.column, e.count], e.size) for e in read]),
+            ))  # fmt: skip
+        hashed.update(repr((len(self.cells), told)).encode())
+
+
+def _joined(one: Rows, other: Rows) -> Rows:
+    """The later of each; one may have fewer columns."""
+    if len(one) > len(other):
+        one, other = other, one
+    made = other.copy()
+    made[: len(one)] = np.maximum(made[: len(one)], one)
+    return made
+
+
+def _merged(one: dict[int, Rows], other: dict[int, Rows]) -> dict[int, Rows]:
+    made = dict(one)
+    for to, row in other.items():
+        made[to] = _joined(made[to], row) if to in made else row
+    return made
+
+
+def _accesses(opcode: int) -> bool:
+    return OPERATIONS[NAMES[opcode]].kind in ("load", "store", "atomic")
+
+
+def _element(name: str) -> int:
+    """Bytes of what an access is aligned to at least."""
+    parts = name.split(".")
+    return access_shape(name)[1] // (int(parts[1][1:]) if parts[1][:1] == "v" else 1)

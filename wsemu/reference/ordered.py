@@ -1,0 +1,196 @@
+"""The reference interpreter with all CTAs alive at once, each of which stops before its ordered accesses.
+
+Each CTA is a launch of its own over the same arrays, so that it can be copied as it is; lanes of one instruction make
+their ordered accesses one at a time.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.isa import NAMES
+from wsemu.model.outcome import Trace
+from wsemu.reference.memory.bounds import atomic
+from wsemu.reference.run import BudgetError, Cta, Launch
+from wsemu.reference.state import Group, Region, Warp, chain
+from wsemu.reference.sync.named_barrier import StopError, report_dangling
+from wsemu.reference.warp import WarpRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.model.outcome import RawFinding
+
+_KEPT = ("program", "code", "lengths", "arrays", "outcome", "fixed", "grid", "block")
+"""of a launch, what its copies have in common"""
+
+
+class OrderedWarp(WarpRun):
+    """Runs a warp up to an ordered access, or through one by the lane that was let go."""
+
+    def __init__(self, cta: OrderedCta, warp: Warp, lane: int = -1) -> None:
+        super().__init__(cta, warp)
+        self.own, self.lane = cta, lane
+
+    def run(self) -> None:
+        """Until the warp waits, has ended, or stands before an ordered access."""
+        self.resume()
+        while self.warp.ready and not self._stops():
+            self.step()
+
+    def asks(self) -> int:
+        """The lanes of the group that runs which stand before an ordered access."""
+        if not self.warp.ready:
+            return 0
+        group = self.warp.ready[-1]
+        if group.pc not in self.own.ordered:
+            return 0
+        fields, lanes = self.launch.code[group.pc], group.lanes
+        if fields[1]:
+            holds = self.warp.predicates.get(fields[1] >> 1, 0)
+            lanes &= ~holds if fields[1] & 1 else holds
+        return lanes & ~self.own.served.get(self.warp.number, 0)
+
+    def _stops(self) -> bool:
+        """Whether the warp stands; makes the access of the lane that was let go."""
+        lanes = self.asks()
+        if not lanes:
+            return False
+        if self.lane < 0:
+            return True
+        self.group = self.warp.ready[-1]
+        fields = self.launch.code[self.group.pc]
+        atomic(self, NAMES[fields[0]], fields, 1 << self.lane)
+        rest, self.lane = lanes & ~(1 << self.lane), -1
+        served = self.own.served
+        served[self.warp.number] = served.get(self.warp.number, 0) | (lanes & ~rest)
+        if rest:
+            return True
+        del served[self.warp.number]
+        self.launch.step(self.group.pc, self.group.lanes)
+        self.warp.last_pc = self.group.pc
+        self.group.pc += 1
+        return self._stops()
+
+
+class OrderedCta(Cta):
+    """A CTA that stops before ordered accesses."""
+
+    def __init__(self, launch: Launch, number: int, ordered: frozenset[int]) -> None:
+        super().__init__(launch, number)
+        self.ordered = ordered
+        self.served: dict[int, int] = {}
+        """warp -> lanes that have made the access before which it stands"""
+
+    def go_on(self, warp: int = -1, lane: int = -1) -> str:
+        """Run all warps until none can go on, one of them with a lane that is let go: `done`, `stands`, or why not."""
+        try:
+            if warp >= 0:
+                OrderedWarp(self, self.warps[warp], lane).run()
+            while any(w.alive for w in self.warps):
+                able = False
+                for w in self.warps:
+                    run = OrderedWarp(self, w)
+                    if run.able() and not run.asks():
+                        able = True
+                        run.run()
+                if not able:
+                    return "stands"
+        except BudgetError:
+            return "budget"
+        except StopError as stop:
+            return stop.status
+        report_dangling(self)
+        return "done"
+
+
+class OrderedRun:
+    """All CTAs of a launch."""
+
+    def __init__(self, make: Callable[[], Launch], ordered: frozenset[int]) -> None:
+        """`make` gives a launch, of which each CTA gets one."""
+        self.make, self.ordered = make, ordered
+        first = make()
+        self.total = first.grid[0] * first.grid[1] * first.grid[2]
+        self.arrays = first.arrays
+        self.ctas: list[OrderedCta] = []
+
+    def start(self) -> None:
+        """New CTAs, none of which has run."""
+        self.ctas = []
+        for number in range(self.total):
+            launch = self.make()
+            launch.arrays = self.arrays
+            self.ctas.append(OrderedCta(launch, number, self.ordered))
+
+    def trace(self, cta: int) -> Trace:
+        """What a CTA has done since it was asked last."""
+        watch = self.ctas[cta].launch.watch
+        made = watch.trace
+        assert made is not None
+        watch._addresses = []
+        watch.trace = Trace(addresses=watch._addresses)
+        return made
+
+    def findings(self, cta: int) -> list[RawFinding]:
+        return self.ctas[cta].launch.outcome.findings
+
+    def executed(self) -> int:
+        return sum(cta.launch.outcome.warp_instructions for cta in self.ctas)
+
+    def save(self, cta: int) -> OrderedCta:
+        """A copy of a CTA as it is."""
+        return _copied(self.ctas[cta])
+
+    def load(self, cta: int, saved: OrderedCta) -> None:
+        self.ctas[cta] = _copied(saved)
+
+    def asks(self, cta: int) -> list[tuple[int, int, int]]:
+        """(warp, instruction, lanes) of those that stand before ordered accesses."""
+        own = self.ctas[cta]
+        found = ((w, OrderedWarp(own, warp).asks()) for w, warp in enumerate(own.warps) if warp.alive)
+        return [(w, own.warps[w].ready[-1].pc, lanes) for w, lanes in found if lanes]
+
+    def state(self, cta: int, live: list[frozenset[int]]) -> tuple[Any, ...]:
+        """What decides what a CTA will do: `live` has the rows that matter at each instruction."""
+        own = self.ctas[cta]
+        if not own.live_warps:
+            return (cta,)
+        barriers = [
+            (b.number, b.expected, b.arrived, sorted(b.forms), b.reduction,
+             [(p.warp, p.waits, p.lanes, p.votes, p.voters) for p in b.participants])
+            for b in own.barriers if b.arrived
+        ]  # fmt: skip
+        shared = bytes(own.shared.data), bytes(own.shared.written or b"")
+        return shared, barriers, [_warp_state(warp, own.served.get(warp.number, 0), live) for warp in own.warps]
+
+
+def _copied(cta: OrderedCta) -> OrderedCta:
+    common = {id(getattr(cta.launch, name)): getattr(cta.launch, name) for name in _KEPT}
+    return copy.deepcopy(cta, common)
+
+
+def _warp_state(warp: Warp, served: int, live: list[frozenset[int]]) -> tuple[Any, ...]:
+    if not warp.alive:
+        return ()
+    groups = [_group(group) for group in warp.ready], [_group(group) for group in warp.parked]
+    left, rows = warp.alive, []
+    held = [*((g.pc, g.lanes) for g in reversed(warp.ready)), *((g.pc - 1, g.lanes) for g in warp.parked)]
+    regions: list[Region] = []
+    for group in (*warp.ready, *warp.parked):
+        regions += [region for region in chain(group.region) if region not in regions]
+    held += [(region.join + 1, region.waiting) for region in sorted(regions, key=lambda r: -r.number)]
+    for pc, lanes in held:
+        lanes &= left
+        left &= ~lanes
+        for row in sorted(live[pc]) if lanes and pc < len(live) else ():
+            values = warp.registers.get(row)
+            chosen = [values[k] for k in range(32) if lanes >> k & 1] if values else []
+            rows.append((row, chosen if any(chosen) else 0, warp.predicates.get(row, 0) & lanes))
+    local = bytes(warp.local.data), bytes(warp.local.written or b"")
+    return warp.alive, served, warp.waits, groups, rows, local
+
+
+def _group(group: Group) -> tuple[Any, ...]:
+    return group.pc, group.lanes, [(r.join, r.lanes, r.waiting) for r in chain(group.region)]
