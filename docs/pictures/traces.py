@@ -1,4 +1,4 @@
-"""Draws time lines and a picture of banks for the documentation, as `wsemu trace` does: `python docs/pictures/traces.py`.
+"""Draws time lines and a picture of banks, as `wsemu trace` does, for these pages: `python docs/pictures/traces.py`.
 
 Writes NAME-light.svg and NAME-dark.svg beside this file; the documentation shows the one that fits its colours.
 """
