@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from docutils import nodes
+from pygments.lexer import RegexLexer, bygroups
+from pygments.token import Comment, Generic, Keyword, Name, String, Text
 from sphinx.util.docutils import SphinxDirective
 
 import wsemu
@@ -20,10 +22,34 @@ if TYPE_CHECKING:
 
 project = "wsemu"
 version = release = wsemu.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["programs"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["programs", "extra"]
 html_theme = "furo"
 html_title = f"wsemu {release}"
+html_favicon = "static/logo.svg"
+html_static_path = ["static"]
+html_css_files = ["wsemu.css"]
+html_extra_path = ["extra"]  # JSON schemas
+html_theme_options = {
+    "source_repository": "https://github.com/wsemu/wsemu/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "light_logo": "logo.svg",
+    "dark_logo": "logo.svg",
+    "light_css_variables": {
+        "color-brand-primary": "#1f4e79",
+        "color-brand-content": "#0a58ad",
+        "wsemu-error": "#b3261e",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8fbce6",
+        "color-brand-content": "#79b8ff",
+        "wsemu-error": "#ff7b72",
+    },
+    "footer_icons": [{"name": "GitHub", "url": "https://github.com/wsemu/wsemu", "html": "GitHub", "class": ""}],
+}
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True  # of a transcript its commands; a block without prompts as a whole
 html_copy_source = False
 html_show_copyright = False
 pygments_style = "friendly"
@@ -60,6 +86,29 @@ class KernelNames(SphinxDirective):
         return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
 
 
+class Terminal(RegexLexer):
+    """What `wsemu` prints, in the colours of a terminal."""
+
+    name, aliases = "wsemu", ["wsemu"]
+    tokens = {
+        "root": [
+            (r"^(\$ )(.*\n)", bygroups(Generic.Prompt, Name.Function)),
+            (r"^(error\[[\w-]+\]|error|unsupported)(:.*\n)", bygroups(Generic.Error, Generic.Strong)),
+            (r"^(warning\[[\w-]+\]|warning)(:.*\n)", bygroups(Keyword, Generic.Strong)),
+            (r"^( *)(-->)( .*\n)", bygroups(Text, Name.Attribute, Text)),
+            (r"^( *\d* \|)( *)(\^+.*\n)", bygroups(Name.Attribute, Text, Generic.Error)),
+            (r"^( *\d* \|)( *)(-{2,}.*\n)", bygroups(Name.Attribute, Text, Name.Attribute)),
+            (r"^( *\d* \|)(.*\n)", bygroups(Name.Attribute, Text)),
+            (r"^(\.\.\.|\[\.\.\.\])\n", Comment),
+            (r"^( *= )(note|help|schedule|holds in)(:)", bygroups(Name.Attribute, Generic.Strong, Text)),
+            (r"\b(verified)\b", String),
+            (r"\b(failed)\b", Generic.Error),
+            (r"\b(incomplete)\b", Keyword),
+            (r"\w+|[^\w\n]+?|\n", Text),
+        ]
+    }  # fmt: skip
+
+
 def named(module: ModuleType | Namespace) -> list[tuple[str, str]]:
     """(signature, what it does) of the kernel functions and values of `wsemu.cuda` or `wsemu.ptx`, or of a group."""
     found = []
@@ -82,4 +131,5 @@ def as_restructured_text(app: Sphinx, what: str, name: str, obj: object, options
 
 def setup(app: Sphinx) -> None:
     app.add_directive("kernel-names", KernelNames)
+    app.add_lexer("text", Terminal)  # transcripts are most of what is text
     app.connect("autodoc-process-docstring", as_restructured_text)

@@ -13,6 +13,7 @@ that begin as before.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import runpy
@@ -212,7 +213,7 @@ def test_every_code_has_a_page(bless: bool) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    entries = set(re.findall(r"(?m)^(?:\w+ <)?([a-z]+)>?$", index))
+    entries = set(re.findall(r"(?m)^(?:\w+ <)?([a-z_]+)>?$", index))
     assert {page.stem for page in PAGES} - {"index"} <= entries
 
 
@@ -233,6 +234,43 @@ def test_every_public_name_is_in_the_reference() -> None:
 
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     assert [name for name in wsemu.__all__ if not re.search(rf"wsemu\.{name}\b", page)] == []
+
+
+def test_every_parameter_stands_in_the_table_of_the_reference() -> None:
+    import wsemu
+
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"(?m)^\| (`[^|]*) \|", page))))
+    functions = (wsemu.check, wsemu.check_transfer, wsemu.crosscheck, wsemu.trace, wsemu.replay)
+    assert {name for function in functions for name in inspect.signature(function).parameters} <= told
+
+
+def test_links_of_the_readme_work_where_only_the_readme_is() -> None:
+    """As on a package index: they are whole, and what they lead to is here."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = dict(re.findall(r"(?m)^\[([\w-]+)\]: (\S+)$", text))
+    used = re.findall(r"\]\[([\w-]+)\]", re.sub(r"(?m)^    .*$", "", text))
+    assert set(used) == names.keys()
+    assert not re.search(r"\]\((?!https://)(?!\*)[\w./]+\)", re.sub(r"(?m)^    .*$", "", text))
+    for address in names.values():
+        path = address.removeprefix("https://github.com/wsemu/wsemu/blob/main/")
+        assert (ROOT / path).is_file(), address
+
+
+def test_pictures_are_those_of_today() -> None:
+    drawn = runpy.run_path(str(DOCS / "pictures" / "traces.py"))
+    for theme in drawn["THEMES"]:
+        for name, made in drawn["pictures"](theme).items():
+            file = DOCS / "pictures" / f"{name}-{theme}.svg"
+            assert file.read_text(encoding="utf-8") == made, "run `python docs/pictures/traces.py`"
+
+
+def test_each_word_of_the_glossary_stands_in_its_order() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"(?m)^([\w ,_-]+)\n  \S", text)
+    assert len(words) > 40
+    assert [w.casefold() for w in words] == sorted(w.casefold() for w in words)
+    assert set(re.findall(r"\{term}`[^<`]*<(\w+)>`", text)) <= {word for entry in words for word in entry.split(", ")}
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -4,11 +4,13 @@ tasks, the conda recipe."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +109,54 @@ def test_the_worst_exit_code_counts(codes, worst, monkeypatch, tmp_path):
     left = iter(codes)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], next(left)))
     assert each.main(["--", *map(str, files)]) == worst
+
+
+RECIPES = [
+    (page.name, yaml.safe_load(textwrap.dedent(block)))
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for block in re.findall(r"(?s)```yaml\n(.*?)```", page.read_text(encoding="utf-8"))
+]
+
+
+def steps(recipe: Any) -> list[Any]:
+    if isinstance(recipe, list):
+        return recipe
+    return [step for job in recipe.get("jobs", {}).values() for step in job["steps"]]
+
+
+def test_recipes_name_inputs_and_hooks_that_exist():
+    inputs, hooks = loaded("action.yml")["inputs"], {entry["id"] for entry in loaded(".pre-commit-hooks.yaml")}
+    ours = [step for _, recipe in RECIPES for step in steps(recipe) if step.get("uses", "").startswith("wsemu/wsemu@")]
+    assert len(ours) == 3
+    for step in ours:
+        assert step["with"].keys() <= inputs.keys()
+        assert "files" in step["with"]
+    named = [repo for _, recipe in RECIPES if "repos" in recipe for repo in recipe["repos"]]
+    assert len(named) == 2
+    assert {hook["id"] for repo in named for hook in repo["hooks"]} == hooks
+
+
+def test_the_recipe_for_gitlab_runs(project):
+    (recipe,) = (recipe["kernels"] for _, recipe in RECIPES if "kernels" in recipe)
+    install, command = recipe["script"]
+    assert install == "pip install wsemu"
+    path = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    (project / "kernels" / "wrong.py").unlink()
+    subprocess.run(["bash", "-euc", command], check=True, cwd=project, env=path, capture_output=True)
+
+
+@pytest.mark.skipif(not (shutil.which("nvcc") and shutil.which("cmake")), reason="no CMake or nvcc here")
+def test_cmake_builds_and_checks_without_a_gpu(tmp_path):
+    for name in ("CMakeLists.txt", "sums.cu"):
+        shutil.copy(ROOT / "docs" / "programs" / name, tmp_path)
+    page = (ROOT / "docs" / "cmake.md").read_text(encoding="utf-8")
+    commands = re.findall(r"(?m)^    ((?:cmake|ctest) .*)$", page)
+    assert len(commands) == 3
+    path = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for command in commands:
+        done = subprocess.run(shlex.split(command), check=False, cwd=tmp_path, env=path, capture_output=True, text=True)
+        assert not done.returncode, done.stdout + done.stderr
+    assert "100% tests passed" in done.stdout
 
 
 def matchers() -> list[list[dict[str, Any]]]:

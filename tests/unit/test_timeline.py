@@ -488,7 +488,7 @@ def test_who_does_not_see_the_picture_is_told(lines):
     """Every control, region and mark has a name; the lanes are told as a table."""
     found = Page(page(lines["both_wait_first"]))
     for tag, given in found.elements:
-        if tag in ("button", "article") or "tabindex" in given or given.get("href", "").startswith("#finding"):
+        if tag in ("button", "article") or "tabindex" in given or str(given.get("href")).startswith("#finding"):
             assert given.get("aria-label"), (tag, given)
         if tag == "svg":
             assert given.keys() & {"aria-label", "aria-hidden", "role"}, given

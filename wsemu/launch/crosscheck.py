@@ -25,9 +25,10 @@ from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from wsemu.launch.kernel import Kernel
+    from wsemu.launch.kernel import Kernel, Launchable
+    from wsemu.model.launch_shape import Size
     from wsemu.model.program import Program
 
 ULPS = 4
@@ -124,9 +125,9 @@ def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 @hide_internal_frames
 def crosscheck(
-    kernel: Any,
-    grid: Any,
-    block: Any,
+    kernel: Launchable | Callable[..., object],
+    grid: Size,
+    block: Size,
     args: Sequence[Any] = (),
     *,
     launches: int = 20,

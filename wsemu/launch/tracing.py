@@ -18,12 +18,14 @@ from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from wsemu.evidence.places import Places
+    from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
+    from wsemu.model.launch_shape import Size
     from wsemu.model.outcome import Event, RawFinding, Status, Trace, Tracer
 
 MOST_EVENTS = 200_000
@@ -50,7 +52,13 @@ _KINDS: dict[str, Kind] = {
 
 
 def trace(
-    kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, cta: int | None = None, **options: Any
+    kernel: Launchable | Callable[..., object],
+    grid: Size,
+    block: Size,
+    args: Sequence[Any] = (),
+    *,
+    cta: int | None = None,
+    **options: Any,
 ) -> Timeline:
     """Check a launch as `wsemu.check` does, with its options, and return the time line of one CTA: the one with linear
     index `cta`, else that of the first finding, else the first.
