@@ -1,6 +1,6 @@
 """What a checked ring of bulk copies costs: 128 threads, 4 stages, one producer.
 
-    python benchmarks/ring.py [--tiles 400] [--repeat 7]
+    python benchmarks/ring.py [--tiles 4000] [--repeat 7]
 
 Runs the same ring with tiles of 4 KB and of 16 KB, without reading them, so that the difference is what a byte costs
 that is moved (copied, judged against what was there, and remembered); and a ring of waits and arrivals alone with
@@ -77,7 +77,7 @@ def seconds(repeat: int, kernel: object, *arguments: object) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What a checked ring of bulk copies costs.")
-    parser.add_argument("--tiles", type=int, default=400, help="rounds (400)")
+    parser.add_argument("--tiles", type=int, default=4000, help="rounds (4000)")
     parser.add_argument("--repeat", type=int, default=7, help="runs, of which the least counts (7)")
     options = parser.parse_args()
     x, tiles = np.ones(LARGE // 4, float32), options.tiles

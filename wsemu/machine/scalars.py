@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I1, I8, I32, I64, Builder, Value, llvm, pointer, same
+from wsemu.machine.arithmetic.codegen import I1, I8, I32, I64, Builder, Value, llvm, pointer, same, splat
 from wsemu.machine.lowering import emitted
 from wsemu.model.isa import LANES
 
@@ -24,6 +24,30 @@ def _set_bytes(b: Builder, place: Value) -> None:
     b.store(ones, pointer(b, place, ones.type), align=1)
 
 
+def _words(b: Builder, place: Value) -> Value:
+    return b.load(pointer(b, place, ir.VectorType(I32, LANES)), align=4)
+
+
+def _total(b: Builder, place: Value, mask: Value) -> Value:
+    wide = b.zext(_words(b, place), ir.VectorType(I64, LANES))
+    chosen = b.bitcast(b.trunc(mask, I32), ir.VectorType(I1, LANES))
+    v, n = b.select(chosen, wide, same(wide, 0)), LANES
+    while n > 1:
+        n //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        v = b.add(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
+    return b.extract_element(v, I32(0))
+
+
+def _above(b: Builder, place: Value, limit: Value) -> Value:
+    v = _words(b, place)
+    return b.zext(b.bitcast(b.icmp_unsigned(">", v, splat(b, b.trunc(limit, I32))), I32), I64)
+
+
+def _odd(b: Builder, place: Value) -> Value:
+    return b.zext(b.bitcast(b.trunc(_words(b, place), ir.VectorType(I1, LANES)), I32), I64)
+
+
 load_u32 = emitted(lambda b, place: b.zext(b.load(pointer(b, place, I32)), I64))
 load_i64 = emitted(lambda b, place: b.load(pointer(b, place, I64)))
 load_u8 = emitted(lambda b, place: b.zext(b.load(pointer(b, place, I8)), I64))
@@ -32,6 +56,12 @@ store_i64 = emitted(lambda b, place, value: _store(b, pointer(b, place, I64), va
 store_u8 = emitted(lambda b, place, value: _store(b, pointer(b, place, I8), b.trunc(value, I8)))
 popcount = emitted(lambda b, x: llvm(b, "llvm.ctpop", I64, x))
 lowest_bit = emitted(lambda b, x: llvm(b, "llvm.cttz", I64, x, I1(0)))
+total_u32 = emitted(_total)
+"""total_u32(place, mask): the sum of those of 32 words that are in the mask"""
+above_u32 = emitted(_above)
+"""above_u32(place, limit): those of 32 words that are greater, as a mask"""
+odd_u32 = emitted(_odd)
+"""odd_u32(place): those of 32 words that are odd, as a mask"""
 unset_bytes = emitted(_unset_bytes)
 """how many of the 32 bytes at an address are 0"""
 set_bytes = emitted(_set_bytes)

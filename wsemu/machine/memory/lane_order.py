@@ -31,7 +31,7 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.shadow import INTRA_WARP, RACE, record_conflict
 from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_relies, lanes_unknown
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_relies, lane_row, lanes_unknown
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import ATOMIC, FIRST_STORE, N_CONTROL, N_MEMORY, READ, SEGMENT_SHIFT, SHARED, WRITE
 
@@ -52,17 +52,19 @@ def kind_of(m, access):
 
 
 @compiled
-def not_before(warp, access, lanes, lane):
-    """Those of the lanes of an access whose doing it is not known to `lane` now."""
+def not_before(m, w, access, lanes, lane):
+    """Those of the lanes of an access of the same warp whose doing it is not known to `lane` now."""
     rest = lanes & ~(np.int64(1) << lane)
+    warp = warp_at(m.warps, w)
     if warp.partial == 0:
         return rest
+    known = lane_row(m, w, lane) + 256 * w if m.by_lanes else warp.lane_clocks + 256 * lane
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     unknown = np.int64(0)
     while rest:
         other = lowest_bit(rest)
         rest &= rest - 1
-        if load_i64(warp.lane_clocks + 256 * lane + 8 * other) < interval:
+        if load_i64(known + 8 * other) < interval:
             unknown |= np.int64(1) << other
     return unknown
 
@@ -70,13 +72,12 @@ def not_before(warp, access, lanes, lane):
 @compiled
 def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
     """Record the lanes that do not come after all lanes `before` of an earlier access."""
-    warp = warp_at(m.warps, w)
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     code = np.int64(INTRA_WARP if u == w else RACE)
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
-        unknown = lanes_unknown(m, w, lane, u, before, interval) if u != w else not_before(warp, access, before, lane)
+        unknown = lanes_unknown(m, w, lane, u, before, interval) if u != w else not_before(m, w, access, before, lane)
         if unknown == 0:
             continue
         last = np.int64(31)
@@ -120,9 +121,8 @@ def left_over(m, w, access, before, base, lanes, kind, size):
     other_kind, other_size = kind_of(m, access)
     if u != w or other_kind != kind or (kind == ATOMIC and other_size != size):
         return before
-    warp = warp_at(m.warps, w)
     while lanes:
-        before &= not_before(warp, access, before, lowest_bit(lanes))
+        before &= not_before(m, w, access, before, lowest_bit(lanes))
         lanes &= lanes - 1
     return before
 

@@ -118,10 +118,21 @@ def spread(m, to, clock):
 
 @compiled
 def join_rows(m, to, other):
-    for u in range(m.row_vectors):
+    for u in range(m.warp_count):
         join(to + 256 * u, other + 256 * u)
-    for u in range(m.row_vectors, m.row_vectors + m.row_bits):
+    if m.relying:
+        for u in range(m.warp_count, 3 * m.warp_count):
+            join(to + 256 * u, other + 256 * u)
+    for u in range(3 * m.warp_count, m.row_vectors):
+        join(to + 256 * u, other + 256 * u)
+    for u in range(m.row_vectors, m.row_vectors + kept_bits(m)):
         join_bits(to + 256 * u, other + 256 * u)
+
+
+@compiled
+def kept_bits(m):
+    """Of the sets of asynchronous operations in a row, those that may have one."""
+    return m.row_bits if m.relying else min(m.row_bits, 2 * m.agent_bits)
 
 
 @compiled
@@ -133,6 +144,29 @@ def copy_row(m, to, other):
 @compiled
 def clear_row(m, to):
     for u in range(m.row_vectors + m.row_bits):
+        put(to + 256 * u, ALL, 0)
+
+
+@compiled
+def clear_given(m, to):
+    """Clear a row that was clear, and was given to since."""
+    for u in range(m.warp_count):
+        put(to + 256 * u, ALL, 0)
+    if m.relying:
+        for u in range(m.warp_count, 3 * m.warp_count):
+            put(to + 256 * u, ALL, 0)
+    for u in range(3 * m.warp_count, m.row_vectors):
+        put(to + 256 * u, ALL, 0)
+    for u in range(m.row_vectors, m.row_vectors + kept_bits(m)):
+        put(to + 256 * u, ALL, 0)
+
+
+@compiled
+def clear_known(m, to):
+    """Clear a row that has threads and asynchronous operations alone."""
+    for u in range(m.warp_count):
+        put(to + 256 * u, ALL, 0)
+    for u in range(m.row_vectors, m.row_vectors + min(m.row_bits, 2 * m.agent_bits)):
         put(to + 256 * u, ALL, 0)
 
 
@@ -183,7 +217,7 @@ def begin_lanes(m):
             put(own + 256 * w, ALL, warp.synced)
             if warp.partial:
                 join(own + 256 * w, warp.lane_clocks + 256 * lane)
-        mirror(m, w)
+        warp.partial = 1
     here = m.member
     for member in range(m.members):
         enter_cta(m, member)
@@ -220,7 +254,7 @@ def start_lanes(m):
         for u in range(m.row_vectors, m.row_vectors + m.row_bits):
             put(first + 256 * u, ALL, 0)
         show_agents(warp, m.base)
-        mirror(m, w)
+        warp.partial = 1
     for number in range(LANES * m.warp_count, LANES * m.warp_count + CTA_ROWS * m.members):
         clear_row(m, row(m, number))
 
@@ -230,15 +264,6 @@ def show_agents(warp, last):
     """Up to this one all lanes of a warp know of asynchronous operations."""
     put(warp.clock + 256, ALL, last)
     put(warp.clock + 512, ALL, last)
-
-
-@compiled
-def mirror(m, w):
-    """What the lanes of a warp know of each other, for those who look there."""
-    warp = warp_at(m.warps, w)
-    warp.partial = 1
-    for lane in range(LANES):
-        copy(warp.lane_clocks + 256 * lane, lane_row(m, w, lane) + 256 * w)
 
 
 @compiled
@@ -259,7 +284,7 @@ def refresh(m, w):
             store_i64(warp.clock + 8 * u, max(least_known, load_i64(warp.clock + 8 * u)))
         if m.row_bits:
             refresh_agents(m, w, readers)
-    mirror(m, w)
+    warp.partial = 1
 
 
 @compiled
@@ -290,9 +315,10 @@ def stamp(m, to, w, lanes):
     if m.lockstep:
         lanes = np.int64(FULL)
     put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
-    if m.proxies:
+    if m.relying:
         join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
         join_some(to + relied(m, 1) + 256 * w, warp.fenced + 256, lanes)
+    if m.proxies:
         put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
 
 

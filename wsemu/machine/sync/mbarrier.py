@@ -28,7 +28,17 @@ from wsemu.machine.records import (
     segment_at,
     warp_at,
 )
-from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
+from wsemu.machine.scalars import (
+    above_u32,
+    load_i64,
+    load_u32,
+    lowest_bit,
+    odd_u32,
+    popcount,
+    store_i64,
+    store_u32,
+    total_u32,
+)
 from wsemu.machine.state import (
     ARRIVES,
     DONE,
@@ -64,6 +74,7 @@ from wsemu.machine.sync.phases import (
     judge_use,
     judge_wait,
     new_phases,
+    note_cover,
     note_expects,
     note_registrants,
     note_use,
@@ -235,16 +246,6 @@ def word(b):
 
 
 @compiled
-def total(registers, source, mask):
-    """Sum of the b32 operands of some lanes."""
-    result = np.int64(0)
-    while mask:
-        result += load_u32(registers + source + 4 * lowest_bit(mask))
-        mask &= mask - 1
-    return result
-
-
-@compiled
 def out_of_range(m, b, w, pc, mask, value, what):
     record_finding(m.report_entry, m.address, (RANGE, pc, w, mask, -1, -1), (address_of(b), value, what, 0, 0))
 
@@ -392,14 +393,11 @@ def judge_registering(m, b, w, pc, lanes):
 @compiled
 def in_range(m, b, w, pc, registers, source, lanes, what):
     """Whether an mbarrier can hold each of the b32 operands of some lanes."""
-    while lanes:
-        lane = lowest_bit(lanes)
-        value = load_u32(registers + source + 4 * lane)
-        if value > MOST_COUNT:
-            out_of_range(m, b, w, pc, lanes, value, what)
-            return False
-        lanes &= lanes - 1
-    return True
+    bad = above_u32(registers + source, np.int64(MOST_COUNT)) & lanes
+    if bad:
+        lane = lowest_bit(bad)
+        out_of_range(m, b, w, pc, lanes & -(np.int64(1) << lane), load_u32(registers + source + 4 * lane), what)
+    return bad == 0
 
 
 @compiled
@@ -434,11 +432,11 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
     if i.aux & EXPECT:
         if not in_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
             return False
-        expected = total(registers, i.c, lanes)
+        expected = total_u32(registers + i.c, lanes)
         if not add_bytes(m, b, w, pc, lanes, expected):
             return False
         log(m, EXPECTS, w, pc, address_of(b), b.phase, lanes, expected)
-    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, total(registers, i.b, lanes))
+    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, total_u32(registers + i.b, lanes))
     while lanes:
         some = lanes
         if i.aux & NO_COMPLETE:
@@ -452,7 +450,7 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
 @compiled
 def arrive(m, b, w, pc, registers, i, lanes):
     """Some lanes arrive as one.  Whether the hardware goes on."""
-    count = total(registers, i.b, lanes)
+    count = total_u32(registers + i.b, lanes)
     if i.d:
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
     if not enough(m, b, w, pc, lanes, count):
@@ -462,7 +460,7 @@ def arrive(m, b, w, pc, registers, i, lanes):
         note_use(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
-        join_known(m, b.cover, w, lanes)
+        note_cover(m, b, w, lanes)
         if i.aux & RELAXED:
             give_times(m, b.given[0], w, lanes)
         else:
@@ -483,7 +481,7 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
     if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
         return False
-    amount = total(registers, i.b, lanes)
+    amount = total_u32(registers + i.b, lanes)
     if not add_bytes(m, b, w, pc, lanes, sign * amount):
         return False
     if m.clocks:
@@ -492,7 +490,7 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
         note_registrants(m, b, w, pc, lanes)
         give_times(m, b.given[0], w, lanes)
         if sign > 0:
-            note_expects(m, b.expects, b.expects_pc, w, pc, lanes)
+            note_expects(m, b, b.expects, b.expects_pc, w, pc, lanes)
     registers_last(b, w, pc)
     registers_bytes(b, w, pc)
     log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, lanes, amount)
@@ -536,11 +534,11 @@ def arrive_later(m, b, w, pc, i, lanes):
         judge_observed(m, b, w, pc, lanes)
         if i.aux & NOINC:
             join_known(m, b.reach, w, lanes)
-            join_known(m, b.cover, w, lanes)
+            note_cover(m, b, w, lanes)
         else:
             note_use(m, b, w, pc, lanes)
             note_registrants(m, b, w, pc, lanes)
-            note_expects(m, b.pluses, b.pluses_pc, w, pc, lanes)
+            note_expects(m, b, b.pluses, b.pluses_pc, w, pc, lanes)
         give_times(m, b.given[0], w, lanes)
         rest = lanes
         while rest:
@@ -708,7 +706,7 @@ def told(m, registers, i, mask):
         mask &= ~group
         b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         if i.op == WAIT_PARITY:
-            odd = odd_lanes(registers, i.b, group)
+            odd = odd_u32(registers + i.b) & group
             if b.live:
                 true |= group & ~odd if b.phase & 1 else odd
             continue
@@ -718,17 +716,6 @@ def told(m, registers, i, mask):
             yes, _, _ = answer(m, registers, i, lane)
             true |= yes << lane
     return true
-
-
-@compiled
-def odd_lanes(registers, row, mask):
-    """The lanes whose b32 in a row is odd."""
-    odd = np.int64(0)
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
-        odd |= (load_u32(registers + row + 4 * lane) & 1) << lane
-    return odd
 
 
 @compiled
@@ -749,7 +736,7 @@ def alike(m, registers, i, mask):
 def judge_asked(m, w, pc, registers, i, mask):
     """R2 of a wait, for the phases that some lanes ask for."""
     if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
-        odd = odd_lanes(registers, i.b, mask)
+        odd = odd_u32(registers + i.b) & mask
         if odd == 0 or odd == mask:
             _, phase, number = answer(m, registers, i, lowest_bit(mask))
             judge_wait(m, mbarrier_at(m.mbarriers, number - 1), w, pc, mask, phase)
@@ -841,10 +828,10 @@ def wait(m, w, pc, registers, i, mask):
 @compiled
 def count_waiters(m, registers, i, mask, by):
     while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lane)) - 1)
-        b.waiters += by
+        group = same_word(registers, i.a, i.imm, mask)
+        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b.waiters += by * popcount(group)
+        mask &= ~group
 
 
 @compiled
@@ -895,6 +882,7 @@ def count_pending(registers, i, mask):
 def rely(m, w, lanes, space):
     """fence.proxy: the asynchronous proxy may rely, in a space, on all that these lanes know, and have done."""
     warp = warp_at(m.warps, w)
+    m.relying = 1
     separate(m, w, lanes)
     rest = heads(m, w, lanes)
     while rest:

@@ -23,6 +23,8 @@ from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
+    clear_given,
+    clear_known,
     clear_row,
     heads,
     lane_row,
@@ -250,7 +252,15 @@ def note_registrants(m, b, w, pc, lanes):
 
 
 @compiled
-def note_expects(m, to, pcs, w, pc, lanes):
+def note_cover(m, b, w, lanes):
+    """Lanes arrive: what they know of expectations, which all come before them in this run, too."""
+    if b.expecting:
+        join_known(m, b.cover, w, lanes)
+
+
+@compiled
+def note_expects(m, b, to, pcs, w, pc, lanes):
+    b.expecting = 1
     put(to + 256 * w, lanes, time_of(m, w))
     put(pcs + 256 * w, lanes, pc)
 
@@ -278,8 +288,9 @@ def set_bit(m, to, number):
 @compiled
 def judge_covered(m, b):
     """R5."""
-    judge_expects(m, b, b.expects, b.expects_pc, np.int64(0))
-    judge_expects(m, b, b.pluses, b.pluses_pc, np.int64(1))
+    if b.expecting:
+        judge_expects(m, b, b.expects, b.expects_pc, np.int64(0))
+        judge_expects(m, b, b.pluses, b.pluses_pc, np.int64(1))
 
 
 @compiled
@@ -322,12 +333,12 @@ def turn_phase(m, b, w, pc, lanes):
     given, before = b.given[0], b.given[1]
     b.given[0] = before
     b.given[1] = given
-    clear_row(m, before)
+    clear_given(m, before)
     first, second, third = b.joined[0], b.joined[1], b.joined[2]
     b.joined[0] = third
     b.joined[1] = first
     b.joined[2] = second
-    clear_row(m, third)
+    clear_known(m, third)
     first, second, third = b.joined_pc[0], b.joined_pc[1], b.joined_pc[2]
     b.joined_pc[0] = third
     b.joined_pc[1] = first
@@ -340,11 +351,14 @@ def clear_threads(m, b):
     """Nothing is known yet of the open phase."""
     for u in range(m.warp_count):
         put(b.reach + 256 * u, ALL, 0)
-        put(b.cover + 256 * u, ALL, 0)
         put(b.waited + 256 * u, ALL, 0)
         put(b.waited_first + 256 * u, ALL, 0)
-        put(b.expects + 256 * u, ALL, 0)
-        put(b.pluses + 256 * u, ALL, 0)
+    if b.expecting:
+        for u in range(m.warp_count):
+            put(b.cover + 256 * u, ALL, 0)
+            put(b.expects + 256 * u, ALL, 0)
+            put(b.pluses + 256 * u, ALL, 0)
+    b.expecting = 0
 
 
 @compiled
@@ -355,6 +369,7 @@ def new_phases(m, b):
             clear_row(m, b.given[q])
         clear_row(m, b.joined[q])
     clear_row(m, b.used)
+    b.expecting = 1  # so that all is cleared
     clear_threads(m, b)
 
 
