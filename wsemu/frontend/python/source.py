@@ -41,7 +41,7 @@ def _of_code(code: CodeType, name: str) -> Source:
     """
     file = os.path.realpath(name) if os.path.exists(name) else name
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = _lines(code)
     except (OSError, TypeError, IndexError) as error:
         raise UnsupportedError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
@@ -58,6 +58,18 @@ def _of_code(code: CodeType, name: str) -> Source:
         f"`{code.co_name}` is not found in its own source, {code.co_filename}",
         remedy="define it with `def`, and start again if the file was edited",
     )
+
+
+def _lines(code: CodeType) -> tuple[list[str], int]:
+    """The lines of a code object and the number of the first; `inspect` would look through all modules for its own."""
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return inspect.getsourcelines(code)
+    first = code.co_firstlineno
+    if first > len(lines):
+        raise OSError("the file has become shorter")
+    return inspect.getblock(lines[first - 1 :]), first
 
 
 def _parsed(text: str, first: int) -> ast.Module | None:
