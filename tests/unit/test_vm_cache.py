@@ -85,6 +85,23 @@ def test_every_part_has_a_key_of_its_own():
     assert "wsemu.machine.scheduler" not in cache.sources("narrow")
 
 
+def test_keys_are_noted_until_a_file_changes(folder, monkeypatch):
+    monkeypatch.setattr(cache, "SETTLED", -(1 << 62))
+    made = cache.keys.__wrapped__()
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "current_keys", lambda: {})
+        assert cache.keys.__wrapped__() == made
+        states = cache._states
+        patch.setattr(cache, "_states", lambda paths: {path: [0, *state[1:]] for path, state in states(paths).items()})
+        assert cache.keys.__wrapped__() == {}
+
+
+def test_keys_are_not_noted_of_files_that_were_just_written(folder, monkeypatch):
+    monkeypatch.setattr(cache, "SETTLED", 1 << 62)
+    cache.keys.__wrapped__()
+    assert not folder.exists() or not [name for name in os.listdir(folder) if name.startswith("vm-keys-")]
+
+
 def test_imports_are_followed_in_every_form_and_into_folders(tmp_path):
     files = {
         "__init__": "if TYPE_CHECKING:\n    from wsemu import cli\n",
@@ -307,4 +324,4 @@ def test_two_writers_leave_one_whole_file(folder):
     )
     writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert len(os.listdir(folder)) == 1
+    assert len([name for name in os.listdir(folder) if name.startswith("vm-run-")]) == 1

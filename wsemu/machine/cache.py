@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import json
 import os
 import re
 import struct
 import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from wsemu.machine.parts import PARTS, roots
@@ -36,6 +37,8 @@ KEPT = 8
 """files of other versions and CPUs stay, those used last, up to so many of each part"""
 ABANDONED = 3600.0
 """seconds after which a half-written file has lost its writer"""
+SETTLED = 2_000_000_000
+"""nanoseconds after which a file that is written again gets another time"""
 MAGIC = b"wsemu object code 3\n"
 Sources = dict[str, bytes]
 """module -> its text"""
@@ -116,7 +119,7 @@ def _digest(module: bytes) -> bytes:
 @functools.cache
 def _surroundings() -> tuple[bytes, ...]:
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    compiler = (version("llvmlite"), sys.implementation.cache_tag or "")
+    compiler = (llvmlite.__version__, sys.implementation.cache_tag or "")
     return tuple(text.encode() for text in (*compiler, *machine))
 
 
@@ -128,8 +131,49 @@ def current_keys() -> dict[str, str]:
 
 @functools.cache
 def keys() -> dict[str, str]:
-    """The same as they were when this process first asked."""
-    return current_keys()
+    """The same as they were when this process first asked.
+
+    To read and hash all modules takes as long as a launch; the keys are noted, with what the system says of each file.
+    """
+    note = _note()
+    if note is None:
+        return current_keys()
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        noted = json.loads(note.read_bytes())
+        if noted["files"] == _states(noted["files"]) and {*noted["keys"]} == {*PARTS}:
+            found: dict[str, str] = noted["keys"]
+            return found
+    files = _files_of(_Package(HOME))
+    before = _states(files)
+    found = current_keys()
+    settled = time.time_ns() - SETTLED
+    if before == _states(files) and all(max(times) < settled for _, _, *times in before.values()):
+        with contextlib.suppress(OSError):
+            _put(note, json.dumps({"files": before, "keys": found}).encode())
+            _tidy(note.parent, "keys")
+    return found
+
+
+def _note() -> Path | None:
+    """The file that keys are noted in: for this place of the package, this compiler and this CPU."""
+    place = folder()
+    return place / f"vm-keys-{key_of(str(HOME), {})}.bin" if place else None
+
+
+def _files_of(package: _Package) -> list[str]:
+    """The files of all modules that parts are compiled from, and the folders that they lie in."""
+    names = {name for part in PARTS for name in package.closure(roots(part))}
+    files = {_file(HOME, name) for name in names}
+    return sorted(str(path) for path in files | {file.parent for file in files})
+
+
+def _states(paths: Iterable[str]) -> dict[str, list[int]]:
+    """What changes with each file when it is written or replaced; a folder's when a module comes or goes."""
+    found = {}
+    for path in paths:
+        state = os.stat(path)
+        found[path] = [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    return found
 
 
 # -- where it lies ----------------------------------------------------------------------------------------------------
@@ -177,19 +221,26 @@ def write(part: str, made: Part) -> bool:
     file = path(part)
     if file is None:
         return False
-    temporary = ""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="vm-", suffix=".tmp")
+        _put(file, packed(part, made))
+    except OSError:
+        return False
+    _tidy(file.parent, part)
+    return True
+
+
+def _put(file: Path, data: bytes) -> None:
+    """Write a file as a whole, or OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="vm-", suffix=".tmp")
+    try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(packed(part, made))
+            stream.write(data)
         os.replace(temporary, file)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        return False
-    _tidy(file.parent, part)
-    return True
+        raise
 
 
 def _tidy(place: Path, part: str) -> None:

@@ -145,11 +145,16 @@ class Program:
     """of a program that is compiled for a debugger: its statements, one after the other as they were walked"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """what is worked out of the code, which does not change, once for all launches"""
 
     @property
     def asynchronous(self) -> bool:
         """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
-        return bool((self.code[:, 0] >= N_CONTROL).any())
+        if "asynchronous" not in self.derived:
+            self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any())
+        found: bool = self.derived["asynchronous"]
+        return found
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""

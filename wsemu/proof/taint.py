@@ -146,13 +146,7 @@ def examine(
 
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
-    operations = program.code[:, 0]
-    found = _SOURCE[operations]
-    if program.asynchronous:
-        found = found | np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
-    if not lockstep:
-        found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
-    sources = [pc for pc in np.flatnonzero(found).tolist() if executions[pc]]
+    sources = [pc for pc in _sources(program, lockstep) if executions[pc]]
     if not sources:
         return None
     elected = {
@@ -161,6 +155,21 @@ def examine(
     }  # fmt: skip
     analysis = Analysis(program, executions, sources, segment_of, elected)
     return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)
+
+
+def _sources(program: Program, lockstep: bool) -> list[int]:
+    """The instructions whose results may depend on the order of threads."""
+    key = f"sources, {'lockstep' if lockstep else 'lanes'}"
+    if key not in program.derived:
+        operations = program.code[:, 0]
+        found = _SOURCE[operations]
+        if program.asynchronous:
+            found = found | np.isin(operations, WAITS) & (program.code[:, 7] & (BLOCKS | PEEK) == 0)
+        if not lockstep:
+            found |= (operations == ACTIVE) & (program.code[:, 7] != CONVERGED)
+        program.derived[key] = np.flatnonzero(found).tolist()
+    sources: list[int] = program.derived[key]
+    return sources
 
 
 def steered_by(

@@ -56,7 +56,7 @@ def _of_code(code: CodeType, name: str) -> Source:
     if node is not None:
         return Source(file, node)
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = _lines(code)
     except (OSError, TypeError, IndexError) as error:
         raise UnsupportedError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
@@ -84,6 +84,18 @@ def _own_lines(code: CodeType) -> tuple[str, int]:
 def _last_line(code: CodeType) -> int:
     own = max((end for _, end, _, _ in code.co_positions() if end is not None), default=0)
     return max([own, *(_last_line(inner) for inner in code.co_consts if isinstance(inner, CodeType))])
+
+
+def _lines(code: CodeType) -> tuple[list[str], int]:
+    """The lines of a code object and the number of the first; `inspect` would look through all modules for its own."""
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return inspect.getsourcelines(code)
+    first = code.co_firstlineno
+    if first > len(lines):
+        raise OSError("the file has become shorter")
+    return inspect.getblock(lines[first - 1 :]), first
 
 
 def _parsed(text: str, first: int) -> ast.Module | None:
