@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -297,6 +298,8 @@ class Expressions:
             return arrays.subscript(self.b, container, index)
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
             return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
+        if isinstance(container, Static) and isinstance(container.object, enum.EnumMeta) and isinstance(index, Static):
+            return self.static_attribute(container.object, str(index.object), node)
         if isinstance(container, RecordValue) and isinstance(index, Scalar) and index.literal is not None:
             names = container.dtype.names or ()
             if -len(names) <= index.literal < len(names):
