@@ -360,7 +360,9 @@ _define("bar.red.and bar.red.or", ({},), "p", "b32 b32 p", "bar.sync; d = all / 
 # -- the rest: control and fences -------------------------------------------------------------------------------------
 _define("fence.cta fence.gpu fence.sys", ({},), "", "", "memory fence of that scope", "fence", "fence")
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
-_define("show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print")
+_define(
+    "show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print"
+)
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
     *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),

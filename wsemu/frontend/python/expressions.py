@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.scalars import FALSE, both, choose, choose_number, constant, describe, either, negate, scalar_cast, truth
+from wsemu.frontend.python.scalars import (
+    FALSE,
+    both,
+    choose,
+    choose_number,
+    constant,
+    describe,
+    either,
+    negate,
+    scalar_cast,
+    truth,
+)
 from wsemu.frontend.python.syntax import is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,

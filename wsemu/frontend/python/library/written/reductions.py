@@ -1,8 +1,8 @@
 """NumPy's reductions of arrays, as loops of one thread over all elements in row order, as Numba has them.
 
 Each is the text of a function of `x`; a loop over `elements` becomes loops over its dimensions.
-`zero`, `one` and `undefined` (nan) have the type of the result; `mean`, `var` are those reductions; `{relation}` compares
-`value` and `best`.
+`zero`, `one` and `undefined` (nan) have the type of the result; `mean`, `var` are those reductions;
+`{relation}` compares `value` and `best`.
 """
 
 SUM = """
