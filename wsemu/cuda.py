@@ -62,7 +62,7 @@ def vectorize(*arguments: Any, **options: Any) -> Any:
 
 
 def guvectorize(*arguments: Any, **options: Any) -> Any:
-    """A function of arrays as one with loop dimensions: `@cuda.guvectorize(["void(float32[:], float32[:])"], "(n)->(n)")`."""
+    """A function of arrays as one with loop dimensions: `@cuda.guvectorize(["void(f4[:], f4[:])"], "(n)->(n)")`."""
     from wsemu.host import vectorize as host
 
     return host.guvectorize(*arguments, **options)
@@ -70,9 +70,10 @@ def guvectorize(*arguments: Any, **options: Any) -> Any:
 
 HOST = frozenset(
     """
-    CudaAPIError CudaDriverError CudaSupportError In InOut Out as_cuda_array close current_context default_stream
-    config defer_cleanup detect device_array device_array_like devicearray driver_is_available event event_elapsed_time external_stream
-    from_cuda_array_interface get_current_device gpus is_available is_bfloat16_supported is_cuda_array is_float16_supported
+    CudaAPIError CudaDriverError CudaSupportError In InOut Out as_cuda_array close config current_context default_stream
+    defer_cleanup detect device_array device_array_like devicearray driver_is_available event event_elapsed_time
+    external_stream from_cuda_array_interface get_current_device gpus is_available is_bfloat16_supported is_cuda_array
+    is_float16_supported
     is_supported_version legacy_default_stream list_devices managed_array mapped mapped_array mapped_array_like
     per_thread_default_stream pinned pinned_array pinned_array_like profile_start profile_stop profiling runtime
     select_device stream synchronize to_device

@@ -135,7 +135,6 @@ K ;; x[0] = n & 1.0 ;; n & 1.0 ;; `&` is not defined for int64 and float64
 K ;; x[0] = -x ;; -x ;; `-` needs a number, not array `x`
 K ;; x[0] = not x ;; x ;; array `x` is neither true nor false
 K ;; x[0] = x < 3 ;; x < 3 ;; `<` works on elements, not on the whole array `x`
-U ;; x[0] = x is y ;; x is y ;; `is` between numbers
 K ;; x[0] = 3 in n ;; 3 in n ;; int64 cannot be taken apart
 K ;; x[0] = 1 if x else 2 ;; x ;; array `x` is neither true nor false
 K ;; x[0] = 1j ;; x[0] ;; a complex128 does not convert to float32
@@ -178,7 +177,6 @@ K ;; x[0] = x[0].foo ;; x[0].foo ;; float32 has no attribute `foo`
 K ;; x[0] = x[0]() ;; x[0]() ;; float32 is not a function
 K ;; x[0], n[0] = 1, 2 ;; n[0] ;; int64 has no elements to assign
 K ;; x[0] = y[0][0][0] ;; y[0][0][0] ;; float32 cannot be indexed
-U ;; x[0] = strings[0] ;; strings ;; array `strings` has elements of <U1
 K ;; x[0] = 2 ** "a" ;; 2 ** "a" ;; `**` is not defined for int64 and 'a'
 K ;; x[0] = 1 + None ;; 1 + None ;; `+` is not defined for int64 and None
 K ;; x[0] = obj + 1 ;; obj + 1 ;; `+` is not defined for `Pattern(field=3)` and int64

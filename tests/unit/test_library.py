@@ -92,7 +92,7 @@ math.atan2 int32 int32 float64 | math.hypot float32 float32 float32 | math.ldexp
 math.copysign float32 float64 float64 | math.degrees float32 float32 | math.gamma float64 float64
 abs int32 int32 | abs uint8 uint8 | abs bool int8 | abs complex64 float32 | abs float16 float16
 min int32 int64 int64 | max float32 int64 float64 | max float32 float32 float32 | min int64 uint64 float64
-max int32 uint32 int64 | min int8 int8 int8 | round float32 int64 | round float32 int32 - | int float32 int64
+max int32 uint32 int64 | min int8 int8 int8 | round float32 int64 | int float32 int64
 int int8 int8 | int bool int64 | float int32 float64 | float float32 float32 | float bool - | bool float32 bool
 complex float32 complex64 | complex int32 complex128 | complex float32 float32 complex64 | complex bool -
 divmod int32 int32 (int64,int64) | divmod int64 uint64 (float64,float64) | divmod float32 float32 (float32,float32)

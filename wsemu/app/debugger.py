@@ -1,7 +1,7 @@
 """`wsemu debug FILE`: a launch stepped by hand on the reference engine, a thread at a time.
 
-Each statement of the kernel is a stop for each thread that executes it.  The run is deterministic: going back is running
-again from the start up to the stop before.  The session works on copies of the arrays; the launch itself follows it.
+Each statement of the kernel is a stop for each thread that executes it.  The run is deterministic: going back is
+running again from the start up to the stop before.  The session works on copies of the arrays; the launch follows it.
 """
 
 from __future__ import annotations
@@ -351,7 +351,8 @@ class Debugger:
 
         def begin() -> tuple[Any, Any]:
             named = [
-                entry._replace(array=entry.array.copy()) if entry.live else entry for entry in made.program.constant_arrays
+                entry._replace(array=entry.array.copy()) if entry.live else entry
+                for entry in made.program.constant_arrays
             ]
             rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copied(arguments), names)
             return rows, memory.segments
@@ -394,9 +395,7 @@ def command(file: Any, arguments: Sequence[str], given: dict[str, Any], options:
         counted[0] += 1
         return number is None or counted[0] == number
 
-    debugger = Debugger(
-        wanted, options["cta"], options["thread"], lines, "c" if lines else "s"
-    )
+    debugger = Debugger(wanted, options["cta"], options["thread"], lines, "c" if lines else "s")
     around.append(debugger)
     try:
         return program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)

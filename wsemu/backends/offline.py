@@ -114,11 +114,10 @@ def _parts(value: Any, type_: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for field, kind in type_.values:
             yield from _parts(getattr(value, field), kind, f"{name}.{field}")
     elif isinstance(type_, types.Array):
-        for part in ("meminfo", "parent"):
-            yield f"{name}.{part}", 0
+        yield from ((f"{name}.meminfo", 0), (f"{name}.parent", 0))
         yield from ((f"{name}.size", value.size), (f"{name}.itemsize", value.itemsize), (name, value))
-        for part in ("shape", "strides"):
-            yield from ((f"{name}.{part}[{axis}]", n) for axis, n in enumerate(getattr(value, part)))
+        yield from ((f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(value.shape))
+        yield from ((f"{name}.strides[{axis}]", stride) for axis, stride in enumerate(value.strides))
     elif isinstance(type_, types.BaseTuple):
         for n, (item, kind) in enumerate(zip(value, type_, strict=True)):
             yield from _parts(item, kind, f"{name}[{n}]")

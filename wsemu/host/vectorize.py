@@ -1,7 +1,7 @@
-"""`@vectorize` and `@guvectorize` with `target="cuda"`: functions of arrays whose loops are launches, checked like others.
+"""`@vectorize` and `@guvectorize` with `target="cuda"`: functions of arrays, whose loops are launches.
 
-One thread computes an element, or with `guvectorize` one item of the loop dimensions.  The signature is the first of those
-given to which NumPy casts the arguments safely, else the first to which it casts them within their kind.
+One thread computes an element, or with `guvectorize` one item of the loop dimensions.  The signature is the first of
+those given to which NumPy casts the arguments safely, else the first to which it casts them within their kind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def vectorize(given: Any = None, /, **options: Any) -> Any:
 
 
 def guvectorize(types: Any, signature: str | None = None, /, **options: Any) -> Any:
-    """`@guvectorize(types, "(n),()->(n)", target="cuda")`: a function of arrays as one of arrays with more dimensions."""
+    """`@guvectorize(types, "(n),()->(n)", target="cuda")`: a function of arrays as one with loop dimensions."""
     layout, wanted = (types, []) if signature is None else (signature, types)
     return lambda function: Generalized(function, wanted if isinstance(wanted, list) else [wanted], layout)
 
@@ -51,7 +51,7 @@ class _Function:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = jit(device=True)(getattr(function, "py_func", function))
-        functools.update_wrapper(self, self._function.py_func)
+        functools.update_wrapper(self, self._function.py_func)  # type: ignore[arg-type]
         self._signatures: list[signatures.Declared] = []
         self._kernels: dict[str, Kernel] = {}
         self.nin = 0
@@ -64,7 +64,7 @@ class _Function:
         for casting in ("safe", "same_kind"):
             for one in self._signatures:
                 pairs = zip(operands, one.arguments, strict=False)
-                if all(np.can_cast(array.dtype, _dtype(type_), casting) for array, type_ in pairs):  # type: ignore[arg-type]
+                if all(np.can_cast(array.dtype, _dtype(type_), casting) for array, type_ in pairs):
                     return one
         given = ", ".join(str(array.dtype) for array in operands)
         raise TypeError(f"`{self.__name__}` has no signature for {given}: it has {[*map(str, self._signatures)]}")
@@ -75,11 +75,12 @@ class _Function:
             return
         kernel = self._kernels.get(body)
         if kernel is None:
+            name = self.__name__ if self.__name__.isidentifier() else "elements"
             names = ", ".join(f"x{n}" for n in range(len(arrays)))
-            text = f"def {self.__name__}(count, {names}):\n    i = cuda.grid(1)\n    if i < count:\n        {body}\n"
+            text = f"def {name}(count, {names}):\n    i = cuda.grid(1)\n    if i < count:\n        {body}\n"
             space: dict[str, Any] = {"cuda": cuda, "function": self._function}
             exec(text, space)
-            made = space[self.__name__]
+            made = space[name]
             made.__source__ = text
             kernel = self._kernels[body] = jit(made)
         kernel[-(-count // THREADS), THREADS, stream](count, *arrays)
@@ -170,7 +171,9 @@ class Generalized(_Function):
         """The function of each item of the loop; into the arguments behind the inputs, or `out`, if given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) not in (0, self.nout):
-            raise UsageError(f"`{self.__name__}` takes {self.nin} inputs, and {self.nout} outputs, not {len(args)} arguments")
+            raise UsageError(
+                f"`{self.__name__}` takes {self.nin} inputs, and {self.nout} outputs, not {len(args)} arguments"
+            )
         arrays = [_host(value) for value in operands]
         chosen = self._chosen(arrays)
         sizes, shapes = self._sizes(arrays)
@@ -214,7 +217,7 @@ class Generalized(_Function):
         """An input with the loop as its first dimension; a single number of it as the signature has it."""
         core = array.shape[array.ndim - len(names) :]
         whole = np.broadcast_to(array.astype(_dtype(type_), copy=False), (*loop, *core))
-        if not names and getattr(type_, "ndim", 0):
+        if not names and hasattr(type_, "ndim"):
             core = (1,)
         return np.ascontiguousarray(whole).reshape(math.prod(loop), *core)
 

@@ -1,7 +1,7 @@
 """The second way in: a kernel that the front end does not read, compiled by Numba-CUDA and launched as PTX.
 
-Where Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), its PTX, with lines
-of the source, is what runs.  The report says so in a note; `--no-numba-ptx` switches it off.
+Where Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), its PTX, with
+lines of the source, is what runs.  The report says so in a note; `--no-numba-ptx` switches it off.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _numba_cuda() -> Iterator[bool]:
         yield True
 
 
-def _named(kernel: Any, text: str, arguments: Sequence[Any], error: UnsupportedError) -> NumbaKernel:
+def _named(kernel: Any, text: str, arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
     from wsemu.backends import offline
 
     made = load_ptx(text).only()

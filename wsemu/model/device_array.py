@@ -293,7 +293,9 @@ def auto_device(
         return as_cuda_array(obj), False
     array = np.asarray(obj)
     if copy and not (array.flags.c_contiguous or array.flags.f_contiguous or 0 in array.strides):
-        raise UsageError(f"an array of strides {array.strides} has gaps: give a contiguous copy, `np.ascontiguousarray`")
+        raise UsageError(
+            f"an array of strides {array.strides} has gaps: give a contiguous copy, `np.ascontiguousarray`"
+        )
     return (to_device(array) if copy else device_array_like(array)), True
 
 

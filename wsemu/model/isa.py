@@ -377,7 +377,9 @@ _define(
     "fence", "fence",
 )  # fmt: skip
 _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
-_define("show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print")
+_define(
+    "show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print"
+)
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
     *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),

@@ -1,7 +1,7 @@
 """Sources of code that no file holds: what `exec` and `compile` were given while a program runs.
 
-A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code objects,
-and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
+A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code
+objects, and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def _has_functions(code: CodeType) -> bool:
 
 def _compiling(real: Any) -> Any:
     @functools.wraps(real)
-    def compile_(source: Any, filename: Any, mode: str, flags: int = 0, dont_inherit: bool = False, **named: Any) -> Any:
+    def compile_(
+        source: Any, filename: Any, mode: str, flags: int = 0, dont_inherit: bool = False, **named: Any
+    ) -> Any:
         if not dont_inherit:
             flags |= sys._getframe(1).f_code.co_flags & _FUTURES
         made = real(source, filename, mode, flags, True, **named)
@@ -100,14 +102,15 @@ def _compiling(real: Any) -> Any:
 
 def _executing(real: Any, compile_: Any) -> Any:
     @functools.wraps(real)
-    def exec_(source: Any, globals: Any = None, locals: Any = None, **named: Any) -> None:  # noqa: A002 - as `exec` has them
+    def exec_(source: Any, *spaces: Any, **named: Any) -> None:
         frame = sys._getframe(1)
         if _as_text(source) is not None:
             source = compile_(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
-        if globals is None:
-            globals = frame.f_globals
-            locals = frame.f_locals if locals is None else locals
-        return real(source, globals, locals, **named)
+        space, own = (*spaces, None, None)[:2]
+        space, own = named.pop("globals", space), named.pop("locals", own)
+        if space is None:
+            space, own = frame.f_globals, frame.f_locals if own is None else own
+        real(source, space, own, **named)
 
     return exec_
 

@@ -202,7 +202,12 @@ def _write_whole(
 
 
 def _whole_parts(
-    b: Builder, dtype: np.dtype[Any], distance: int, value: Value, parts: list[tuple[np.dtype[Any], int, Value]], name: str
+    b: Builder,
+    dtype: np.dtype[Any],
+    distance: int,
+    value: Value,
+    parts: list[tuple[np.dtype[Any], int, Value]],
+    name: str,
 ) -> None:
     """(dtype, distance, value) of each number or text of a record that `value` is assigned to."""
     if dtype.fields is not None and isinstance(value, RecordValue) and value.dtype.names == dtype.names:
@@ -387,7 +392,7 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
 
 def _field_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue:
     """A field of all records of an array, as a view."""
-    fields = array.dtype.fields or {}
+    fields: Any = array.dtype.fields or {}
     if name not in fields:
         raise KernelError(
             f"records of `{array.name}` have no field `{name}`", remedy=f"their fields are {', '.join(fields)}"

@@ -167,9 +167,14 @@ def _pattern_type(value: Any, name: str) -> PatternType:
 
 
 def compile_kernel(
-    function: FunctionType, types: tuple[ArgumentType, ...], *, fma: bool = True, registers: int = 0, debug: bool = False,
+    function: FunctionType,
+    types: tuple[ArgumentType, ...],
+    *,
+    fma: bool = True,
+    registers: int = 0,
+    debug: bool = False,
     stepping: bool = False,
-) -> Compiled:  # fmt: skip
+) -> Compiled:
     """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known;
     with `debug` exceptions reach the host, with `stepping` each statement shows its variables.
 

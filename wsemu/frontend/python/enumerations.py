@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wsemu.frontend.python.scalars import constant, literal
 from wsemu.frontend.python.values import EnumValue, Scalar, Static, Value
@@ -33,12 +33,12 @@ def place(value: Value) -> Scalar:
     if isinstance(value, EnumValue):
         return value.index
     assert isinstance(value, Static)
-    members: list[Any] = list(type(value.object))
+    members: list[Any] = [*cast("Any", type(value.object))]
     return constant(int64, members.index(value.object))
 
 
 def values_of(cls: type) -> list[Value] | None:
     """The values of the members, where all are numbers."""
-    members: list[Any] = list(cls)
+    members: list[Any] = [*cast("Any", cls)]
     numbers = all(isinstance(member.value, (bool, int, float)) for member in members)
     return [literal(member.value) for member in members] if numbers else None

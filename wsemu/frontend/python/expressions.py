@@ -6,12 +6,24 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.scalars import FALSE, both, choose, choose_number, constant, describe, either, negate, scalar_cast, truth
+from wsemu.frontend.python.scalars import (
+    FALSE,
+    both,
+    choose,
+    choose_number,
+    constant,
+    describe,
+    either,
+    negate,
+    scalar_cast,
+    truth,
+)
 from wsemu.frontend.python.syntax import is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -297,6 +309,8 @@ class Expressions:
             return arrays.subscript(self.b, container, index)
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
             return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
+        if isinstance(container, Static) and isinstance(container.object, enum.EnumMeta) and isinstance(index, Static):
+            return self.static_attribute(container.object, str(index.object), node)
         if isinstance(container, RecordValue) and isinstance(index, Scalar) and index.literal is not None:
             names = container.dtype.names or ()
             if -len(names) <= index.literal < len(names):

@@ -1,4 +1,4 @@
-"""`print` in a kernel: what it writes, as text and values that a traced run shows (Numba-CUDA's formats of `printf`)."""
+"""`print` in a kernel: what it writes, as text and values that a traced run shows (Numba-CUDA's formats)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 MOST = 32
-"""values that the GPU's `printf` takes (CUDA C++ Programming Guide, "Formatted Output"); beyond, it writes the format"""
+"""values that the GPU's `printf` takes (CUDA C++ Programming Guide, "Formatted Output"); else it writes the format"""
 _RAW = {"%i": "%lld", "%u": "%llu", "%f": "%f", "%b": "%s"}
 
 

@@ -60,7 +60,7 @@ def _of_code(code: CodeType, name: str) -> Source:
     except (OSError, TypeError, IndexError) as error:
         raise UnsupportedError(
             f"the source of `{code.co_name}` in {code.co_filename} cannot be read",
-            remedy="define it in a file, give the function its text as `__source__`, or start the program with `wsemu run`",
+            remedy="define it in a file, start the program with `wsemu run`, or set its text as `__source__`",
         ) from error
     for text, start in (("".join(lines), first), ("".join(linecache.getlines(code.co_filename)), 1)):
         tree = _parsed(text, start)
@@ -136,7 +136,7 @@ def _in_text(kept: Text, code: CodeType) -> Source | None:
 
 @functools.lru_cache(maxsize=256)
 def _of_text(code: CodeType, text: str) -> Source | None:
-    """The source of a function whose text is its attribute `__source__`: a definition by its name, wherever it stands."""
+    """The source of a function whose text is its attribute `__source__`: a definition by its name."""
     text = textwrap.dedent(text)
     tree = _parsed(text, 1)
     for node in () if tree is None else ast.walk(tree):

@@ -32,8 +32,8 @@ def stop(w: Walker, *, breaks: bool = False) -> None:
     number = len(w.b.graph.stops)
     function = getattr(w.frame.source.node, "name", "<lambda>")
     w.b.graph.stops.append(Stop(function, tuple(shown), breaks))
-    for n, value in enumerate(values or [w.b.constant("b64", 0)]):
-        w.b.effect("show", (value,), immediate=number << PRINTED | n, auxiliary=STOPS)
+    for n, bits in enumerate(values or [w.b.constant("b64", 0)]):
+        w.b.effect("show", (bits,), immediate=number << PRINTED | n, auxiliary=STOPS)
 
 
 def _shown(w: Walker, value: Value, parts: list[Register]) -> Shown | None:

@@ -1,4 +1,4 @@
-"""Text in arrays (dtypes `S` and `U`): elements are assigned from constants and other elements, compared, and measured."""
+"""Text in arrays (dtypes `S` and `U`): elements are assigned from constants and others, compared, and measured."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def units(b: Builder, value: Value, count: int) -> list[Scalar]:
         codes = value.object if isinstance(value.object, bytes) else map(ord, value.object)
         made = [constant(int64, code) for code in codes][:count]
     else:
-        raise KernelError(f"{describe(value)} is no text", remedy="assign a constant text, or an element of another array")
+        raise KernelError(
+            f"{describe(value)} is no text", remedy="assign a constant text, or an element of another array"
+        )
     return made + [constant(int64, 0)] * (count - len(made))
 
 

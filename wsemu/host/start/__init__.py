@@ -1,1 +1,1 @@
-"""The folder that stands in `PYTHONPATH` of processes that a program starts: its `sitecustomize` hands wsemu on to them."""
+"""The folder in `PYTHONPATH` of processes that a program starts: its `sitecustomize` hands wsemu on to them."""

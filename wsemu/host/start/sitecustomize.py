@@ -1,6 +1,6 @@
 """What Python runs at its start in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
 
-Nothing of wsemu is imported before somebody asks for Numba-CUDA.  Another `sitecustomize` that this one hides runs after it.
+Nothing of wsemu is imported before somebody asks for Numba-CUDA.  A `sitecustomize` that this one hides runs, too.
 """
 
 import importlib.machinery

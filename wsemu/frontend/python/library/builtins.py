@@ -24,7 +24,16 @@ from wsemu.frontend.python.scalars import (
     truth,
     widened,
 )
-from wsemu.frontend.python.values import ArrayValue, ComplexValue, RangeValue, Scalar, Static, TextValue, TupleValue, Value
+from wsemu.frontend.python.values import (
+    ArrayValue,
+    ComplexValue,
+    RangeValue,
+    Scalar,
+    Static,
+    TextValue,
+    TupleValue,
+    Value,
+)
 from wsemu.language.numbers import boolean, complex64, complex128, float16, float32, float64, int32, int64, uint64
 from wsemu.language.promotion import Signature, resolve, same, select, unify
 

@@ -13,7 +13,7 @@ from wsemu.frontend.python.values import ComplexValue, Scalar, TupleValue, Value
 from wsemu.language.numbers import NumberType, boolean, complex64, complex128, float32, float64
 
 if TYPE_CHECKING:
-    from types import FunctionType
+    from collections.abc import Callable
 
 UNARY = "exp log10 sqrt cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh".split()
 TESTS = "isnan isinf isfinite".split()
@@ -29,7 +29,7 @@ def as_complex(call: Any, x: Value, name: str) -> ComplexValue:
     return made
 
 
-def apply(call: Any, function: FunctionType, *values: ComplexValue) -> Value:
+def apply(call: Any, function: Callable[..., Any], *values: ComplexValue) -> Value:
     """A function of `written` on complex numbers; complex and real results in the first one's precision."""
     result = inlined(call, function, *(cast(call.b, z, complex128) for z in values))
     return narrowed(call, result, values[0].type)
@@ -47,7 +47,7 @@ def narrowed(call: Any, result: Value, type_: NumberType) -> Value:
     return result
 
 
-def _enter(name: str, function: FunctionType) -> None:
+def _enter(name: str, function: Callable[..., Any]) -> None:
     @handles(getattr(cmath, name))
     def unary(call: Any) -> Value:
         (x,) = positional(call, f"cmath.{name}", 1)

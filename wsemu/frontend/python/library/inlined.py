@@ -1,4 +1,4 @@
-"""Library functions that are walked where they are called: those of `written`, and what is made for an array's dimensions."""
+"""Library functions that are walked where they are called: those of `written`, and reductions of arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import copy
 import functools
 import textwrap
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.frames import Frame
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.values import Value
 
 
-def inlined(call: Any, function: FunctionType, *args: Value) -> Value:
+def inlined(call: Any, function: Any, *args: Value) -> Value:
     """The value of a function of `written` for these arguments."""
     body = source_of(function).node
     names = function.__code__.co_varnames
@@ -54,7 +53,9 @@ class _Elements(ast.NodeTransformer):
         self.indices = indices
 
     def visit_For(self, node: ast.For) -> Any:
-        lines = [f"{' ' * n}for {i} in range(x.shape[{n}]):" for n, i in enumerate(self.indices)] or ["for _ in range(1):"]
+        lines = [f"{' ' * n}for {i} in range(x.shape[{n}]):" for n, i in enumerate(self.indices)] or [
+            "for _ in range(1):"
+        ]
         lines.append(f"{' ' * len(lines)}value = x[{', '.join(self.indices) or '()'}]")
         outer = inner = ast.parse("\n".join(lines)).body[0]
         while isinstance(inner, ast.For) and isinstance(inner.body[0], ast.For):

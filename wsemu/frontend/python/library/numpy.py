@@ -17,7 +17,19 @@ from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import casting
 from wsemu.frontend.python.library.calls import FUNCTIONS, Handler, handles, positional, scalar
 from wsemu.frontend.python.library.written import complex_functions
-from wsemu.frontend.python.scalars import both, cast, choose, choose_number, compute, constant, differ, either, negate, scalar_cast, truth
+from wsemu.frontend.python.scalars import (
+    both,
+    cast,
+    choose,
+    choose_number,
+    compute,
+    constant,
+    differ,
+    either,
+    negate,
+    scalar_cast,
+    truth,
+)
 from wsemu.frontend.python.values import ComplexValue, Scalar, Value
 from wsemu.language.numbers import (
     NUMBERS,

@@ -14,9 +14,9 @@ import numpy as np
 from wsemu.frontend.python.library.calls import array, handles
 from wsemu.frontend.python.library.inlined import over_elements, walked
 from wsemu.frontend.python.library.written import reductions as written
-from wsemu.frontend.python.scalars import cast, part_type
+from wsemu.frontend.python.scalars import cast
 from wsemu.frontend.python.values import ArrayValue, Value
-from wsemu.language.numbers import NumberType, boolean, float64, int64, uint64
+from wsemu.language.numbers import NumberType, boolean, complex128, float64, int64, uint64
 from wsemu.language.promotion import number_type
 
 if TYPE_CHECKING:
@@ -36,9 +36,14 @@ def _mean(type_: NumberType) -> NumberType:
     return type_ if type_.kind in "fc" else float64
 
 
+def _wide(type_: NumberType) -> NumberType:
+    """Of a mean that leaves out nans, which is computed in double precision."""
+    return complex128 if type_.kind == "c" else float64
+
+
 def _spread(type_: NumberType) -> NumberType:
-    """Of a variance or deviation, which is real."""
-    return part_type(type_) if type_.kind == "c" else _mean(type_)
+    """Of a variance or deviation."""
+    return float64
 
 
 class Reduction(NamedTuple):
@@ -62,7 +67,7 @@ REDUCTIONS = {
     "argmax": Reduction(written.PLACE, lambda _: int64, ">"),
     "nansum": Reduction(written.NAN_SUM, _total),
     "nanprod": Reduction(written.NAN_PRODUCT, _total),
-    "nanmean": Reduction(written.NAN_MEAN, _mean),
+    "nanmean": Reduction(written.NAN_MEAN, _wide),
     "nanvar": Reduction(written.NAN_VARIANCE, _spread),
     "nanstd": Reduction(written.NAN_DEVIATION, _spread),
     "nanmin": Reduction(written.NAN_EXTREME, _same, "<"),
@@ -77,12 +82,15 @@ def reduce(call: Any, name: str, x: ArrayValue) -> Value:
     if element is None:
         raise call.error(f"`np.{name}` of `{x.name}`, an array of {x.dtype}", "give an array of numbers")
     type_ = reduction.result(element)
-    body, assigned = over_elements(reduction.text.replace("{relation}", reduction.relation), x.ndim)
-    real = part_type(type_) if type_.kind == "c" else type_
+    ufunc = {"<": "np.less(value, best)", ">": "np.greater(value, best)"}
+    plain = f"value {reduction.relation} best"
+    relation = ufunc.get(reduction.relation, "") if element.kind == "c" else plain
+    body, assigned = over_elements(reduction.text.replace("{relation}", relation), x.ndim)
     space = {
         "np": np, "math": math, "range": range,
         **{other: _Reduced(other) for other in ("mean", "var", "nanmean", "nanvar")},
-        "zero": _host(type_, 0), "one": _host(type_, 1), "zero_float": _host(real, 0),
+        "zero": _host(type_, 0), "one": _host(type_, 1), "zero_float": np.float64(0),
+        "undefined": np.dtype(type_.name).type(math.nan) if type_.kind in "fc" else _host(type_, 0),
     }  # fmt: skip
     return cast(call.b, walked(call, body, assigned, space, {"x": x}), type_)
 

@@ -1,2 +1,4 @@
-"""Functions of Python's and NumPy's libraries that are kernels' code themselves: written in the dialect, walked where they
-are called.  All of what they emit has the place of the call."""
+"""Functions of Python's and NumPy's libraries that are kernels' code themselves, walked where they are called.
+
+All of what they emit has the place of the call.
+"""

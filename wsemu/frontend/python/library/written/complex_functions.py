@@ -98,6 +98,8 @@ def sqrt(z):
 
 def cosh(z):
     x, y = z.real, z.imag
+    if math.isnan(x) and y == 0.0:
+        return z
     if math.isinf(x):
         if math.isnan(y):
             return complex(abs(x), y)
@@ -112,6 +114,8 @@ def cosh(z):
 
 def sinh(z):
     x, y = z.real, z.imag
+    if math.isnan(x) and y == 0.0:
+        return z
     if math.isinf(x):
         if math.isnan(y):
             return complex(x, y)
@@ -126,6 +130,8 @@ def sinh(z):
 
 def tanh(z):
     x, y = z.real, z.imag
+    if math.isnan(x) and y == 0.0:
+        return z
     if math.isinf(x):
         real = math.copysign(1.0, x)
         if math.isinf(y):
@@ -194,8 +200,13 @@ def atanh(z):
     if below:
         x, y = -x, -y
     size = abs(y)
-    if math.isnan(x):
-        real, imag = math.copysign(0.0, x) if math.isinf(y) else x, math.copysign(math.pi / 2, y) if math.isinf(y) else x
+    if x == 0.0 and math.isnan(y):
+        real, imag = x, y
+    elif math.isnan(x):
+        real, imag = (
+            math.copysign(0.0, x) if math.isinf(y) else x,
+            math.copysign(math.pi / 2, y) if math.isinf(y) else x,
+        )
     elif x > 1e153 or size > 1e153:
         far = math.hypot(x * 0.5, y * 0.5)
         real, imag = x / 4.0 / far / far, math.copysign(math.pi / 2, y)

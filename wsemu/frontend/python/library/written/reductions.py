@@ -1,7 +1,8 @@
 """NumPy's reductions of arrays, as loops of one thread over all elements in row order, as Numba has them.
 
 Each is the text of a function of `x`; a loop over `elements` becomes loops over its dimensions.
-`zero` and `one` have the type of the result; `mean` is the result of that reduction.
+`zero`, `one` and `undefined` (nan) have the type of the result; `mean`, `var` are those reductions;
+`{relation}` compares `value` and `best`.
 """
 
 SUM = """
@@ -57,7 +58,7 @@ best = x[{first}]
 for value in elements:
     if value != value:
         return value
-    if value {relation} best:
+    if {relation}:
         best = value
 return best
 """
@@ -66,7 +67,7 @@ best = x[{first}]
 place = 0
 number = 0
 for value in elements:
-    if best == best and (value {relation} best or value != value):
+    if best == best and ({relation} or value != value):
         best = value
         place = number
     number += 1
@@ -93,7 +94,9 @@ for value in elements:
     if value == value:
         total += value
         count += 1
-return np.divide(total, count)
+if count == 0:
+    return undefined
+return total / count
 """
 NAN_VARIANCE = """
 middle = nanmean(x)
@@ -104,7 +107,9 @@ for value in elements:
         away = value - middle
         total += away.real * away.real + away.imag * away.imag
         count += 1
-return np.divide(total, count)
+if count == 0:
+    return undefined
+return total / count
 """
 NAN_DEVIATION = """
 return math.sqrt(nanvar(x))
@@ -112,7 +117,7 @@ return math.sqrt(nanvar(x))
 NAN_EXTREME = """
 best = x[{first}]
 for value in elements:
-    if value {relation} best or best != best:
+    if {relation} or best != best:
         best = value
 return best
 """

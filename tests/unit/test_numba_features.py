@@ -1,0 +1,434 @@
+"""What Numba-CUDA programs use, feature by feature: values are those of NumPy, `math`, `cmath`, or of Python itself."""
+
+from __future__ import annotations
+
+import cmath
+import enum
+import math
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda
+from wsemu.host import takeover
+from wsemu.model import remembered
+from wsemu.model.settings import Settings, using
+
+REFERENCE = Settings(engine="reference")
+
+
+def launched(body: str, *arguments: Any, **names: Any) -> None:
+    """Launch a kernel of one thread that is made of text; its parameters are a, b, c, ..."""
+    parameters = ", ".join("abcdefg"[: len(arguments)])
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    text = f"def made({parameters}):\n{lines}\n"
+    space: dict[str, Any] = {"cuda": cuda, "np": np, "math": math, "cmath": cmath, "operator": operator, **names}
+    exec(text, space)
+    space["made"].__source__ = text
+    wsemu.check(cuda.jit(space["made"]), 1, 1, arguments).assert_clean()
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+KERNEL = """
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+"""
+
+
+def test_a_kernel_of_exec_has_its_source_while_a_program_runs() -> None:
+    space: dict[str, Any] = {"cuda": cuda}
+    with remembered.remembering():
+        exec(KERNEL, space)
+    x = np.arange(40.0)
+    space["double"][1, 64](x)
+    assert (x == 2 * np.arange(40.0)).all()
+
+
+def test_compile_keeps_a_source_that_has_no_file() -> None:
+    space: dict[str, Any] = {"cuda": cuda}
+    with remembered.remembering():
+        exec(compile(KERNEL, "<made up>", "exec"), space)
+    report = wsemu.check(space["double"], 1, 1, (np.ones(4),))
+    assert report.verdict == "verified"
+
+
+def test_exec_uses_the_names_of_its_caller() -> None:
+    with remembered.remembering():
+        exec("made = [1]\nmade.append(2)")
+        assert eval("made") == [1, 2]
+
+
+def test_a_function_may_carry_its_source() -> None:
+    x = np.zeros(1)
+    launched("a[0] = 5", x)
+    assert x[0] == 5
+
+
+def test_a_finding_in_a_kernel_of_exec_shows_its_line() -> None:
+    space: dict[str, Any] = {"cuda": cuda}
+    with remembered.remembering():
+        exec("@cuda.jit\ndef racy(x):\n    x[0] = cuda.threadIdx.x\n", space)
+    report = wsemu.check(space["racy"], 1, 64, (np.zeros(1),))
+    assert report.verdict == "failed"
+    assert report.errors[0].sites[0].file.startswith("<string ")
+    assert report.errors[0].sites[0].line == 3
+
+
+# -- names and types --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", "void double intp uintp int_ intc short byte char long_ f4 i8 u1 b1 c16".split())
+def test_types_have_all_of_numbas_names(name: str) -> None:
+    from numba.core import types
+
+    assert getattr(cuda, name) is getattr(cuda.types, name) is getattr(types, name)
+
+
+def test_signatures_take_types_of_every_path() -> None:
+    from numba import float64, void
+
+    with takeover.numba_cuda():
+        from numba.cuda.types import int32 as other
+    for signature in (
+        cuda.void(cuda.double[:], cuda.int32),
+        void(float64[:], other),
+        "void(double[:], intc)",
+        (float64[:], cuda.intp),
+    ):
+        x = np.zeros(2)
+
+        @cuda.jit(signature)
+        def fill(x, n):
+            x[0] = n
+            x[1] = cuda.double(n) / 2
+
+        fill[1, 1](x, 3)
+        assert x.tolist() == [3, 1.5]
+
+
+def test_a_signature_reads_integers_of_the_other_sign_as_numba_cuda_does() -> None:
+    x = np.array([2**32 - 1, 1], np.uint32)
+
+    @cuda.jit("void(int32[:], int64[:])")
+    def copy(x, y):
+        y[0] = x[0]
+
+    y = np.zeros(1, np.int64)
+    copy[1, 1](x, y)
+    assert y[0] == -1
+
+
+def test_config_has_numba_cudas_settings() -> None:
+    assert cuda.HAS_NUMBA
+    assert cuda.config.CUDA_LOW_OCCUPANCY_WARNINGS == 0
+    assert isinstance(cuda.config.DEBUG, int)
+    with takeover.numba_cuda():
+        from numba.cuda.core import config
+
+        assert config is cuda.config
+
+
+def test_auto_device_copies_what_is_on_the_host() -> None:
+    host = np.arange(3)
+    device, made = cuda.devicearray.auto_device(host)
+    assert made
+    assert cuda.devicearray.auto_device(device)[1] is False
+    with pytest.raises(ValueError, match="has gaps"):
+        cuda.devicearray.auto_device(np.arange(10)[::2])
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+POINTS = (1 + 2j, -1.5 + 0.25j, 0.5 - 3j, -2 - 0.125j, complex(0.0, -0.0), complex(math.inf, 1), complex(-0.0, 2))
+
+
+@pytest.mark.parametrize(
+    "name", "exp sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh log log10 phase".split()
+)
+def test_cmath(name: str) -> None:
+    points = [z for z in POINTS if abs(z) < 1e9 and (z or "log" not in name)]
+    result = np.zeros(len(points), complex)
+    launched(f"for i in range(a.size):\n    b[i] = cmath.{name}(a[i])", np.array(points), result)
+    for got, z in zip(result, points, strict=True):
+        wanted = complex(getattr(cmath, name)(z))
+        assert cmath.isclose(got, wanted, rel_tol=1e-13, abs_tol=1e-15), (z, got, wanted)
+
+
+@pytest.mark.parametrize("z", [complex(math.inf, 0), complex(-math.inf, 2), complex(1, math.inf), complex(math.nan, 0)])
+@pytest.mark.parametrize("name", ["sqrt", "exp", "sinh", "cosh", "tanh", "atan", "atanh"])
+def test_cmath_at_infinity(name: str, z: complex) -> None:
+    result = np.zeros(1, complex)
+    launched(f"b[0] = cmath.{name}(a[0])", np.array([z]), result)
+    try:
+        wanted = getattr(cmath, name)(z)
+    except ValueError:
+        return
+    for got, part in ((result[0].real, wanted.real), (result[0].imag, wanted.imag)):
+        assert (math.isnan(got) and math.isnan(part)) or got == pytest.approx(part, abs=1e-300)
+
+
+def test_cmath_of_two_and_of_parts() -> None:
+    result = np.zeros(3, complex)
+    launched("b[0] = cmath.log(a[0], a[1])\nb[1] = cmath.rect(2.0, 0.5)", np.array(POINTS[:2]), result)
+    launched("r, p = cmath.polar(a[0])\nb[2] = complex(r, p)", np.array(POINTS[:2]), result)
+    assert np.allclose(result, [cmath.log(*POINTS[:2]), cmath.rect(2, 0.5), complex(*cmath.polar(POINTS[0]))])
+
+
+@pytest.mark.parametrize("name", "sin cos tan arcsin arctan sinh tanh arcsinh log log2 log10".split())
+def test_complex_ufuncs(name: str) -> None:
+    for dtype in (np.complex64, np.complex128):
+        points = np.array(POINTS[:4], dtype)
+        result = np.zeros(4, dtype)
+        launched(f"for i in range(a.size):\n    b[i] = np.{name}(a[i])", points, result)
+        assert np.allclose(result, getattr(np, name)(points), rtol=1e-5 if dtype is np.complex64 else 1e-13)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "less", "greater_equal", "equal"])
+def test_complex_ufuncs_of_two(name: str) -> None:
+    x, y = np.array(POINTS[:4]), np.array(POINTS[3::-1])
+    ufunc = getattr(np, name)
+    result = np.zeros(4, ufunc(x, y).dtype)
+    launched(f"for i in range(a.size):\n    c[i] = np.{name}(a[i], b[i])", x, y, result)
+    assert (result == ufunc(x, y)).all()
+
+
+REDUCTIONS = "sum prod mean var std min max all any argmin argmax count_nonzero".split()
+REDUCTIONS += "nansum nanprod nanmean nanvar nanstd nanmin nanmax".split()
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_arrays(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (np.array([[1.5, -2, 3], [4, 0.5, 2]]), np.arange(1, 7, dtype=np.int32), np.array([1, np.nan, 3])):
+            if name in ("argmin", "argmax") or not np.isnan(x).any() or name.startswith("nan"):
+                wanted = getattr(np, name)(x)
+                result = np.zeros(1, np.asarray(wanted).dtype)
+                launched(f"b[0] = np.{name}(a)", x, result)
+                assert np.allclose(result[0], wanted, rtol=1e-14), x
+
+
+def test_reductions_as_methods() -> None:
+    x, y = np.arange(5.0), np.zeros(3)
+    launched("b[0] = a.sum()\nb[1] = a[1:].min()\nb[2] = a.std()", x, y)
+    assert np.allclose(y, [10, 1, x.std()])
+
+
+def test_round_to_digits_that_the_launch_knows() -> None:
+    values, digits = [2.125, -1.005, 12345.678, 0.5, math.inf], [2, -2, 0, 1, 5]
+    result = np.zeros((len(values), len(digits)))
+    launched("for i in range(a.size):\n    for j in range(b.size):\n        c[i, j] = round(a[i], b[j])",
+             np.array(values), np.array(digits), result)  # fmt: skip
+    wanted = [[round(v, d) if math.isfinite(v) else v for d in digits] for v in values]
+    assert np.allclose(result, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", "add sub mul truediv floordiv mod pow lt ge eq and_ lshift iadd imul".split())
+def test_operator_functions(name: str) -> None:
+    result = np.zeros(1)
+    launched(f"a[0] = operator.{name}(b, c)", result, 7, 3)
+    assert result[0] == float(getattr(operator, name)(7, 3))
+
+
+def test_a_tuple_is_indexed_from_its_end_at_run_time_too() -> None:
+    x = np.zeros(1)
+    launched("a[0] = b[c]", x, (1, 2, 3), -2)
+    assert x[0] == 2
+
+
+def test_is_compares_numbers_of_one_type() -> None:
+    x = np.zeros(2, bool)
+    launched("a[0] = b is c\na[1] = b is not c", x, 3, 3)
+    assert x.tolist() == [True, False]
+
+
+# -- records, text, enumerations, parts of arrays ---------------------------------------------------------------------
+RECORD = np.dtype([("a", "f8"), ("n", "i4", (3,)), ("s", "S4")], align=True)
+
+
+def test_a_record_is_an_argument_and_launches_write_to_it() -> None:
+    records = np.zeros(2, RECORD)
+    launched('a.a = 2.5\na["n"][1] = 7\na.s = b"abc"', records[1])
+    assert str(records[1]) == str(np.array((2.5, (0, 7, 0), b"abc"), RECORD))
+
+
+def test_whole_records_are_assigned() -> None:
+    records = np.zeros(2, RECORD)
+    records[0] = (1.5, (1, 2, 3), b"wxyz")
+    launched("a[1] = a[0]\na[1].n[2] = 9", records)
+    assert str(records[1]) == str(np.array((1.5, (1, 2, 9), b"wxyz"), RECORD))
+
+
+def test_fields_of_arrays_of_records_are_views() -> None:
+    records, x = np.zeros(3, RECORD), np.zeros(1)
+    records["n"][2, 1] = 4
+    launched('a.a[1] = 6\nb[0] = a["n"][2, 1] + a.n[:, 1].sum()', records, x)
+    assert records["a"].tolist() == [0, 6, 0]
+    assert x[0] == 8
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("S5", b"XYZ"), ("U3", "hé"), ("S2", b"long")])
+def test_text_is_stored_and_compared(dtype: str, value: Any) -> None:
+    array, x = np.zeros(2, dtype), np.zeros(3)
+    launched(
+        f"a[0] = {value!r}\na[1] = a[0]\nb[0] = a[1] == {value!r}\nb[1] = a[0] == a[1]\nb[2] = len(a[1])", array, x
+    )
+    wanted = np.array([value, value], dtype)
+    assert (array == wanted).all()
+    assert x.tolist() == [wanted[0] == value, 1, len(wanted[0])]
+
+
+class Color(enum.Enum):
+    RED = 3
+    GREEN = 7
+
+
+def test_members_of_enumerations_are_chosen_and_compared() -> None:
+    x = np.zeros(4)
+    launched(
+        "c = Color.RED if b > 1 else Color.GREEN\na[0] = c.value\na[1] = c is Color.RED\na[2] = c != Color.GREEN\n"
+        'a[3] = Color["GREEN"] == Color.GREEN',
+        x, 5, Color=Color,
+    )  # fmt: skip
+    assert x.tolist() == [3, 1, 1, 1]
+
+
+def test_the_parts_of_a_complex_array_are_views() -> None:
+    x = np.array([1 + 2j, 3 + 4j])
+    launched("a.real[0] = 9\ncuda.atomic.add(a.imag, 1, 0.5)", x)
+    assert x.tolist() == [9 + 2j, 3 + 4.5j]
+
+
+# -- print and exceptions ---------------------------------------------------------------------------------------------
+@cuda.jit
+def talks(x, pair):
+    i = cuda.grid(1)
+    if i % 2:
+        print("i", i, x[i], x[i] > 1.0, pair, cuda.threadIdx)
+    print(-42, np.uint64(2**63))
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_print_prints_as_the_gpu_formats_it(engine: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with using(Settings(engine=engine)):
+        talks[2, 2](np.array([0, 0.5, 1, 1.5]), (1, (2, 3.0), (4,)))
+    line = "-42 9223372036854775808\n"
+    first = "i 1 0.500000 False (1, (2, 3.000000), (4,)) (1, 0, 0)\n"
+    assert (
+        capsys.readouterr().out
+        == first + 2 * line + first.replace("1 0.5", "3 1.5").replace("False", "True") + 2 * line
+    )
+
+
+def test_a_print_of_more_than_32_values_shows_its_format(capsys: pytest.CaptureFixture[str]) -> None:
+    launched(f"print({', '.join(['b'] * 33)})", np.zeros(1), 1)
+    assert capsys.readouterr().out == " ".join(["%lld"] * 33) + "\n"
+
+
+@cuda.jit(debug=True, opt=False)
+def raises(x, how):
+    i = cuda.grid(1)
+    if how == 0 and i == 5:
+        raise ValueError("bad", 7)
+    if how == 1:
+        assert i < 3, "too many"
+    if how == 2:
+        x[i] = 1 // (i - 6)
+    if how == 3:
+        x[i] = (1, 2)[i]
+    if how == 4:
+        raise KeyError
+    x[i] += 1
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "text"),
+    [
+        (0, ValueError, r"tid=\[0, 0, 1\] ctaid=\[0, 0, 1\]: bad"),
+        (1, AssertionError, r"tid=\[0, 0, 3\] ctaid=\[0, 0, 0\]: too many"),
+        (2, ZeroDivisionError, "division by zero"),
+        (3, IndexError, "tuple index out of range"),
+        (4, KeyError, r"tid=\[0, 0, 0\]"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_with_debug_exceptions_reach_the_host(how: int, kind: type[Exception], text: str, engine: Any) -> None:
+    x = np.zeros(8)
+    with using(Settings(engine=engine)), pytest.raises(kind, match=text) as found:
+        raises[2, 4](x, how)
+    assert "In function 'raises'" in str(found.value)
+    if how == 0:
+        assert x.tolist() == [1, 1, 1, 1, 1, 0, 1, 1]
+        assert found.value.args[1:] == (7,)
+
+
+def test_without_debug_a_thread_that_raises_ends_and_nothing_else() -> None:
+    x = np.zeros(8)
+    cuda.jit(raises.py_func)[2, 4](x, 0)
+    assert x.tolist() == [1, 1, 1, 1, 1, 0, 1, 1]
+
+
+# -- vectorize, extensions --------------------------------------------------------------------------------------------
+def test_vectorize_computes_on_arrays() -> None:
+    @cuda.vectorize(["float32(float32, float32)", "float64(float64, float64)"])
+    def length(a, b):
+        return math.sqrt(a * a + b * b)
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert np.allclose(length(x, 2.0), np.hypot(x, 2))
+    assert length(x, x).dtype == np.float32
+    assert length(3, 4) == 5
+    out = np.zeros((2, 3))
+    assert length(x.astype(float), x.astype(float), out=out) is out
+    assert cuda.is_cuda_array(length(cuda.to_device(x), x))
+    with pytest.raises(TypeError, match="no signature for complex128"):
+        length(x.astype(complex), x)
+
+
+def test_vectorize_reduces() -> None:
+    add = cuda.vectorize(["int64(int64, int64)"])(lambda a, b: a + b)
+    assert add.reduce(np.arange(11)) == 55
+
+
+def test_guvectorize_multiplies_matrices() -> None:
+    @cuda.guvectorize(["void(float64[:,:], float64[:,:], float64[:,:])"], "(m,n),(n,p)->(m,p)")
+    def product(a, b, c):
+        for i in range(c.shape[0]):
+            for j in range(c.shape[1]):
+                c[i, j] = 0
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+
+    a, b = np.arange(24.0).reshape(4, 2, 3), np.arange(6.0).reshape(3, 2)
+    assert np.allclose(product(a, b), a @ b)
+    with pytest.raises(wsemu.UsageError, match="dimension `n` is 3 and 2"):
+        product(a, b.T)
+
+
+def test_guvectorize_takes_numbers_and_gives_them() -> None:
+    weighted = cuda.guvectorize([(cuda.float64[:], cuda.float64, cuda.float64[:])], "(n),()->()")(_weighted)
+    assert weighted(np.ones((3, 4)), 2.0).tolist() == [8, 8, 8]
+
+
+def _weighted(x, w, out):
+    out[0] = 0
+    for v in x:
+        out[0] += v * w
+
+
+def test_extensions_prepare_arguments() -> None:
+    class Doubles:
+        def prepare_args(self, type_: Any, value: Any, **_: Any) -> Any:
+            return type_, 2 * value if isinstance(value, int) else value
+
+    @cuda.jit(extensions=[Doubles()])
+    def store(x, n):
+        x[0] = n
+
+    x = np.zeros(1)
+    store[1, 1](x, 21)
+    assert x[0] == 42

@@ -1,0 +1,116 @@
+"""How a program gets wsemu for Numba-CUDA: modules, pytest, processes that it starts, the second way in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.commands import wsemu
+from wsemu import cuda
+from wsemu.host import takeover
+from wsemu.launch import check as launching
+from wsemu.launch import hooks
+
+pytest_plugins = ["pytester"]
+PROGRAM = """
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def fill(x):
+    x[cuda.grid(1)] = 1
+
+x = np.zeros(4)
+fill[1, 4](x)
+print(x.sum(), sys.argv[1:], __name__)
+"""
+
+
+def test_run_m_runs_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "some_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(PROGRAM)
+    (package / "part.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    for name in ("some_package.part", "some_package"):
+        done = wsemu("run", "-m", name, "a", cwd=tmp_path)
+        assert done.stdout.startswith("4.0 ['a'] __main__\n"), done.stdout + done.stderr
+        assert done.returncode == 0
+    assert "no module `none.such`" in wsemu("run", "-m", "none.such", cwd=tmp_path).stdout
+
+
+def test_python_m_wsemu_is_the_command_and_its_processes_inherit_it(tmp_path: Path) -> None:
+    child = "from numba import cuda\n@cuda.jit\ndef k():\n    print(cuda.grid(1))\nk[1, 2]()"
+    file = tmp_path / "program.py"
+    file.write_text(
+        f"import subprocess, sys\n{PROGRAM}\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    )
+    command = [sys.executable, "-m", "wsemu", "run", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines())[:2] == ["0", "1"]
+
+
+def test_pytest_runs_tests_with_wsemu_in_the_place_of_numba_cuda(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("from numba import cuda\nassert cuda.__name__ == 'wsemu.cuda'")
+    pytester.makepyfile("def test_it():\n    from numba import cuda\n    assert cuda.__name__ == 'wsemu.cuda'")
+    with takeover.numba_cuda():  # what the first import of it brings is not to stay
+        pass
+    before = {name for name in sys.modules if name.startswith("numba.cuda")}
+    assert pytester.runpytest("--wsemu-numba", "-p", "no:cacheprovider").ret == 0
+    pytester.makeini("[pytest]\nwsemu_numba = true")
+    assert pytester.runpytest("-p", "no:cacheprovider").ret == 0
+    assert {name for name in sys.modules if name.startswith("numba.cuda")} == before
+
+
+def test_an_installed_takeover_is_removed() -> None:
+    takeover.install()
+    try:
+        from numba import cuda as taken
+
+        assert taken.__name__ == "wsemu.cuda"
+        with takeover.suspended():
+            assert "numba.cuda" not in sys.modules or sys.modules["numba.cuda"].__name__ != "wsemu.cuda"
+        from numba import cuda as again
+
+        assert again is taken
+    finally:
+        takeover.remove()
+
+
+@cuda.jit
+def stepped(x, n):
+    x[::n] = 1
+
+
+def test_without_numba_cuda_there_is_no_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    report = launching.check(stepped, 1, 1, (np.zeros(4), 2))
+    assert report.verdict == "incomplete"
+
+
+class Way:
+    """A second way that is always open, to another kernel."""
+
+    def __init__(self) -> None:
+        self.kernel = cuda.jit(_plain)
+        self.arguments: Any = (np.zeros(4),)
+
+
+def _plain(x):
+    x[0] = 1
+
+
+def test_a_kernel_that_is_not_read_goes_the_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = Way()
+    monkeypatch.setattr(launching, "_second_way", lambda *_: way)
+    assert launching.check(stepped, 1, 1, (np.zeros(4), 2)).verdict == "verified"
+    assert way.arguments[0][0] == 1
+    assert takeover.suspended in hooks.aside
