@@ -63,6 +63,7 @@ ENTRIES = {
     "async_entry": Made("sync.mbarrier", "asynchronous"),
     "copy_entry": Made("agents.copies", "copy_operation"),
     "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
+    "cluster_entry": Made("sync.cluster", "cluster_operation", rare=True),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
@@ -93,18 +94,31 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
+        if NAMES[opcode].startswith(("cluster.", "async.")):
+            return (*ASYNCHRONOUS, "cluster_entry")
         return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:
         return ("matrix_entry",)
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 
-def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool, grouped: bool = False) -> frozenset[str]:
+def needed(
+    opcodes: Iterable[int],
+    *,
+    races: bool,
+    exact: bool,
+    noted: bool,
+    grouped: bool = False,
+    clusters: bool = False,
+    asynchronous: bool = False,
+) -> frozenset[str]:
     """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
-    notes what is read through the read-only cache; several CTAs are alive at once."""
+    notes what is read through the read-only cache; several CTAs are alive at once, in clusters; each lane has a clock
+    from the start."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
-    found.update(("window_entry",) if grouped else ())
+    found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())
+    found.update(ASYNCHRONOUS if asynchronous else ())
     return frozenset(found)
 
 

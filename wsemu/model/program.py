@@ -114,8 +114,9 @@ class Program:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
-        return bool((self.code[:, 0] >= N_CONTROL).any())
+        """Whether it has operations of kind `async`, or looks into the memory of other CTAs: the order of memory
+        accesses is then kept lane by lane."""
+        return bool((self.code[:, 0] >= N_CONTROL).any()) or "window" in self.specials
 
     def listing(self) -> str:
         """The program as text, one instruction a line, for people and tests."""
