@@ -26,6 +26,13 @@ _NOUNS = {
     "tensor.reduce": "tensor reduction",
     "tensor.prefetch": "tensor prefetch",
     "bulk.prefetch": "prefetch",
+    "bulk.send": "bulk copy",
+    "bulk.multicast": "multicast copy",
+    "tensor.multicast": "multicast tensor copy",
+    "async.store": "asynchronous store",
+    "async.reduce": "asynchronous reduction",
+    "cluster.arrive": "arrive at the cluster's barrier",
+    "cluster.wait": "wait at the cluster's barrier",
     "cp.async": "asynchronous copy",
     "cp.async.arrive": "arrival of asynchronous copies",
     "wgmma": "`wgmma`",
@@ -37,7 +44,7 @@ _NOUNS = {
     "mbarrier.wait": "wait",
 }
 """operation without its type -> what it is"""
-LOADS = ("bulk.load", "tensor.load")
+LOADS = ("bulk.load", "tensor.load", "bulk.send", "bulk.multicast", "tensor.multicast", "async.store", "async.reduce")
 """what credits an mbarrier with what it brings"""
 BULK = ("bulk", "tensor")
 """how names of what has bulk groups begin"""
@@ -50,6 +57,7 @@ _VERBS = {
     "mbarrier.wait": "waits on",
     "bulk.load": "copies with",
     "tensor.load": "copies with",
+    **dict.fromkeys(("bulk.send", "bulk.multicast", "tensor.multicast", "async.store", "async.reduce"), "copies with"),
     "cp.async.arrive": "lets its copies arrive on",
 }
 """operation -> what who executes it does to an mbarrier"""
@@ -61,6 +69,8 @@ _PYTHON = {
     "mbarrier.inval": "mbarrier_inval",
     "mbarrier.arrive": "mbarrier_arrive",
     "mbarrier.arrive.expect_tx": "mbarrier_arrive_expect_tx",
+    "mbarrier.arrive.shared::cluster": "mbarrier_arrive_cluster",
+    "barrier.cluster": "cluster_sync",
     "mbarrier.arrive_drop": "mbarrier_arrive_drop",
     "mbarrier.expect_tx": "mbarrier_expect_tx",
     "mbarrier.try_wait": "mbarrier_wait",
@@ -193,7 +203,8 @@ def finding(
     ]
     if two:
         text = f"(1) {earlier}"
-        sites.append(places.site(raw.other_pc, text, cta=raw.cta, warp=raw.other_warp, primary=False))
+        cta = raw.detail.get("other_cta", raw.cta)
+        sites.append(places.site(raw.other_pc, text, cta=cta, warp=raw.other_warp, primary=False))
     for pc in (raw.pc, raw.other_pc) if two else (raw.pc,):
         sites += [call for call in places.callers(pc) if call not in sites]
     return Finding(

@@ -50,7 +50,10 @@ _OF_ALL = "pipeline"
 """the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
-_COPIES = ("bulk.load", "bulk.store", "tensor.load", "tensor.store", "cp.async.b")
+_COPIES = (
+    *("bulk.load", "bulk.store", "bulk.send", "bulk.multicast", "tensor.load", "tensor.store", "tensor.multicast"),
+    *("cp.async.b", "async."),
+)
 """what copies, by the beginning of its name"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
@@ -343,11 +346,18 @@ class Places:
         for shared in self.program.shared:
             if shared.name == name:
                 size = int(np.prod(shared.shape, dtype=np.int64)) * shared.dtype.itemsize
-                return address - (SHARED << SEGMENT_SHIFT) - shared.offset, size
+                return self.in_own(address) - (SHARED << SEGMENT_SHIFT) - shared.offset, size
         return None
+
+    def in_own(self, address: int) -> int:
+        """An address in shared memory as its CTA has it, without the CTA's rank in its cluster."""
+        if (address >> SEGMENT_SHIFT) & 0xFFFF != SHARED:
+            return address
+        return address >> SEGMENT_SHIFT << SEGMENT_SHIFT | address & (1 << self.outcome.window) - 1
 
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
+        address = self.in_own(address)
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
         meant = None if self.verb(pc) == "async" else self.within(address, pc)
         if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
@@ -376,6 +386,7 @@ class Places:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
         not known."""
         room = 1 << SEGMENT_SHIFT
+        address = self.in_own(address)
         segment, offset = divmod(address + room // 2, room)  # before an array, too
         offset -= room // 2
         if segment == 0:

@@ -175,8 +175,68 @@ _OTHERS = {
     "griddepcontrol_launch_dependents()": "Lets the next launch begin; no effect here.  "
     "[PTX: griddepcontrol.launch_dependents]",
 }
+_FAR = "As `{}`, of an mbarrier of the CTA or of another one of the cluster, an array that `mapa` gave; no token.  "
+_SENT = "must expect its bytes.  `dst` and `bar` are of one CTA of the cluster, arrays that `mapa` gave.  "
+CLUSTER_REGISTERS: Final = {
+    **{
+        f"{name}_{axis}": f"{what}, along {axis}, int32.  [PTX: %{name}.{axis}]"
+        for name, what in {
+            "cluster_ctaid": "The CTA's index in its cluster",
+            "cluster_nctaid": "The CTAs of a cluster",
+            "clusterid": "The cluster's index in the grid",
+            "nclusterid": "The clusters of the grid",
+        }.items()
+        for axis in "xyz"
+    },
+    "cluster_ctarank": "The CTA's rank in its cluster, int32.  [PTX: %cluster_ctarank]",
+    "cluster_nctarank": "The CTAs of a cluster, int32.  [PTX: %cluster_nctarank]",
+}
+"""name -> what it says"""
+_CLUSTERS = {
+    **{f"{name}()": text for name, text in CLUSTER_REGISTERS.items()},
+    "cluster_arrive()": "Arrives at the cluster's barrier, gives what the thread did before, and goes on.  A thread "
+    "arrives once, then waits.  [PTX: barrier.cluster.arrive]",
+    "cluster_arrive_relaxed()": "As `cluster_arrive`, but gives nothing: it orders no memory, except that mbarriers "
+    "made before a `fence_mbarrier_init` are made for all.  [PTX: barrier.cluster.arrive.relaxed]",
+    "cluster_wait()": "Waits until all threads of the cluster that have not exited have arrived.  "
+    "[PTX: barrier.cluster.wait]",
+    "cluster_sync()": "`cluster_arrive` and `cluster_wait`.  [PTX: barrier.cluster.arrive, barrier.cluster.wait]",
+    "mapa(ary, rank)": "The shared array `ary` of the CTA of this rank in the cluster; its elements can be read, "
+    "written and used in atomics while that CTA runs.  [PTX: mapa]",
+    "mbarrier_arrive_cluster(bar, index, count=1)": _FAR.format("mbarrier_arrive")
+    + "[PTX: mbarrier.arrive.release.cluster.shared::cluster]",
+    "mbarrier_arrive_drop_cluster(bar, index, count=1)": _FAR.format("mbarrier_arrive_drop")
+    + "[PTX: mbarrier.arrive_drop.release.cluster.shared::cluster]",
+    "mbarrier_arrive_expect_tx_cluster(bar, index, bytes)": _FAR.format("mbarrier_arrive_expect_tx")
+    + "[PTX: mbarrier.arrive.expect_tx.release.cluster.shared::cluster]",
+    "mbarrier_expect_tx_cluster(bar, index, bytes)": _FAR.format("mbarrier_expect_tx")
+    + "[PTX: mbarrier.expect_tx.relaxed.cluster.shared::cluster]",
+    "mbarrier_complete_tx_cluster(bar, index, bytes)": _FAR.format("mbarrier_complete_tx")
+    + "[PTX: mbarrier.complete_tx.relaxed.cluster.shared::cluster]",
+    "cp_async_bulk_global_to_shared_multicast(dst, i, src, j, bytes, bar, k, ctas)": "As "
+    "`cp_async_bulk_global_to_shared`, to the same place in each CTA of the cluster whose rank has a bit in `ctas`; in "
+    f"each its own `bar[k]` is told.  {_BULK}[PTX: cp.async.bulk.multicast::cluster]",
+    "cp_async_bulk_shared_to_cluster(dst, i, src, j, bytes, bar, k)": "Copies `bytes` from element `j` of `src` in the "
+    "CTA's shared memory to element `i` of `dst`, then says so to the mbarrier `bar[k]`.  "
+    + _SENT
+    + _BULK
+    + "Plain stores to `src` need a `fence_proxy_async` before.  [PTX: cp.async.bulk.shared::cluster.shared::cta]",
+    "cp_async_bulk_tensor_global_to_shared_multicast(dst, i, tmap, coordinates, bar, k, ctas)": "As "
+    "`cp_async_bulk_tensor_global_to_shared`, to the same place in each CTA of the cluster whose rank has a bit in "
+    f"`ctas`.  {_TILE}[PTX: cp.async.bulk.tensor.multicast::cluster]",
+    "st_async(dst, i, value, bar, k)": "Stores `value` to `dst[i]`, goes on, and tells the mbarrier `bar[k]` when it "
+    "is there, which " + _SENT + "Of numbers of 32 or 64 bits.  [PTX: st.async]",
+    **{
+        f"red_async_{name}(dst, i, value, bar, k)": f"As `st_async`, puts into `dst[i]` {reduction.doc}".replace(
+            "that of `src`", "`value`"
+        ).replace("the old one in `dst`", "the old one")
+        + f", with `value`, as an atomic.  Of {', '.join(t for t in reduction.types if not t.startswith('float'))}.  "
+        "[PTX: red.async]"
+        for name, reduction in REDUCTIONS.items()
+    },
+}
 FUNCTIONS: Final = functions(
-    "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS}
+    "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS, **_CLUSTERS}
 )
 """name -> kernel function"""
 
@@ -201,6 +261,11 @@ ALLOWED: Final[dict[str, dict[str, range]]] = {
     "cp_async_bulk_shared_to_global_bytes": _BULK_BYTES,
     **dict.fromkeys((f"cp_reduce_async_bulk_{name}" for name in REDUCTIONS), _BULK_BYTES),
     **dict.fromkeys(("cp_async_bulk_global_to_shared", "cp_async_bulk_global_to_shared_bytes"), _COUNTED_BYTES),
+    **dict.fromkeys(("mbarrier_arrive_cluster", "mbarrier_arrive_drop_cluster"), _COUNT),
+    "mbarrier_arrive_expect_tx_cluster": _TX_BYTES,
+    **dict.fromkeys(("mbarrier_expect_tx_cluster", "mbarrier_complete_tx_cluster"), _TX_BYTES),
+    "cp_async_bulk_global_to_shared_multicast": _COUNTED_BYTES,
+    "cp_async_bulk_shared_to_cluster": _COUNTED_BYTES,
     "st_bulk": {"bytes": range(0, (1 << 32) - 1, 8)},
     **dict.fromkeys(("setmaxnreg_inc", "setmaxnreg_dec"), _REGISTERS),
 }

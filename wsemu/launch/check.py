@@ -126,6 +126,7 @@ def check(
     every: bool | None = None,
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
+    cluster: int | tuple[int, ...] | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -137,7 +138,8 @@ def check(
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
     (several lanes of one store that write the same value), `every` asks for which other launches a verified one speaks
     (`Report.scope`), `fail_on` has the codes of warnings that count as errors,
-    and `uninitialized` the names of array arguments whose contents count as not yet written.
+    and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster` counts the CTAs
+    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -154,7 +156,7 @@ def check(
     chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
     if workers is not None:
         check_int(workers, "workers")
-    configuration = configure(grid, block, 0, dynamic_shared, arch=arch)
+    configuration = configure(grid, block, 0, dynamic_shared, cluster, arch=arch)
     try:
         return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
     except UnsupportedError as error:
@@ -502,6 +504,7 @@ def bind_launch(
     source = None
     if isinstance(kernel, CodeKernel):
         kernel.admit(configuration)
+        configuration = kernel.clustered(configuration)
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
@@ -540,6 +543,8 @@ def ran(bound: Bound, workers: int | None) -> Ran:
         "budget": chosen.budget,
         "arch": configuration.arch,
     }
+    if configuration.cluster != (1, 1, 1):
+        sizes |= {"shape": configuration.cluster, "clusters": True}
     if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch

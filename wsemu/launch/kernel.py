@@ -36,17 +36,18 @@ class Launchable:
 
     @hide_internal_frames
     def __getitem__(self, parameters: Brackets) -> Callable[..., None]:
-        """The launch of this kernel with `grid, block[, stream[, dynamic_shared]]`."""
+        """The launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
         return functools.partial(self._launch, self.configuration(parameters))
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
         name = self.__name__
-        if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 4:
+        if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 5:
             count = len(parameters) if isinstance(parameters, tuple) else 1
             raise UsageError(
                 f"`{name}[...]` has {count} launch parameter{'s' * (count != 1)}: write `{name}[grid, block]`, "
-                f"`{name}[grid, block, stream]` or `{name}[grid, block, stream, dynamic_shared]`"
+                f"`{name}[grid, block, stream]`, `{name}[grid, block, stream, dynamic_shared]` or "
+                f"`{name}[grid, block, stream, dynamic_shared, cluster]`"
             )
         return configure(*parameters)
 
@@ -107,6 +108,10 @@ class CodeKernel(Launchable, abc.ABC):
     @abc.abstractmethod
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a launch of a shape that the code excludes."""
+
+    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+        """A launch in the clusters that the code asks for."""
+        return configuration
 
     @abc.abstractmethod
     def source(self) -> tuple[str, int, int]:

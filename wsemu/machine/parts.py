@@ -63,6 +63,7 @@ ENTRIES = {
     "async_entry": Made("sync.mbarrier", "asynchronous"),
     "copy_entry": Made("agents.copies", "copy_operation"),
     "tensor_entry": Made("agents.tensor_copy", "tensor_operation"),
+    "cluster_entry": Made("sync.cluster", "cluster_operation", rare=True),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
     "ordered_entry": Made("memory.ordered", "access_ordered"),
 }
@@ -94,6 +95,8 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
+        if NAMES[opcode].startswith(("cluster.", "async.")):
+            return (*ASYNCHRONOUS, "cluster_entry")
         return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:
         return ("matrix_entry",)
@@ -108,13 +111,16 @@ def needed(
     noted: bool,
     grouped: bool = False,
     ordered: bool = False,
+    clusters: bool = False,
+    asynchronous: bool = False,
 ) -> frozenset[str]:
-    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes,
-    notes what is read through the read-only cache; several CTAs are alive at once; it waits for the host before ordered
-    accesses."""
+    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
+    notes what is read through the read-only cache; several CTAs are alive at once, in clusters; it waits for the host
+    before ordered accesses; each lane has a clock from the start."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
-    found.update(("window_entry",) if grouped else (), ("ordered_entry",) if ordered else ())
+    found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())
+    found.update(ASYNCHRONOUS if asynchronous else (), ("ordered_entry",) if ordered else ())
     return frozenset(found)
 
 

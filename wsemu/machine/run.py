@@ -33,7 +33,6 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
-    N_CONTROL,
     N_MEMORY,
     N_OPERATIONS,
     N_WARP,
@@ -119,9 +118,11 @@ _AUXILIARY = _auxiliary()
 _REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
-_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch")]
+_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast")]
+_SENT_REDUCTIONS = [OPCODE[f"async.reduce.b{bits}"] for bits in (32, 64)]
 _BULK = {
-    *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce")),
+    *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce", "multicast")),
+    OPCODE["bulk.send"],
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
@@ -171,6 +172,8 @@ def _image_of(key: ProgramKey) -> Image:
     reductions = code[:, 0] == _REDUCE
     code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
     code[np.isin(code[:, 0], _TILES), 7] <<= UNUSED_SHIFT
+    reductions = np.isin(code[:, 0], _SENT_REDUCTIONS)
+    code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -180,9 +183,9 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE]).any())
+    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE, *_SENT_REDUCTIONS]).any())
     opcodes = frozenset(code[:, 0].tolist())
-    asynchronous = any(opcode >= N_CONTROL for opcode in opcodes)
+    asynchronous = program.asynchronous
     multiplies = any(
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
@@ -227,9 +230,24 @@ def special_values(
         "dynamic_bytes": dynamic,
         "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * program.local_bytes,
     }
-    for axis, (blocks, extent) in enumerate(zip(grid, block, strict=True)):
+    for axis, (blocks, extent) in enumerate(zip(groups.grid, block, strict=True)):
         values[f"nctaid.{'xyz'[axis]}"] = blocks
         values[f"ntid.{'xyz'[axis]}"] = extent
+    return values | _of_clusters(groups, member, window)
+
+
+def _of_clusters(groups: Grouping, member: npt.NDArray[np.int64], window: int) -> dict[str, Any]:
+    """The same of those that tell of clusters; `member`: of each thread the rank of its CTA."""
+    x, y, _ = groups.shape
+    values: dict[str, Any] = {
+        "cluster_ctarank": member,
+        "cluster_nctarank": groups.members,
+        "window": window or SEGMENT_SHIFT,
+    }
+    for axis, inside in enumerate((member % x, member // x % y, member // (x * y))):
+        values[f"cluster_ctaid.{'xyz'[axis]}"] = inside
+        values[f"cluster_nctaid.{'xyz'[axis]}"] = groups.shape[axis]
+        values[f"nclusterid.{'xyz'[axis]}"] = groups.along[axis]
     return values
 
 
@@ -323,6 +341,7 @@ class Machine:
         access each other's shared memory."""
         self.rooms = rooms or Rooms()
         self.grouping = groups = _grouping(grid, shape)
+        self.clusters = clusters
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -417,7 +436,7 @@ class Machine:
         if self.image.asynchronous:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
         width = LANES * (vectors + sets * bits)
-        self.known = POOL.take((LANES * count + layout.CTA_ROWS * members) * width)
+        self.known = POOL.take((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * width)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
         state["agent_bits"] = bits
@@ -551,6 +570,7 @@ class Machine:
             "slot_mask": SLOTS - 1,
             "fault_pc": -1,
             "group_step": 1,
+            "cast": -1,
             "barriers": address_of(self.barriers),
         }
         for name, value in fields.items():
@@ -577,6 +597,8 @@ class Machine:
             noted=bool(self.marks),
             grouped=self.grouping.members > 1,
             ordered=bool(watch.ordered),
+            clusters=self.clusters,
+            asynchronous=self.image.asynchronous,
         )
 
     def _fill_costs(self, arch: str) -> None:
@@ -760,6 +782,7 @@ class Machine:
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        result.window = self.window or SEGMENT_SHIFT
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -860,6 +883,11 @@ _DETAIL = {
     "wgmma-register": ("mark",),
     "wgmma-unfenced": ("mark",),
     "wgmma-divergence": ("what",),
+    "dsmem-before-start": ("rank",),
+    "dsmem-after-exit": ("rank",),
+    "cluster-barrier": ("what",),
+    "remote-mbarrier": ("address", "rank"),
+    "scope": ("address", "what"),
 }
 
 

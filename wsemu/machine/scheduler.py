@@ -95,8 +95,10 @@ BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join
 FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
-PROXY = OPCODE["fence.proxy"]
+PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
 SHOW = OPCODE["show"]
+EXITS, ENDS = 2, 3
+"""see sync/cluster.py"""
 STANDS = 101
 """see sync/mbarrier.py: lanes wait"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
@@ -643,6 +645,8 @@ def run_warp(address, w):
                 warp.alive &= ~x
                 mask &= ~x
                 warp.last_pc = pc
+                if m.cluster_entry and x:
+                    call(m.cluster_entry, address, w, pc, x, EXITS)
             if (op == EXIT and mask) or (op == JOIN and not meets(warp, pc, mask)):
                 pc += 1
             else:
@@ -670,7 +674,7 @@ def run_warp(address, w):
             m.fault_pc = pc
             m.fault_warp = w
             return np.int64(TRAP)
-        elif op >= N_CONTROL or (op == PROXY and m.asynchronous):
+        elif op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
             if x == 0:
                 pc += 1
                 continue
@@ -742,6 +746,7 @@ def start_group(m):
     if m.asynchronous:
         call(m.async_entry, m.address, 0, -3, 0)
     m.group_live = m.warp_count
+    m.cluster_phase = 0
     m.next_warp = 0
     m.progress = 0
     m.running = 1
@@ -798,6 +803,8 @@ def start_warp(m, warp):
     warp.parked = 0
     warp.parked_count = 0
     warp.last_pc = -1
+    warp.cluster_arrived = 0
+    warp.cluster_passed = 0
     if m.local_bytes:
         for q in range(m.local_bytes >> 3):
             store_i64(warp.local_host + 8 * q, 0)
@@ -868,6 +875,8 @@ def end_group(m):
         report_dangling(m)
     if m.asynchronous:
         call(m.async_entry, m.address, 0, -2, 0)
+    if m.cluster_entry:
+        call(m.cluster_entry, m.address, 0, 0, 0, ENDS)
     if m.clocks:
         end_clocks(m)
     m.running = 0

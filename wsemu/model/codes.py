@@ -84,6 +84,18 @@ _CODES = {
         strict=True,
     ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
+    "dsmem-before-start": Code(
+        "error", "an access to shared memory of a CTA of the cluster that may not have started", "dsmem", proves=True
+    ),
+    "dsmem-after-exit": Code(
+        "error", "an access to shared memory of a CTA of the cluster that may have exited", "dsmem", proves=True
+    ),
+    "cluster-barrier": Code(
+        "error", "an arrive or wait that does not go with the others at the cluster's barrier", "cluster-barrier",
+        proves=True,
+    ),
+    "remote-mbarrier": Code("error", "an operation that an mbarrier of another CTA does not allow", "remote-mbarrier"),
+    "scope": Code("error", "an order of CTA scope between two CTAs", "scope", proves=True),
     "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),
     "tensor-map": Code(
         "error", "a tensor copy that its map, its coordinates or its elements do not allow", "asynchronous"

@@ -61,6 +61,12 @@ TRY, WAIT_RELAXED, BLOCKS, PEEK = 1, 2, 4, 8
 """bits of the aux of `mbarrier.wait`: a `try_wait`; it takes nothing; it stands in a loop that does nothing but try it
 again, so that it blocks; it only guards a wait for the same phase.  Of the last two the assembler sets one where it
 holds; without either what the wait answers depends on the schedule"""
+NARROW = 16
+"""another bit of both: of CTA scope, where the text says so"""
+REMOTE = 32
+"""bit of the aux of `mbarrier.arrive`, `expect_tx` and `complete_tx`: the mbarrier may be that of another CTA"""
+CLUSTER_ALIGNED = 2
+"""bit of the aux of `cluster.arrive` and `cluster.wait`, beside RELAXED: all lanes of the warp execute it"""
 NOINC = 1
 """`aux` of `cp.async.arrive`: the phase's count has this arrival already"""
 ALL = 1
@@ -449,6 +455,18 @@ for _name, _result, _operands, _meaning in (
     ("tensor.prefetch", "", "b64 b64", "the tile of the tensor map at b (a unused); no effect here"),
     ("setmaxnreg.inc", "", "", "the warp asks for imm registers a thread, and waits for them"),
     ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
+    ("cluster.arrive", "", "", "arrive at the cluster's barrier; aux: RELAXED, CLUSTER_ALIGNED"),
+    ("cluster.wait", "", "", "until all live threads of the cluster have arrived there; aux: CLUSTER_ALIGNED"),
+    ("bulk.send", "", "b64 b64 b32 b64", ("copy c bytes from shared b of the CTA to shared a of one of its cluster; "
+     "the mbarrier at imm, in that one, is credited")),
+    ("bulk.multicast", "", "b64 b64 b32 b64", ("as bulk.load, to the same place in each CTA of the cluster whose rank "
+     "has a bit in d")),
+    ("tensor.multicast", "", "b64 b64 b64", "as tensor.load, to each CTA whose rank has a bit in the row behind those"),
+    ("async.store.b32", "", "b64 b64", ("store d to shared a of a CTA of the cluster, by an agent; the mbarrier at b, "
+     "in that one, is credited with its bytes (st.async)")),
+    ("async.store.b64", "", "b64 b64", "the same of 8 bytes"),
+    ("async.reduce.b32", "", "b64 b64", "the same, combining d with what is there; aux: of BULK_REDUCTIONS"),
+    ("async.reduce.b64", "", "b64 b64", "the same of 8 bytes"),
 ):  # fmt: skip
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
@@ -489,12 +507,17 @@ TENSOR_RANK = 7
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """PTX ISA, "cp.reduce.async.bulk.tensor" """
 _TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("load", "store", "reduce", "prefetch")}
+_LEADING_OPERANDS = _TENSOR_OPERANDS | {
+    "tensor.multicast": 3,
+    "bulk.multicast": 4,
+    **{f"async.{name}.b{bits}": 2 for name in ("store", "reduce") for bits in (32, 64)},
+}
 
 
 def first_element(name: str) -> int:
     """Where, among the operands of a graph's instruction, those begin that need consecutive rows; -1: there are none,
     or they are results."""
-    return 1 if ".v" in name else _TENSOR_OPERANDS.get(name, -1)
+    return 1 if ".v" in name else _LEADING_OPERANDS.get(name, -1)
 
 
 def step_word(name: str) -> str:

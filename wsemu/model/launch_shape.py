@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from wsemu.model import settings
@@ -28,6 +28,8 @@ class LaunchConfiguration:
     dynamic_shared: int
     """bytes of dynamic shared memory of a CTA"""
     arch: str
+    cluster: Dimensions = (1, 1, 1)
+    """CTAs of a cluster in x, y, z"""
 
     @property
     def threads(self) -> int:
@@ -45,12 +47,19 @@ class LaunchConfiguration:
 
 
 def configure(
-    grid: Any, block: Any, stream: object = 0, dynamic_shared: Any = 0, *, arch: str | None = None
+    grid: Any,
+    block: Any,
+    stream: object = 0,
+    dynamic_shared: Any = 0,
+    cluster: Any = None,
+    *,
+    arch: str | None = None,
 ) -> LaunchConfiguration:
-    """Check the parameters of `kernel[grid, block, stream, dynamic_shared]`.
+    """Check the parameters of `kernel[grid, block, stream, dynamic_shared, cluster]`.
 
     `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches
-    run one after the other, so that any `stream` will do.  UsageError names what exceeds the limits of `arch`.
+    run one after the other, so that any `stream` will do.  `cluster` counts the CTAs of a cluster.  UsageError names
+    what exceeds the limits of `arch`.
     """
     arch = settings.current().arch if arch is None else arch
     limit = limits(arch)
@@ -75,7 +84,28 @@ def configure(
             f"{size:,} bytes of dynamic shared memory: at most {limit.shared:,} on {arch}; "
             "lower the fourth launch parameter `kernel[grid, block, stream, dynamic_shared]`"
         )
-    return LaunchConfiguration(dimensions, threads, size, arch)
+    if cluster is None:
+        return LaunchConfiguration(dimensions, threads, size, arch)
+    return clustered(LaunchConfiguration(dimensions, threads, size, arch), cluster)
+
+
+MOST_CTAS = 16
+"""of a cluster, where a kernel asks for more than the 8 that every GPU has"""
+
+
+def clustered(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
+    """A launch in clusters of so many CTAs; UsageError where there can be none."""
+    shape = _dimensions(cluster, "cluster")
+    size, arch = shape[0] * shape[1] * shape[2], configuration.arch
+    text = " x ".join(map(str, shape))
+    if size > 1 and int(arch.removeprefix("sm_").rstrip("af")) < 90:
+        raise UsageError(f"cluster of {text} CTAs: there are none on {arch}; give an `arch` from sm_90 on")
+    if size > MOST_CTAS:
+        raise UsageError(f"cluster of {text} CTAs: at most {MOST_CTAS}, and 8 on every GPU; use smaller clusters")
+    if any(extent % along for extent, along in zip(configuration.grid, shape, strict=True)):
+        grid = " x ".join(map(str, configuration.grid))
+        raise UsageError(f"a grid of {grid} CTAs is no number of clusters of {text}: make it a multiple in each axis")
+    return replace(configuration, cluster=shape)
 
 
 def _dimensions(value: Any, name: str) -> Dimensions:

@@ -39,7 +39,11 @@ class Detail(NamedTuple):
 
     def allows(self, fields: Iterable[str]) -> bool:
         """Whether a raw finding may have exactly these fields."""
-        return self.always.keys() <= {*fields} <= {*self.always, *self.sometimes}
+        return self.always.keys() <= {*fields} <= {*self.always, *self.sometimes, *ANYWHERE}
+
+
+ANYWHERE = {"other_cta": "the CTA of the earlier operation, by linear index, where it is another one"}
+"""fields that a finding of any code may have, where CTAs meet"""
 
 
 @dataclass(slots=True)
@@ -116,6 +120,10 @@ class PhaseWait(NamedTuple):
     phase: int
 
 
+CLUSTER_PLACE = -2
+"""`place` of an event at the barrier of a cluster"""
+
+
 class ObjectWait(NamedTuple):
     """Lanes of a warp that wait at an instruction for an object of a kind that its engine does not know by itself."""
 
@@ -125,7 +133,7 @@ class ObjectWait(NamedTuple):
     kind: str
     """what it is called: `latch`"""
     place: int
-    """its id or address"""
+    """its id or address; -1: there is but one"""
     arrived: int
     """what has come, and what it takes to let them go on"""
     expected: int
@@ -297,5 +305,7 @@ class Outcome:
     """the lanes that wait for them, by warp and lane"""
     object_waits: list[ObjectWait] = field(default_factory=list)
     """the lanes that wait for other objects"""
+    window: int = 40
+    """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None
     """where one was asked for"""

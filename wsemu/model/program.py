@@ -150,9 +150,10 @@ class Program:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether it has operations of kind `async`: the order of memory accesses is then kept lane by lane."""
+        """Whether it has operations of kind `async`, or looks into the memory of other CTAs: the order of memory
+        accesses is then kept lane by lane."""
         if "asynchronous" not in self.derived:
-            self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any())
+            self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any()) or "window" in self.specials
         found: bool = self.derived["asynchronous"]
         return found
 

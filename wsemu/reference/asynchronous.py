@@ -13,7 +13,7 @@ from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, copy, cp_async, tensor_copy
 from wsemu.reference.matrix import wgmma
-from wsemu.reference.sync import mbarrier, register_pool
+from wsemu.reference.sync import cluster_barrier, mbarrier, register_pool
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import ObjectWait
@@ -105,7 +105,10 @@ enter(
             **dict.fromkeys(CP_ASYNC, cp_async.copy),
             "cp.async.commit": cp_async.commit,
             "cp.async.wait": cp_async.wait,
-            "bulk.load": bulk_copy.load,
+            **dict.fromkeys(("bulk.load", "bulk.send", "bulk.multicast"), bulk_copy.load),
+            **dict.fromkeys(
+                (f"async.{name}.b{bits}" for name in ("store", "reduce") for bits in (32, 64)), bulk_copy.store_one
+            ),
             "bulk.store": bulk_copy.store,
             "bulk.reduce": bulk_copy.reduce,
             "bulk.commit": bulk_copy.commit,
@@ -113,6 +116,7 @@ enter(
             "bulk.prefetch": bulk_copy.prefetch,
             "bulk.zero": bulk_copy.zero,
             "tensor.load": tensor_copy.load,
+            "tensor.multicast": tensor_copy.load,
             "tensor.store": tensor_copy.store,
             "tensor.reduce": tensor_copy.reduce,
             "tensor.prefetch": tensor_copy.prefetch,
@@ -140,5 +144,13 @@ enter(
             **dict.fromkeys(WGMMA, wgmma.multiply),
         },
         end=wgmma.compare_warps,
+    )
+)
+enter(
+    Family(
+        "cluster",
+        {"cluster.arrive": cluster_barrier.arrive, "cluster.wait": cluster_barrier.wait},
+        {"cluster.wait": Standing(cluster_barrier.may_go, cluster_barrier.go)},
+        waits=cluster_barrier.waits,
     )
 )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.control_flow import CTA_COST, flow_lengths
-from wsemu.model.grid import Grouping, window
+from wsemu.model.grid import Grouping, place, window
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import (
     MOST_FINDINGS,
@@ -35,6 +35,8 @@ from wsemu.reference.matrix.wgmma import GroupRegisters
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
+from wsemu.reference.sync import peers
+from wsemu.reference.sync.cluster_barrier import ClusterBarrier
 from wsemu.reference.sync.mbarrier import Mbarriers, waiting
 from wsemu.reference.sync.named_barrier import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference.sync.register_pool import RegisterPool
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
-    from wsemu.reference.sync.thread_clocks import ThreadOrder
+    from wsemu.reference.sync.thread_clocks import Mark, ThreadOrder
 
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
@@ -97,6 +99,7 @@ def run(
     launch.stopped = stopped
     outcome = launch.outcome
     outcome.arch = arch
+    outcome.window = launch.window
     for group in range(groups.number):
         launch.budget -= CTA_COST * (groups.members - (group == 0))
         status = CtaGroup(launch, group).run()
@@ -195,12 +198,21 @@ class Launch:
         kind, _, axis = name.partition(".")
         if axis:
             extent, at = {"tid": (self.block, thread), "ctaid": (self.grid, cta)}.get(kind, ((0, 0, 0), 0))
-            if kind in ("ntid", "nctaid"):
-                return (self.block if kind == "ntid" else self.grid)["xyz".index(axis)]
+            groups = self.grouping
+            extents = {
+                "ntid": self.block, "nctaid": self.grid, "cluster_nctaid": groups.shape, "nclusterid": groups.along,
+                "clusterid": place(groups.of(cta)[0], groups.along),
+                "cluster_ctaid": place(groups.of(cta)[1], groups.shape),
+            }  # fmt: skip
+            if kind in extents:
+                return extents[kind]["xyz".index(axis)]
             x, y, _ = extent
             return {"x": at % x, "y": at // x % y, "z": at // (x * y)}[axis]
         return {
             "laneid": thread % LANES,
+            "cluster_ctarank": self.grouping.of(cta)[1],
+            "cluster_nctarank": self.grouping.members,
+            "window": self.window,
             "shared": self.shared_of(cta),
             "dynamic": self.shared_of(cta) + self.dynamic_offset,
             "dynamic_bytes": self.dynamic_shared,
@@ -228,6 +240,9 @@ class CtaGroup:
         launch.watch.start_group()
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
         self.mbarriers = Mbarriers(self)
+        self.barrier = ClusterBarrier(self)
+        self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
+        """CTA -> who of others accessed its shared memory last"""
         self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
 
     def actor(self, warp: int) -> tuple[int, int]:
@@ -253,6 +268,7 @@ class CtaGroup:
         for cta in self.ctas:
             cta.end()
         self.mbarriers.report_left()
+        peers.report_late(self)
         self.launch.watch.end_group(self.number)
         return "done"
 

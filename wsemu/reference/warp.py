@@ -12,6 +12,7 @@ from wsemu.reference.asynchronous import STANDING, execute
 from wsemu.reference.matrix import multiply
 from wsemu.reference.memory.bounds import atomic, load, store
 from wsemu.reference.state import Group, Region, Warp, chain, lanes_of, united
+from wsemu.reference.sync import cluster_barrier, mbarrier
 from wsemu.reference.sync.named_barrier import StopError, check_operands, count_warp, operands, warp_exits
 from wsemu.reference.warp_operations import exchange, names_absent
 
@@ -153,6 +154,8 @@ class WarpRun:
         if fields[7] and lanes:
             self.cta.finding("failed-assertion", group.pc, warp.number, lanes)
         warp.alive &= ~lanes
+        if lanes and self.launch.program.asynchronous:
+            cluster_barrier.exits(self, group.pc)
         group.lanes &= ~lanes
         group.pc += 1
         if not group.lanes:
@@ -405,6 +408,8 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     elif name == "show":
         values = run.values(fields[3], "b64")
         run.launch.watch.executes(run, READ, {lane: values[lane] for lane in lanes_of(lanes)})
+    elif name == "fence.mbarrier_init" and run.launch.program.asynchronous:
+        mbarrier.publish(run, lanes)
     elif name == "fence.proxy" and run.launch.program.asynchronous:
         cta.order.fence_proxy((cta.number, warp), lanes, PROXIES[fields[6]])
         run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)

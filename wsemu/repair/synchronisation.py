@@ -201,11 +201,9 @@ def exchanged(scene: Scene) -> Iterator[Candidate]:
 def deleted(scene: Scene) -> Iterator[Candidate]:
     """A statement that synchronises, or that leaves early, taken out."""
     for statement in scene.statements:
-        if leaves(statement) and not isinstance(scene.text.parents[statement], ast.FunctionDef) or (
+        if (leaves(statement) and not isinstance(scene.text.parents[statement], ast.FunctionDef)) or (
             isinstance(statement, ast.If) and leaves(statement)
-        ):  # fmt: skip
-            target = statement
-        elif statement in scene.synchronising:
+        ) or statement in scene.synchronising:  # fmt: skip
             target = statement
         else:
             continue

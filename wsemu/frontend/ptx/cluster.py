@@ -1,16 +1,18 @@
-"""Addresses in the shared memory of a cluster's CTAs (PTX ISA 9.7.9.23, 9.7.9.24).
+"""What CTAs of a cluster do with each other (PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.4): addresses in the shared memory of
+another one, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
 
-A launch is one without clusters, for which PTX says that each CTA is a cluster of its own: of rank 0, whose addresses
-in the cluster are those in the CTA.  Any other rank ends the run, and so does each of these instructions where the
-kernel may have been put into larger clusters.
+The shared memories of a cluster lie in one segment, `1 << window` bytes apart; a launch without clusters has one CTA in
+each, of rank 0.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+from wsemu.frontend.ptx.memory import full_address
+from wsemu.frontend.ptx.syntax import Vector
+from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, OFFSET_MASK, RELAXED
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -22,26 +24,10 @@ _SPACE = frozenset({"shared::cluster"})
 _ADDRESSES = {"u32": "b32", "u64": "b64"}
 
 
-def _alone(e: Emitter) -> bool:
-    """Whether the CTA is a cluster of its own; else the run ends here."""
-    if e.clusters in ("none", "of one"):
-        return True
-    e.unsupported()
-    return False
-
-
-def _refuse_others(e: Emitter, rank: Register) -> None:
-    """End the run where a rank is not 0."""
-    zero = e.constant("b32", 0)
-    if rank == zero:
-        return
-    other = e.emit("setp.ne.b32", rank, zero)
-    if e.guard != TRUE:
-        other = e.emit("andn.pred" if e.negated else "and.pred", other, e.guard)
-    kept = e.guard, e.negated
-    e.guard, e.negated = other, False
-    e.unsupported()
-    e.guard, e.negated = kept
+def rank_of(e: Emitter, address: Register) -> Register:
+    """The rank of the CTA that an address is in, b64."""
+    inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
+    return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
 def map_form(form: Form) -> Lower:
@@ -52,10 +38,13 @@ def map_form(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, address, rank = operands
-        if _alone(e):
-            value = e.read(address, _ADDRESSES[form.type])
-            _refuse_others(e, e.read(rank, "b32"))
-            e.write_register(destination, value)
+        value, wide = e.read(address, _ADDRESSES[form.type]), form.type == "u64"
+        value = value if wide else e.resized(value, 64)
+        number = e.emit("cvt.b64.u32", e.read(rank, "b32"))
+        moved = e.emit("sub.b64", number, rank_of(e, value))
+        by = e.emit("shl.b64", moved, e.emit("cvt.b64.u32", e.special("window")))
+        result = e.emit("add.b64", value, by)
+        e.write_register(destination, result if wide else e.emit("cvt.b32.s64", result))
 
     return lower
 
@@ -68,11 +57,73 @@ def rank_form(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, address = operands
-        if _alone(e):
-            e.read(address, _ADDRESSES[form.type])
-            e.write_register(destination, e.constant("b32", 0))
+        value = e.read(address, _ADDRESSES[form.type])
+        value = value if form.type == "u64" else e.resized(value, 64)
+        e.write_register(destination, e.emit("cvt.b32.s64", rank_of(e, value)))
+
+    return lower
+
+
+def barrier_form(modifiers: tuple[str, ...]) -> tuple[str, int] | None:
+    """barrier.cluster.arrive{.release,.relaxed}{.aligned}, barrier.cluster.wait{.acquire}{.aligned}: the operation and
+    its bits; None for what there is not."""
+    what, *others = modifiers[1:] or ("",)
+    orders = {"arrive": {"release", "relaxed"}, "wait": {"acquire"}}.get(what)
+    if orders is None or not set(others) <= orders | {"aligned"} or len(orders & set(others)) > 1:
+        return None
+    return f"cluster.{what}", RELAXED * ("relaxed" in others) | CLUSTER_ALIGNED * ("aligned" in others)
+
+
+_COMPLETES = frozenset({"mbarrier::complete_tx::bytes"})
+_VALUES = {f"{kind}{bits}": f"b{bits}" for kind in "busf" for bits in (32, 64)}
+
+
+def store_form(form: Form) -> Lower:
+    """st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2,.v4}.type [to], value, [bar]"""
+    _, _, space, completes, vector = picked(
+        form.flags, frozenset({"async"}), frozenset({"weak"}), _SPACE, _COMPLETES, frozenset({"v2", "v4"})
+    )
+    if form.type not in _VALUES or not completes:
+        raise UnhandledForm
+    type_ = _VALUES[form.type]
+    count = int(vector[1:]) if vector else 1
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, value, bar = operands
+        place, told = full_address(e, to, "shared" if space else ""), full_address(e, bar, "shared" if space else "")
+        values = e.elements(value, count) if isinstance(value, Vector) else (value,)
+        if len(values) != count:
+            raise UnhandledForm
+        for number, item in enumerate(values):
+            at = e.constant("b64", number * int(type_[1:]) // 8)
+            target = e.emit("add.b64", place, at) if number else place
+            e.effect(f"async.store.{type_}", (target, told, e.read(item, type_)))
+
+    return lower
+
+
+_WHATS = frozenset(what for what, _ in BULK_REDUCTIONS)
+
+
+def reduce_form(form: Form) -> Lower:
+    """red.async{.relaxed.cluster}{.shared::cluster}{.mbarrier::complete_tx::bytes}.what.type [to], value, [bar]"""
+    _, order, scope, space, completes, what = picked(
+        form.flags, frozenset({"async"}), frozenset({"relaxed"}), frozenset({"cluster"}), _SPACE, _COMPLETES, _WHATS
+    )
+    combined = what, form.type
+    if combined not in BULK_REDUCTIONS or form.type not in _VALUES or bool(order) != bool(scope) or not completes:
+        raise UnhandledForm
+    type_, number = _VALUES[form.type], BULK_REDUCTIONS.index(combined)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, value, bar = operands
+        where = "shared" if space else ""
+        places = full_address(e, to, where), full_address(e, bar, where)
+        e.effect(f"async.reduce.{type_}", (*places, e.read(value, type_)), auxiliary=number)
 
     return lower
 
 
 HANDLERS: dict[str, Handler] = {"mapa": chosen(map_form), "getctarank": chosen(rank_form)}
+SENDS: dict[str, Handler] = {"st": chosen(store_form), "red": chosen(reduce_form)}
+"""those whose first modifier is `async`"""

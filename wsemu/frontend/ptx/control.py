@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx.cluster import barrier_form
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES
@@ -83,6 +84,13 @@ _BARRIER = frozenset("cta warp sync arrive red aligned popc and or u32 pred".spl
 def barrier(e: Emitter, instruction: Instruction) -> None:
     """`bar` and `barrier`: sync, arrive, red; `bar.warp.sync`."""
     modifiers = instruction.modifiers
+    if modifiers[:1] == ("cluster",) and instruction.opcode == "barrier":
+        found = barrier_form(modifiers)
+        if found is None:
+            e.unsupported()
+        else:
+            e.effect(found[0], auxiliary=found[1])
+        return
     if not _BARRIER.issuperset(modifiers):
         e.unsupported()
         return
@@ -138,9 +146,7 @@ def fence(e: Emitter, instruction: Instruction) -> None:
         e.effect("fence.proxy", immediate=PROXIES.index(kind))
     elif instruction.opcode == "fence" and sorted(instruction.modifiers) == _OF_INIT:
         e.effect("fence.mbarrier_init")
-    elif (
-        scope in FENCES and set(order) <= {"sc", "acq_rel"} and not (scope == "cluster" and e.clusters == "of several")
-    ):
+    elif scope in FENCES and set(order) <= {"sc", "acq_rel"}:
         e.effect(FENCES[scope], auxiliary=BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
     else:
         e.unsupported()

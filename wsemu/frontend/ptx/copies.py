@@ -135,6 +135,7 @@ def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], 
 
 
 # -- bulk copies -----------------------------------------------------------------------------------------------------
+_MULTICAST = frozenset({"multicast::cluster"})
 _EVERY_BYTE = 0xFFFF
 """of each 16"""
 
@@ -144,21 +145,46 @@ def _bulk(flags: Flags) -> Lower:
     spaces, others = _spaces(flags)
     if spaces in _LOADS:
         return _bulk_load(others)
+    if spaces == ("shared::cluster", "shared::cta"):
+        return _bulk_send(others)
     if spaces == _STORE:
         return _bulk_store(others)
     raise UnhandledForm
 
 
 def _bulk_load(flags: Flags) -> Lower:
-    """.mbarrier::complete_tx::bytes{.L2::cache_hint} [to], [from], bytes, [bar]{, policy}"""
-    mechanism, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _HINT)
+    """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}"""
+    mechanism, many, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
     if not mechanism:
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        to, origin, size, bar = _without_policy(e, operands, 4, hint)
+        to, origin, size, bar, *mask = _without_policy(e, operands, 4 + bool(many), hint)
         places = full_address(e, to, "shared"), full_address(e, origin, "global")
-        e.effect("bulk.load", (*places, e.read(size, "b32"), full_address(e, bar, "shared")))
+        ctas = (ctas_of(e, mask[0]),) if mask else ()
+        operation = "bulk.multicast" if many else "bulk.load"
+        e.effect(operation, (*places, e.read(size, "b32"), full_address(e, bar, "shared"), *ctas))
+
+    return lower
+
+
+def ctas_of(e: Emitter, operand: Operand) -> Register:
+    """The mask of CTAs of a multicast, 16 bits, as a b32 register."""
+    if isinstance(operand, Number):
+        return e.constant("b32", constant_of(operand) & 0xFFFF)
+    return e.resized(e.read(operand, "b16"), 32)
+
+
+def _bulk_send(flags: Flags) -> Lower:
+    """.mbarrier::complete_tx::bytes [to], [from], bytes, [bar]: between shared memories of a cluster"""
+    (mechanism,) = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}))
+    if not mechanism:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, origin, size, bar = operands
+        places = full_address(e, to, "shared"), full_address(e, origin, "shared")
+        e.effect("bulk.send", (*places, e.read(size, "b32"), full_address(e, bar, "shared")))
 
     return lower
 

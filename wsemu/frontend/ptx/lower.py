@@ -151,9 +151,9 @@ def _registers(function: Function) -> int:
 
 def _refused(module: Module, called: list[Function]) -> Iterator[tuple[str, int]]:
     """What is not modelled of a kernel as a whole, and where it stands."""
-    if _clusters(called[0]) == "of several":
-        directive = next(d for name in _IN_CLUSTERS if (d := called[0].directives.get(name)))
-        yield f"a launch in clusters, `{directive.text}`,", directive.at
+    directive = called[0].directives.get("blocksareclusters")
+    if directive is not None:
+        yield f"a grid that counts clusters, `{directive.text}`,", directive.at
     for function in called:
         for name, directive in function.directives.items():
             if name not in _LIMITS:

@@ -1,7 +1,8 @@
 """Barriers in shared memory, and what waits at them (PTX ISA 9.7.13.15): `mbarrier`, `cp.async.mbarrier.arrive`.
 
-All CTAs are clusters of their own here, so that `.shared::cluster` names the CTA's own memory, and the scope of an
-operation says nothing.  Which loop of waits blocks the assembler finds out, of the code as a whole.
+`.shared::cluster` may name another CTA's.  A scope of `.cta` counts where it is written: none written is taken for one
+that is wide enough, as compilers and libraries have it.  Which loop of waits blocks the assembler finds out, of the
+code as a whole.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import address_of
 from wsemu.frontend.ptx.syntax import Address, Name, Sink
-from wsemu.model.isa import DROP, EXPECT, NO_COMPLETE, NOINC, RELAXED, TRY, WAIT_RELAXED
+from wsemu.model.isa import DROP, EXPECT, NARROW, NO_COMPLETE, NOINC, RELAXED, REMOTE, TRY, WAIT_RELAXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 OWN = frozenset({"shared", "shared::cta"})
 """spaces of the CTA's own memory"""
 ANY = OWN | {"shared::cluster"}
+_FAR = ("", "shared::cluster")
+"""spaces of an mbarrier that may be another CTA's; "": the address is generic"""
 SCOPES = frozenset({"cta", "cluster"})
 _ELEMENT = "uint64"
 """what an mbarrier is declared as"""
@@ -91,7 +94,7 @@ def _arrive(drop: int) -> Callable[[Flags], Lower]:
         extra, order, scope, space = _ordered(flags, frozenset(_ARRIVALS), _RELEASES, ANY)
         if extra == "noComplete" and (order == "relaxed" or scope == "cluster" or space == "shared::cluster"):
             raise UnhandledForm
-        aux = _ARRIVALS[extra] | drop | RELAXED * (order == "relaxed")
+        aux = _ARRIVALS[extra] | drop | RELAXED * (order == "relaxed") | NARROW * (scope == "cta")
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             state, address, *number = operands
@@ -103,7 +106,8 @@ def _arrive(drop: int) -> Callable[[Flags], Lower]:
             given = e.read(number[0], "b32") if number else e.constant("b32", 1)
             count, size = (e.constant("b32", 1), given) if extra == "expect_tx" else (given, e.constant("b32", 0))
             token = e.target(state, "b64")
-            _effect(e, "mbarrier.arrive", place, count, size, results=(token,), aux=aux)
+            far = REMOTE * (type(state) is Sink and space in _FAR)
+            _effect(e, "mbarrier.arrive", place, count, size, results=(token,), aux=aux | far)
             e.write_register(state, token)
 
         return lower
@@ -119,7 +123,7 @@ def _bytes(operation: str) -> Callable[[Flags], Lower]:
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             address, size = operands
-            _effect(e, operation, _place(e, address, space), e.read(size, "b32"))
+            _effect(e, operation, _place(e, address, space), e.read(size, "b32"), aux=REMOTE * (space in _FAR))
 
         return lower
 
@@ -153,9 +157,9 @@ def _wait(tries: int) -> Callable[[Flags], Lower]:
     changes no answer that anything may rest on."""
 
     def choose(flags: Flags) -> Lower:
-        parity, order, _, space = _ordered(flags, frozenset({"parity"}), frozenset({"acquire", "relaxed"}), OWN)
+        parity, order, scope, space = _ordered(flags, frozenset({"parity"}), frozenset({"acquire", "relaxed"}), OWN)
         operation, type_ = ("mbarrier.wait.parity", "b32") if parity else ("mbarrier.wait", "b64")
-        aux = tries | WAIT_RELAXED * (order == "relaxed")
+        aux = tries | WAIT_RELAXED * (order == "relaxed") | NARROW * (scope == "cta")
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             done, address, phase, *time = operands

@@ -243,8 +243,6 @@ def _within_scope(e: Emitter, instruction: Instruction, address: Register, offse
     """End the run where a strong access of a scope that leaves other CTAs out goes to memory that they may use, too:
     with them it would not be atomic (PTX ISA, "Morally strong operations")."""
     space = space_of(instruction)
-    if "cluster" in instruction.modifiers and e.clusters == "of several":
-        e.unsupported()
     if _NARROW.isdisjoint(instruction.modifiers) or space in ("shared", "local"):
         return
     reaches = _several_ctas(e)
@@ -428,23 +426,33 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
 
 
 _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
-    "shared": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", SHARED)),
+    "shared::cluster": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", SHARED)),
     "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
     "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
 }
 """whether a segment lies in a space; variables in constant memory and parameters have no window of their own here"""
-_SEGMENTS["shared::cta"] = _SEGMENTS["shared::cluster"] = _SEGMENTS["shared"]
 
 
 def is_space(e: Emitter, instruction: Instruction) -> None:
-    """`isspacep`: constants count as global memory here; without clusters there is one CTA in each."""
+    """`isspacep`: constants count as global memory here."""
     (space,) = instruction.modifiers or ("",)
+    if space in ("shared", "shared::cta"):
+        _is_own(e, instruction)
+        return
     if space not in _SEGMENTS:
         e.unsupported()
         return
     destination, source = _two(e, instruction)
     number = e.emit("shr.u64", e.read(source, "b64"), e.constant("b64", SEGMENT_SHIFT))
     e.write_register(destination, _SEGMENTS[space](e, number))
+
+
+def _is_own(e: Emitter, instruction: Instruction) -> None:
+    """Whether an address lies in the shared memory of the CTA."""
+    destination, source = _two(e, instruction)
+    window = e.emit("cvt.b64.u32", e.special("window"))
+    own, place = (e.emit("shr.u64", address, window) for address in (e.special("shared"), e.read(source, "b64")))
+    e.write_register(destination, e.emit("setp.eq.b64", own, place))
 
 
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {

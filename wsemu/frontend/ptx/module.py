@@ -44,6 +44,8 @@ class Entry:
     """the most threads of a CTA by dimension, where PTX says so"""
     reqntid: tuple[int, ...]
     """the threads of a CTA by dimension, where PTX asks for a number"""
+    cluster: tuple[int, ...]
+    """the CTAs of a cluster by dimension, where PTX asks for a number"""
     line: int
     end_line: int
     """its text in the PTX, from 1"""
@@ -88,6 +90,7 @@ def _entry(function: Function, source: Source) -> Entry:
         parameters,
         directives["maxntid"].values if "maxntid" in directives else (),
         directives["reqntid"].values if "reqntid" in directives else (),
+        directives["reqnctapercluster"].values if "reqnctapercluster" in directives else (),
         source.position(function.at)[0],
         source.position(function.end)[0],
     )

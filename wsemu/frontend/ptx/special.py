@@ -1,7 +1,6 @@
 """Special registers (PTX ISA, chapter 10): name -> how to come by the value.
 
-A launch is one without clusters, for which PTX says that each CTA is a cluster of its own; where the kernel asks for
-clusters of several CTAs, their registers are not modelled.  Clocks, and the number of the multiprocessor, differ from
+A launch without clusters has a CTA in each, as PTX says.  Clocks, and the number of the multiprocessor, differ from
 run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs (performance counters)
 is not modelled.
 """
@@ -94,14 +93,11 @@ def _not_modelled(name: str, type_: str) -> Special:
     return special
 
 
-def _of_cluster(name: str, alone: Special, type_: str = "b32") -> Special:
-    """What a register says of a cluster of one CTA; the run ends where a larger one is asked for."""
-    larger = _not_modelled(name, type_)
-    return lambda e: (larger if e.clusters in ("of several", "of some") else alone)(e)
-
-
 def _explicit(e: Emitter) -> Register:
-    return e.constant("p", e.clusters != "none")
+    """Whether the kernel asks for clusters, or the launch does."""
+    if e.clusters not in ("none", "of some"):
+        return e.constant("p", True)
+    return e.emit("setp.ne.b32", e.special("cluster_nctarank"), e.constant("b32", 1))
 
 
 SPECIALS: dict[str, Special] = {
@@ -119,23 +115,18 @@ SPECIALS: dict[str, Special] = {
     **dict.fromkeys(("%clock", "%globaltimer_lo"), _low),
     **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
     "%smid": _multiprocessor,
-    "%is_explicit_cluster": _of_cluster("%is_explicit_cluster", _explicit, "p"),
-    "%cluster_ctarank": _of_cluster("%cluster_ctarank", _constant("b32", 0)),
-    "%cluster_nctarank": _of_cluster("%cluster_nctarank", _constant("b32", 1)),
+    "%is_explicit_cluster": _explicit,
+    "%cluster_ctarank": _named("cluster_ctarank"),
+    "%cluster_nctarank": _named("cluster_nctarank"),
 }
 for _axis in "xyz":
     for _name in ("tid", "ntid", "ctaid", "nctaid"):
         SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
-    for _name, _alone in {
-        f"%clusterid.{_axis}": _named(f"ctaid.{_axis}"),
-        f"%nclusterid.{_axis}": _named(f"nctaid.{_axis}"),
-        f"%cluster_ctaid.{_axis}": _constant("b32", 0),
-        f"%cluster_nctaid.{_axis}": _constant("b32", 1),
-    }.items():
-        SPECIALS[_name] = _of_cluster(_name, _alone)
+    for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+        SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
 SPECIALS.update({f"%{name}.w": _constant("b32", 0) for name in ("tid", "ntid", "ctaid", "nctaid")})
 for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
-    SPECIALS[f"%{_name}.w"] = _of_cluster(f"%{_name}.w", _constant("b32", 0))
+    SPECIALS[f"%{_name}.w"] = _constant("b32", 0)
 _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),

@@ -1,7 +1,7 @@
 """Copies of tiles that tensor maps describe (PTX ISA 9.7.9.27): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`,
 `cp.async.bulk.prefetch.tensor`, of tile mode.
 
-Other modes (im2col, gather4, scatter4), multicast and pairs of CTAs are not modelled, nor are `tensormap.replace` and
+Other modes (im2col, gather4, scatter4) and pairs of CTAs are not modelled, nor are `tensormap.replace` and
 `tensormap.cp_fenceproxy`, which have no handler.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.memory import full_address
-from wsemu.frontend.ptx.syntax import Vector
+from wsemu.frontend.ptx.syntax import Number, Vector
 from wsemu.model.isa import TENSOR_REDUCTIONS
 
 if TYPE_CHECKING:
@@ -28,6 +28,16 @@ _STORE = ("global", "shared::cta")
 _HINT, _TILE, _GROUP = frozenset({"L2::cache_hint"}), frozenset({"tile"}), frozenset({"bulk_group"})
 _CREDITS = frozenset({"mbarrier::complete_tx::bytes"})
 _WHATS = frozenset(TENSOR_REDUCTIONS)
+
+
+_MULTICAST = frozenset({"multicast::cluster"})
+
+
+def _ctas(e: Emitter, operand: Operand) -> Register:
+    """The mask of CTAs of a multicast, as a b32 register."""
+    if isinstance(operand, Number):
+        return e.constant("b32", int(operand.value) & 0xFFFF)
+    return e.resized(e.read(operand, "b16"), 32)
 
 
 def _rank_of(flags: Flags) -> int:
@@ -68,15 +78,17 @@ def copied(flags: Flags) -> Lower:
         return _stored(rank, others)
     if spaces not in _LOADS:
         raise UnhandledForm
-    _, credits_, hint = picked(others, _TILE, _CREDITS, _HINT)
+    _, credits_, many, hint = picked(others, _TILE, _CREDITS, _MULTICAST, _HINT)
     if not credits_:
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        to, tile, bar = _operands(e, operands, 3, hint)
+        to, tile, bar, *mask = _operands(e, operands, 3 + bool(many), hint)
         inside = full_address(e, to, "shared")
         place, coordinates = _tile(e, tile, rank)
-        e.effect("tensor.load", (inside, place, full_address(e, bar, "shared"), *coordinates), auxiliary=rank)
+        ctas = [_ctas(e, operand) for operand in mask]
+        operation = "tensor.multicast" if many else "tensor.load"
+        e.effect(operation, (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas), auxiliary=rank)
 
     return lower
 

@@ -168,7 +168,9 @@ class VmSession:
     def _bytes(self, place: tuple[int, int], size: int) -> bytes:
         cta, address = place
         offset = address & (1 << SEGMENT_SHIFT) - 1
-        data = self.machines[cta].shared if cta >= 0 else self.bound.segments[(address >> SEGMENT_SHIFT) - FIRST_ARRAY][0]
+        data = (
+            self.machines[cta].shared if cta >= 0 else self.bound.segments[(address >> SEGMENT_SHIFT) - FIRST_ARRAY][0]
+        )
         return bytes(data[offset : offset + size])
 
     def _run(self, cta: int, unwritten: int = 0) -> Moved:

@@ -17,6 +17,7 @@ from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.ptx.demangle import Function, demangle
 from wsemu.launch.ptx.parameter_names import parameter_names, renamed
 from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.launch_shape import clustered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,6 +218,16 @@ class PtxKernel(CodeKernel):
                 f"block of {configuration.threads:,} threads: `{self.__name__}` was compiled for at most {limit:,} "
                 "(`.maxntid`, from `__launch_bounds__`); use a smaller block"
             )
+
+    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+        """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
+        required = _three(self.entry.cluster)
+        if not required or configuration.cluster == required:
+            return configuration
+        if configuration.cluster != (1, 1, 1):
+            wanted = ", ".join(map(str, required))
+            raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
+        return clustered(configuration, required)
 
     def source(self) -> tuple[str, int, int]:
         """Where the kernel stands in the PTX."""

@@ -21,7 +21,7 @@ from wsemu.machine.state import (
     GROW_BITS,
     STORES,
 )
-from wsemu.machine.sync.lane_clocks import bits_of, cta_row, heads, lane_row, refresh, row, separate
+from wsemu.machine.sync.lane_clocks import bits_of, cluster_row, cta_row, heads, lane_row, refresh, row, separate
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -120,6 +120,9 @@ def settle(m):
     for member in range(m.members):
         for number in range(BARRIERS + 1):
             shift(m, cta_row(m, member, number), words)
+        shift(m, cluster_row(m, 2 + 2 * member), words)
+    shift(m, cluster_row(m, np.int64(0)), words)
+    shift(m, cluster_row(m, np.int64(1)), words)
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         shift(m, b.given[0], words)

@@ -32,6 +32,7 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
 )
 from wsemu.machine.memory.read_only import claim, mark
+from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import (
     call,
     claim_at,
@@ -64,6 +65,7 @@ COMMIT, WAIT = OPCODE["cp.async.commit"], OPCODE["cp.async.wait"]
 COPY4, COPY8, COPY16 = (OPCODE[f"cp.async.b{n}"] for n in (32, 64, 128))
 LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce"))
 BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
+SEND, MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
 COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED = EVENT_KINDS.index("copy"), EVENT_KINDS.index("landed")
 WHOLE = 0xFFFF
@@ -218,11 +220,11 @@ def copy_lane(m, w, pc, registers, i, lane, width):
 @compiled
 def prepare_bulk(m, w, pc, registers, i, lane, shared):
     """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
-    to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
+    to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     size = size_of(registers, i, lane)
     if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, shared, False) == 0:
         return DONE
-    if host_place(m, w, pc, lane, from_, size, 16, False, not shared, False) == 0:
+    if host_place(m, w, pc, lane, from_, size, 16, False, not shared or i.op == SEND, False) == 0:
         return DONE
     grain = np.int64(0)
     if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
@@ -243,8 +245,8 @@ def load_lane(m, w, pc, registers, i, lane):
     m.credited = size
     if size == 0:
         return DONE
-    to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
-    source = host_place(m, w, pc, lane, from_, size, 16, False, False, True)
+    to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, i.op == SEND, True)
     host = host_place(m, w, pc, lane, to, size, 16, True, True, True)
     made = host and source
     number = np.int64(0)
@@ -254,7 +256,8 @@ def load_lane(m, w, pc, registers, i, lane):
         return DONE
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     if m.mbarrier_count:
-        clobbers(m, w, pc, registers, i.a, 0, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
+        moved = to - lane_address(registers, i.a, 0, lane)
+        clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
         base = cell_of(number, BULK + w, lane, pc)
@@ -492,7 +495,7 @@ def copy_operation(address, w, pc, mask):
         return np.int64(DONE)
     i = instruction_at(m.code, pc)
     op = i.op
-    if op == LOAD:
+    if op in (LOAD, SEND, MULTICAST):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if op <= COPY16:
         return np.int64(copy_small(m, w, pc, registers, i, mask))

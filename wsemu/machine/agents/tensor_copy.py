@@ -16,6 +16,7 @@ from wsemu.machine.agents.reductions import combined
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import UNINITIALIZED
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK
+from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRACKED, TRAP, UNUSED_SHIFT
@@ -47,6 +48,7 @@ from wsemu.model.tensor_map import (
 )
 
 LOAD, STORE, REDUCE, PREFETCH = (OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch"))
+MULTICAST = OPCODE["tensor.multicast"]
 NO_MAP = CODE_NUMBERS["tensor-map"]
 NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
 """`what` of a tensor-map finding"""
@@ -252,15 +254,20 @@ def stretch(p, registers, i, lane):
     """(first, end) of the bytes of a row that lie in the tensor; stores round up (T26)."""
     length = length_of(p)
     end = (word(p, 8) + 1) * unit_of(p)
-    if i.op != LOAD:
+    if not loads(i):
         end = (end + UNIT - 1) & -UNIT
     first = coordinate(registers, i, lane, np.int64(0)) * unit_of(p)
     return min(max(-first, np.int64(0)), length), max(min(end - first, length), np.int64(0))
 
 
 @compiled
-def to_of(registers, i, lane):
-    return load_i64(registers + i.a + 8 * lane)
+def to_of(m, registers, i, lane):
+    return cast_to(m, load_i64(registers + i.a + 8 * lane))
+
+
+@compiled
+def loads(i):
+    return i.op == LOAD or i.op == MULTICAST
 
 
 @compiled
@@ -348,9 +355,9 @@ def unwritten(m, address, size):
 def act(m, w, pc, registers, i, lane, action, base, address, size):
     """Do something to a run of bytes; anything but 0 ends it."""
     if action == PREPARE:
-        return prepare(m, pc, address, size, (i.op == LOAD) == (address >> SEGMENT_SHIFT == SHARED))
+        return prepare(m, pc, address, size, (loads(i)) == (address >> SEGMENT_SHIFT == SHARED))
     if action == PLACE:
-        return host_place(m, w, pc, lane, address, size, 1, i.op != LOAD, False, base) == 0
+        return host_place(m, w, pc, lane, address, size, 1, not loads(i), False, base) == 0
     if action == JUDGE:
         if not unwritten(m, address, size):
             return 0
@@ -361,7 +368,7 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
     if action == CLOBBERS:
         if touched(m, address, size) == 0:
             return 0
-        imm = address - to_of(registers, i, lane)
+        imm = address - to_of(m, registers, i, lane)
         clobbers(m, w, pc, registers, i.a, imm, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
         return 1
     if action == NOTE:
@@ -380,17 +387,17 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 @compiled
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     """The same to what a lane accesses in shared memory: what it loads, or stores of the tensor."""
-    to, length, pitch, rows = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p)
+    to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
-    if i.op == LOAD and pitch == length and not apart:
+    if loads(i) and pitch == length and not apart:
         return act(m, w, pc, registers, i, lane, action, base, to, length * rows)
     low, high = np.int64(0), length
-    if i.op != LOAD:
+    if not loads(i):
         low, high = stretch(p, registers, i, lane)
     for r in range(rows):
         there = np.int64(1)
-        if i.op != LOAD:
+        if not loads(i):
             _, there = row_at(p, registers, i, lane, r)
         if there == 0 or high <= low:
             continue
@@ -439,9 +446,9 @@ def span_of(p, to):
 @compiled
 def inner_place(m, w, pc, registers, i, lane, p, report):
     """Host address of a lane's tile in shared memory, or 0."""
-    to = to_of(registers, i, lane)
+    to = to_of(m, registers, i, lane)
     span = span_of(p, to & ~ADDRESS_WRAPPED)
-    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, i.op == LOAD, True, report)
+    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), True, report)
 
 
 @compiled
@@ -483,7 +490,7 @@ def load_lane(m, w, pc, registers, i, lane):
     made = np.int64(0)
     if host:
         made = outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)) == 0
-    to, number = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, np.int64(0)
+    to, number = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, np.int64(0)
     if m.clocks:
         number = new_agent(m, w, lane, pc, np.int64(COPIES), to, size if made else np.int64(0))
     if not made:
@@ -578,7 +585,7 @@ def store_lane(m, w, pc, registers, i, lane):
     host = inner_place(m, w, pc, registers, i, lane, p, True)
     if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)):
         return
-    to, size = to_of(registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p)
+    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p)
     log(m, np.int64(COPIED), w, pc, load_i64(p), np.int64(-1), np.int64(1) << lane, size)
     inner_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
     if m.clocks:
@@ -696,7 +703,7 @@ def tensor_operation(address, w, pc, mask):
             mask &= mask - 1
         return np.int64(DONE)
     i = instruction_at(m.code, pc)
-    if i.op == LOAD:
+    if loads(i):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if i.op == PREFETCH:
         return np.int64(DONE)

@@ -12,6 +12,7 @@ from wsemu.machine.memory.bounds import OUT_OF_BOUNDS
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding
 from wsemu.machine.scalars import load_i64, lowest_bit, store_u8
 from wsemu.machine.state import OUTSIDE
+from wsemu.machine.sync.peers import reach
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, SEGMENT_SHIFT, SHARED
 
 
@@ -23,6 +24,15 @@ def in_window(m, offset, size):
     inside = offset & ((np.int64(1) << m.window) - 1)
     own = (offset >> m.window) == m.member
     return (own or m.clusters != 0) and inside + size <= m.shared_limit
+
+
+@compiled
+def cast_to(m, address):
+    """An address, or the same place in the CTA that a copy goes to instead."""
+    if m.cast < 0 or m.members == 1:
+        return address
+    inside = address & ((np.int64(1) << m.window) - 1)
+    return np.int64(SHARED) << SEGMENT_SHIFT | m.cast << m.window | inside
 
 
 @compiled
@@ -59,6 +69,30 @@ def leave_out(m, w, pc, registers, i, lanes, size):
                     store_u8(registers + i.d + 256 * j + lane * each + q, 0)
 
 
+@compiled
+def reach_others(m, w, pc, registers, i, mask):
+    """Lanes of an access that goes to shared memory of other CTAs."""
+    members = np.int64(0)
+    for which in range(m.members + 1):
+        lanes = np.int64(0)
+        rest = mask
+        while rest:
+            lane = lowest_bit(rest)
+            rest &= rest - 1
+            address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+            if address >> SEGMENT_SHIFT != SHARED:
+                continue
+            member = (address & OFFSET_MASK) >> m.window
+            if which == 0:
+                members |= np.int64(member != m.member)
+            elif member == which - 1:
+                lanes |= np.int64(1) << lane
+        if which == 0 and members == 0:
+            return
+        if lanes and which - 1 != m.member:
+            reach(m, w, pc, np.int64(which - 1), lanes, np.int64(0))
+
+
 def access_in_group(address, w, pc, registers, mask):
     """Execute the access at pc as `scheduler.access` does, without the lanes that leave their CTA's shared memory."""
     m = machine_at(address, 0)
@@ -69,4 +103,6 @@ def access_in_group(address, w, pc, registers, mask):
         leave_out(m, w, pc, registers, i, bad, size)
     if mask == bad:
         return np.int64(0)
+    if m.clusters and m.asynchronous and m.resumes == 0:
+        reach_others(m, w, pc, registers, i, mask & ~bad)
     return call(m.window_entry, address, w, pc, registers, mask & ~bad)

@@ -58,6 +58,13 @@ def cta_row(m, member, number):
 
 
 @compiled
+def cluster_row(m, number):
+    """Of the rows of a group: what the phases of its barrier were given, even and odd ones; of each CTA who accessed
+    its shared memory, and by which instruction."""
+    return row(m, LANES * m.warp_count + CTA_ROWS * m.members + number)
+
+
+@compiled
 def given_row(m, number):
     return cta_row(m, m.member, number)
 
@@ -255,7 +262,7 @@ def start_lanes(m):
             put(first + 256 * u, ALL, 0)
         show_agents(warp, m.base)
         warp.partial = 1
-    for number in range(LANES * m.warp_count, LANES * m.warp_count + CTA_ROWS * m.members):
+    for number in range(LANES * m.warp_count, LANES * m.warp_count + (CTA_ROWS + 2) * m.members + 2):
         clear_row(m, row(m, number))
 
 

@@ -14,7 +14,7 @@ from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
-from wsemu.machine.memory.window import in_window
+from wsemu.machine.memory.window import cast_to, in_window
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -48,6 +48,7 @@ from wsemu.machine.state import (
     GROW_MBARRIERS,
     OUTSIDE,
     TRAP,
+    UNUSED_SHIFT,
 )
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import (
@@ -61,7 +62,9 @@ from wsemu.machine.sync.lane_clocks import (
     relied_bits,
     row,
     separate,
+    time_of,
 )
+from wsemu.machine.sync.peers import reach
 from wsemu.machine.sync.phases import (
     LIFETIME,
     UNINITIALIZED,
@@ -93,6 +96,7 @@ from wsemu.model.isa import (
     LANES,
     MOST_COUNT,
     N_OPERATIONS,
+    NARROW,
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
@@ -100,8 +104,10 @@ from wsemu.model.isa import (
     PEEK,
     PROXIES,
     RELAXED,
+    REMOTE,
     SEGMENT_SHIFT,
     SHARED,
+    TENSOR_RANK,
     WAIT_RELAXED,
 )
 from wsemu.model.matrix import OLDEST_GROUP
@@ -113,11 +119,16 @@ INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = 
 ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
 TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 FIRST_COPY = OPCODE["cp.async.b32"]
+INIT_FENCE = OPCODE["fence.mbarrier_init"]
+BULK_SEND, BULK_MULTICAST, TENSOR_MULTICAST = (OPCODE[n] for n in ("bulk.send", "bulk.multicast", "tensor.multicast"))
+CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTER_LAST = (
+    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "async.reduce.b64")
+)
 REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
 INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
     EVENT_KINDS.index(k) for k in ("init", "inval", "arrive_on", "expect", "credit", "await", "phase", "proxy")
 )
-ALIAS = CODE_NUMBERS["phase-alias"]
+ALIAS, SCOPE, FOREIGN = (CODE_NUMBERS[c] for c in ("phase-alias", "scope", "remote-mbarrier"))
 LOW = 0xFFFFFFFF
 MOST_LIVE = 4096
 """mbarriers of a CTA"""
@@ -260,6 +271,9 @@ def complete_if_met(m, b, w, pc, lanes):
     log(m, PHASES, w, pc, address_of(b), b.phase, lanes, np.int64(0))
     b.phase += 1
     b.pending = b.expected
+    b.far_before_pc = b.far_pc
+    b.far_before_warp = b.far_warp
+    b.far_pc = -1
     b.tx_pc = -1
     b.last_pc = -1
     return True
@@ -316,6 +330,9 @@ def begin(m, w, pc, registers, i, mask):
         b.init_pc = pc
         b.init_warp = w
         b.init_lane = lane
+        b.published = 0
+        b.far_pc = -1
+        b.far_before_pc = -1
         if m.clocks:
             b.init_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
             new_phases(m, b)
@@ -324,6 +341,16 @@ def begin(m, w, pc, registers, i, mask):
             return TRAP
         log(m, INITS, w, pc, address, np.int64(0), bit, count)
     return DONE
+
+
+@compiled
+def publish(m, w, lanes):
+    """fence.mbarrier_init: what these lanes have made is made for whoever comes after them, even where nothing but time
+    is told."""
+    for number in range(m.mbarrier_count):
+        b = mbarrier_at(m.mbarriers, number)
+        if b.live and b.init_warp == w and (lanes >> b.init_lane) & 1 and b.published == 0 and m.clocks:
+            b.published = time_of(m, w)
 
 
 @compiled
@@ -461,7 +488,15 @@ def arrive(m, b, w, pc, registers, i, lanes):
         judge_observed(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         note_cover(m, b, w, lanes)
-        if i.aux & RELAXED:
+    far = m.members > 1 and is_far(m, b)
+    narrow = far and i.aux & NARROW and i.aux & RELAXED == 0
+    if narrow:
+        record_finding(m.report_entry, m.address, (SCOPE, pc, w, lanes, -1, -1), (address_of(b), 0, 0, 0, 0))
+    elif far and i.aux & RELAXED == 0:
+        b.far_pc = pc
+        b.far_warp = w
+    if m.clocks:
+        if i.aux & RELAXED or narrow:
             give_times(m, b.given[0], w, lanes)
         else:
             join_lanes(m, b.given[0], w, lanes)
@@ -495,6 +530,32 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     registers_bytes(b, w, pc)
     log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, lanes, amount)
     complete_if_met(m, b, w, pc, lanes)
+    return True
+
+
+@compiled
+def is_far(m, b):
+    """Whether an mbarrier is another CTA's."""
+    return b.word >> (m.window - 3) != m.member
+
+
+@compiled
+def own_alone(m, w, pc, registers, i, mask, far):
+    """Whether lanes name mbarriers that an operation may have: of the CTA, or also of others of the cluster (M20)."""
+    if m.clusters == 0:
+        return True
+    while mask:
+        group = same_word(registers, i.a, i.imm, mask)
+        mask &= ~group
+        word_ = word_of(registers, i.a, i.imm, lowest_bit(group))
+        member = word_ >> (m.window - 3)
+        if member == m.member:
+            continue
+        if not far:
+            address = (SHARED << SEGMENT_SHIFT) | word_ << 3
+            record_finding(m.report_entry, m.address, (FOREIGN, pc, w, group, -1, -1), (address, member, 0, 0, 0))
+            return False
+        reach(m, w, pc, member, group, np.int64(0))
     return True
 
 
@@ -568,10 +629,47 @@ def give_copies(m, b, w, lane):
 
 
 @compiled
-def credit(m, w, pc, registers, at, lane, amount, number):
-    """The bytes of an asynchronous operation have come.  Whether the hardware goes on."""
+def names_mbarriers(m, w, pc, registers, at, lanes):
+    """Whether lanes name words for mbarriers, and if they can be but those of the CTA, live ones."""
+    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
+        return False
+    return m.clusters or all_live(m, w, pc, registers, at, np.int64(0), lanes)
+
+
+@compiled
+def live_in(m, w, pc, registers, at, lane, to):
+    """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, in the CTA that the
+    copy goes to (T11).  -1: there is none, which is reported."""
+    word_ = word_of(registers, at, np.int64(0), lane)
+    number = np.int64(0)
+    if m.clusters and to >> SEGMENT_SHIFT == SHARED:
+        bits = m.window - 3
+        member = (to & OFFSET_MASK) >> m.window
+        word_ = (word_ & ((np.int64(1) << bits) - 1)) | member << bits
+        if member < m.members:
+            number = number_at(m, word_)
+    else:
+        number = number_at(m, word_)
+    dead, other_pc, other_warp = np.int64(0), np.int64(-1), np.int64(-1)
+    if number:
+        b = mbarrier_at(m.mbarriers, number - 1)
+        if b.live:
+            return number - 1
+        dead, other_pc, other_warp = np.int64(1), b.inval_pc, b.inval_warp
+    record_finding(
+        m.report_entry,
+        m.address,
+        (UNINITIALIZED, pc, w, np.int64(1) << lane, other_pc, other_warp),
+        ((SHARED << SEGMENT_SHIFT) | word_ << 3, 0, dead, 0, 0),
+    )
+    return np.int64(-1)
+
+
+@compiled
+def credit(m, w, pc, at, lane, amount, number):
+    """The bytes of an asynchronous operation have come to mbarrier number `at`.  Whether the hardware goes on."""
     bit = np.int64(1) << lane
-    b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, at, np.int64(0), lane)) - 1)
+    b = mbarrier_at(m.mbarriers, at)
     if not add_bytes(m, b, w, pc, bit, -amount):
         return False
     if m.clocks:
@@ -601,65 +699,106 @@ def moving(registers, row, mask):
 
 
 @compiled
+def goals_of(m, registers, i, lane):
+    """The CTAs that a lane's copy goes to, a bit each; 1 where its address names the only one."""
+    if i.op == BULK_MULTICAST:
+        return load_u32(registers + i.d + 4 * lane) & 0xFFFF
+    if i.op == TENSOR_MULTICAST:
+        return load_u32(registers + i.d + 256 * ((i.aux >> UNUSED_SHIFT) & TENSOR_RANK) + 4 * lane) & 0xFFFF
+    return np.int64(1)
+
+
+@compiled
+def goal_at(m, registers, i, lane, goal):
+    """Where a lane's copy goes to, in one of these CTAs; `m.cast` says so too."""
+    m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
+    return cast_to(m, load_i64(registers + i.a + 8 * lane))
+
+
+@compiled
+def credits_live(m, w, pc, registers, i, bars, lanes):
+    """Whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
+    good = True
+    while lanes and good:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        goals = goals_of(m, registers, i, lane)
+        while goals and good:
+            to = goal_at(m, registers, i, lane, lowest_bit(goals))
+            goals &= goals - 1
+            good = live_in(m, w, pc, registers, bars, lane, to) >= 0
+    m.cast = -1
+    return good
+
+
+@compiled
+def load_parts(m, w, pc, registers, i, bars, entry, lanes):
+    """Copies of lanes to shared memory, lane by lane and CTA by CTA, whose mbarriers a row names.  Status."""
+    lanes &= ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        bit = np.int64(1) << lane
+        goals = goals_of(m, registers, i, lane) & ~m.cast_done
+        while goals:
+            goal = lowest_bit(goals)
+            goals &= goals - 1
+            to = goal_at(m, registers, i, lane, goal)
+            status = call(entry, m.address, w, pc, bit)
+            m.cast = -1
+            if status != DONE:
+                m.resumes = 1
+                return status
+            m.cast_done |= np.int64(1) << goal
+            number = m.agent_next - 1
+            if m.clusters and to >> SEGMENT_SHIFT == SHARED:
+                reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number)
+            if not credit(m, w, pc, live_in(m, w, pc, registers, bars, lane, to), lane, m.credited, number):
+                end_parts(m)
+                return failed(m, w, pc)
+        m.lanes_done |= bit
+        m.cast_done = 0
+    end_parts(m)
+    return DONE
+
+
+@compiled
+def end_parts(m):
+    m.lanes_done = 0
+    m.cast_done = 0
+    m.resumes = 0
+
+
+@compiled
 def load_bulk(m, w, pc, registers, i, mask):
-    """bulk.load, lane by lane.  Status."""
+    """bulk.load, send, multicast.  Status."""
     lanes = moving(registers, i.c, mask)
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
         call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
-        if not good_addresses(m, w, pc, registers, i.imm, np.int64(0), lanes):
+        if not names_mbarriers(m, w, pc, registers, i.imm, lanes):
             return failed(m, w, pc)
-        if not all_live(m, w, pc, registers, i.imm, np.int64(0), lanes):
+        if not credits_live(m, w, pc, registers, i, i.imm, lanes):
             return failed(m, w, pc)
-    lanes &= ~m.lanes_done
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        status = call(m.copy_entry, m.address, w, pc, np.int64(1) << lane)
-        if status != DONE:
-            m.resumes = 1
-            return status
-        m.lanes_done |= np.int64(1) << lane
-        if not credit(m, w, pc, registers, i.imm, lane, m.credited, m.agent_next - 1):
-            m.resumes = 0
-            m.lanes_done = 0
-            return failed(m, w, pc)
-    m.lanes_done = 0
-    m.resumes = 0
-    return DONE
+    return load_parts(m, w, pc, registers, i, i.imm, m.copy_entry, lanes)
 
 
 @compiled
 def load_tiles(m, w, pc, registers, i, mask):
-    """tensor.load, lane by lane.  Status."""
+    """tensor.load, multicast.  Status."""
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
-        if not good_addresses(m, w, pc, registers, i.c, np.int64(0), mask):
+        if not names_mbarriers(m, w, pc, registers, i.c, mask):
             return failed(m, w, pc)
-        if not all_live(m, w, pc, registers, i.c, np.int64(0), mask):
+        if not credits_live(m, w, pc, registers, i, i.c, mask):
             return failed(m, w, pc)
         status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
         if status != DONE:
             failed(m, w, pc)
             return status
-    lanes = mask & ~m.lanes_done
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        status = call(m.tensor_entry, m.address, w, pc, np.int64(1) << lane)
-        if status != DONE:
-            m.resumes = 1
-            return status
-        m.lanes_done |= np.int64(1) << lane
-        if not credit(m, w, pc, registers, i.c, lane, m.credited, m.agent_next - 1):
-            m.resumes = 0
-            m.lanes_done = 0
-            return failed(m, w, pc)
-    m.lanes_done = 0
-    m.resumes = 0
-    return DONE
+    return load_parts(m, w, pc, registers, i, i.c, m.tensor_entry, mask)
 
 
 @compiled
@@ -768,6 +907,13 @@ def end_wait(m, w, pc, registers, i, mask, true):
         rest &= ~group
         b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         log(m, AWAITED, w, pc, address_of(b), b.phase - 1, group, np.int64(0))
+        if b.far_before_pc >= 0 and i.aux & NARROW and i.aux & WAIT_RELAXED == 0:
+            record_finding(
+                m.report_entry,
+                m.address,
+                (SCOPE, pc, w, group, b.far_before_pc, b.far_before_warp),
+                (address_of(b), 1, 0, 0, 0),
+            )
         if m.clocks:
             note_wait(m, b, w, pc, group)
             note_use(m, b, w, pc, group)
@@ -852,7 +998,9 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
-        elif i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)):
+        elif (i.op == CLUSTER_WAIT and call(m.cluster_entry, m.address, w, pc, entry.mask, 1)) or (
+            i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1))
+        ):
             lanes |= entry.mask
     return lanes
 
@@ -944,12 +1092,17 @@ def asynchronous(address, w, pc, mask):
         return np.int64(DONE)
     if op == INC:
         return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
-    if op == BULK_LOAD:
+    if op == INIT_FENCE:
+        publish(m, w, mask)
+        return np.int64(DONE)
+    if op in (BULK_LOAD, BULK_SEND, BULK_MULTICAST):
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
     if op >= FIRST_GROUP_OPERATION and op < N_OPERATIONS:
         return call(m.group_entry, address, w, pc, mask)
-    if op == TENSOR_LOAD:
+    if op in (TENSOR_LOAD, TENSOR_MULTICAST):
         return np.int64(load_tiles(m, w, pc, registers, i, mask))
+    if op >= CLUSTER_ARRIVE and op <= CLUSTER_LAST:
+        return call(m.cluster_entry, address, w, pc, mask, 0)
     if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
         return np.int64(move_tiles(m, w, pc, mask))
     if op >= FIRST_COPY and op != ASYNC_ARRIVE:
@@ -962,6 +1115,9 @@ def asynchronous(address, w, pc, mask):
         if status != DONE:
             return status
     if not good_addresses(m, w, pc, registers, i.a, i.imm, mask):
+        return np.int64(failed(m, w, pc))
+    far = op in (ARRIVE, EXPECT_TX, COMPLETE_TX) and i.aux & REMOTE
+    if not own_alone(m, w, pc, registers, i, mask, far):
         return np.int64(failed(m, w, pc))
     if op == INIT:
         return np.int64(begin(m, w, pc, registers, i, mask))

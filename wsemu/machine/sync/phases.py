@@ -167,7 +167,9 @@ def judge_use(m, b, w, pc, lanes):
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
         known = load_i64(row(m, LANES * w + leader) + 256 * b.init_warp + 8 * b.init_lane)
-        if known < b.init_interval:
+        own = row(m, LANES * w + leader) + time_at(m)
+        told = b.published and load_i64(own + 256 * b.init_warp + 8 * b.init_lane) >= b.published
+        if known < b.init_interval and not told:
             unknown |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
     if b.init_warp == w:
         unknown &= 0 if m.lockstep else ~(np.int64(1) << b.init_lane)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, ONLY_READ, SEGMENT_SHIFT, WRITE
+from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, OFFSET_MASK, ONLY_READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.reference.agents.copy import Copies, Issued, Side
 from wsemu.reference.agents.reductions import SIZES, combined
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import locate, put
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import lanes_of
-from wsemu.reference.sync import mbarrier
+from wsemu.reference.sync import mbarrier, peers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.warp import WarpRun
@@ -31,25 +31,94 @@ NOT_OF_UNIT = 0
 
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """From global `b` to shared `a`, `c` bytes, with which the mbarrier at `imm` is credited."""
+    """From global `b`, or shared `b` of the CTA, to shared `a`, `c` bytes, with which the mbarrier at `imm` is
+    credited, in the CTA that they go to (T11)."""
     sizes = _sizes(run, fields, lanes)
     moving = sum(1 << lane for lane, size in sizes.items() if size)
-    mbarriers = mbarrier.targets(run, fields[6], 0, moving) if moving else []
-    of_lane = {lane: found for found, there in mbarriers for lane in lanes_of(there)}
+    check_mbarriers(run, fields[6], moving)
+    for lane in lanes_of(moving):
+        for to in ranks(
+            run, name, run.read(fields[2], "b32", lane) if name == "bulk.multicast" else 0, lane, fields[3]
+        ):
+            live_at(run, fields[6], lane, to)
     copies = Copies(run, bulk=True)
     for lane in lanes_of(moving):
-        size = sizes[lane]
-        source = _locate(run, fields[4], lane, size, writes=False, shared=False)
-        target = _locate(run, fields[3], lane, size, writes=True, shared=True)
-        if source and target:
-            to = Side(target, size, range(size))
-            agent = copies.make(lane, Side(source, size, range(size)), to)
-            run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, to.address, size, reads=False))
-        else:  # so that nobody waits for it for ever
-            agent = run.cta.order.fork(run.cta.number)
-        mbarrier.credit(run, of_lane[lane], lane, agent, size)
+        for to in ranks(
+            run, name, run.read(fields[2], "b32", lane) if name == "bulk.multicast" else 0, lane, fields[3]
+        ):
+            _load(run, copies, fields, lane, sizes[lane], to, inside=name == "bulk.send")
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def check_mbarriers(run: WarpRun, row: int, lanes: int) -> None:
+    """Stop where lanes name no mbarrier of the CTA; in a cluster it is for its offset that it is named."""
+    if lanes and run.launch.clusters:
+        mbarrier.check(run, row, lanes)
+    elif lanes:
+        mbarrier.targets(run, row, 0, lanes)
+
+
+def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]:
+    """The addresses that a lane's copy goes to: of a multicast one in each CTA of a mask, which stands in a row."""
+    to = run.read(row, "b64", lane)
+    if not name.endswith(".multicast"):
+        return [to]
+    mask = run.read(masks, "b32", lane)
+    return [peers.in_cta(run, to, rank) for rank in range(16) if mask >> rank & 1]
+
+
+def live_at(run: WarpRun, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
+    """The mbarrier that a lane names, in the CTA that its copy goes to."""
+    address = run.read(row, "b64", lane)
+    if to >> SEGMENT_SHIFT == SHARED and run.launch.clusters:
+        address = peers.in_cta(run, address, peers.member_of(run, to & OFFSET_MASK))
+    return mbarrier.live(run, address, 1 << lane)
+
+
+def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int, to: int, *, inside: bool) -> None:
+    """One lane's copy to one CTA."""
+    source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
+    target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True)
+    if source and target:
+        side = Side(target, size, range(size))
+        agent = copies.make(lane, Side(source, size, range(size)), side)
+        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, side.address, size, reads=False))
+    else:  # so that nobody waits for it for ever
+        agent = run.cta.order.fork(run.cta.number)
+    if target:
+        peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
+    mbarrier.credit(run, live_at(run, fields[6], lane, to), lane, agent, size)
+
+
+def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """`st.async`, `red.async`: a value of each lane goes to shared `a` in the cluster, and the mbarrier at `b` there is
+    credited with its bytes.  In the generic proxy (PTX ISA, "st.async": a weak operation)."""
+    reduces, size = name.startswith("async.reduce"), 4 if name.endswith("b32") else 8
+    what, type_ = BULK_REDUCTIONS[fields[7]] if reduces else ("", "")
+    check_mbarriers(run, fields[4], lanes)
+    for lane in lanes_of(lanes):
+        live_at(run, fields[4], lane, run.read(fields[3], "b64", lane))
+    copies = Copies(run, bulk=False, kind=ATOMIC if reduces else WRITE, width=size if reduces else 0)
+    for lane in lanes_of(lanes):
+        to = run.read(fields[3], "b64", lane)
+        target = locate(run, to, lane, size, writes=True, shared=True)
+        value = run.read(fields[2], "b", lane).to_bytes(size, "little")
+        if target:
+            side = Side(target, size, range(size))
+            agent = copies.make(lane, None, side, _combination(what, type_, value))
+            run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, side.address, size, reads=False))
+            peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
+        else:
+            agent = run.cta.order.fork(run.cta.number)
+        mbarrier.credit(run, live_at(run, fields[4], lane, to), lane, agent, size)
+    copies.tell()
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def _combination(what: str, type_: str, value: bytes) -> Callable[[bytes, bytes], bytes]:
+    """What is there after a value has come."""
+    return lambda old, _: combined(what, type_, old, value) if what else value
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

@@ -9,15 +9,26 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from wsemu.model.isa import ATOMIC, READ, ROW, SEGMENT_SHIFT, TENSOR_RANK, TENSOR_REDUCTIONS, WRITE
+from wsemu.model.isa import (
+    ATOMIC,
+    OFFSET_MASK,
+    READ,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    TENSOR_RANK,
+    TENSOR_REDUCTIONS,
+    WRITE,
+)
 from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
+from wsemu.reference.agents import bulk_copy
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.reductions import combined, flushed
 from wsemu.reference.arithmetic import signed
 from wsemu.reference.memory.bounds import find_segment, locate, put
 from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
 from wsemu.reference.state import lanes_of
-from wsemu.reference.sync import mbarrier
+from wsemu.reference.sync import mbarrier, peers
 from wsemu.reference.sync.named_barrier import StopError
 
 if TYPE_CHECKING:
@@ -98,14 +109,29 @@ class Tile(NamedTuple):
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all its bytes (T23)."""
-    mbarriers = mbarrier.targets(run, fields[5], 0, lanes) if lanes else []
-    of_lane = {lane: found for found, there in mbarriers for lane in lanes_of(there)}
+    bulk_copy.check_mbarriers(run, fields[5], lanes)
+    goals: dict[int, list[int]] = {}
+    for lane in lanes_of(lanes):
+        masks = fields[2] + (fields[7] & TENSOR_RANK) * ROW
+        goals[lane] = bulk_copy.ranks(run, name, masks, lane, fields[3])
+        for to in goals[lane]:
+            bulk_copy.live_at(run, fields[5], lane, to)
     copies = _Copies(run)
     for lane, tile in _tiles(run, fields, lanes, stores=False).items():
-        agent = copies.load(lane, tile)
-        mbarrier.credit(run, of_lane[lane], lane, agent, tile.fields.tile_bytes)
+        for to in goals[lane]:
+            moved = _moved(tile, to)
+            agent = copies.load(lane, moved)
+            if to >> SEGMENT_SHIFT == SHARED:
+                peers.reach(run, peers.member_of(run, to & OFFSET_MASK), 1 << lane, agent)
+            mbarrier.credit(run, bulk_copy.live_at(run, fields[5], lane, to), lane, agent, tile.fields.tile_bytes)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def _moved(tile: Tile, to: int) -> Tile:
+    """The same tile, to another place in shared memory."""
+    rows = tuple(row._replace(inside=row.inside + to - tile.to) for row in tile.rows)
+    return tile._replace(to=to, rows=rows)
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

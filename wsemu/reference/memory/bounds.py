@@ -27,6 +27,7 @@ from wsemu.model.isa import (
 from wsemu.reference.arithmetic import atomics, signed, unsigned
 from wsemu.reference.memory.costs import charge
 from wsemu.reference.state import Segment, lanes_of
+from wsemu.reference.sync import peers
 
 if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
@@ -126,6 +127,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
         place = locate(run, address, lane, size, kind != READ)
         if place is not None:
             places[lane] = place
+    peers.touch(run, places)
     run.launch.watch.touch(run, kind, places, size)
     if run.cta.mbarriers.live:
         run.cta.mbarriers.clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)

@@ -15,10 +15,13 @@ from wsemu.model.isa import (
     DROP,
     EXPECT,
     MOST_COUNT,
+    NARROW,
     NO_COMPLETE,
     NOINC,
+    OFFSET_MASK,
     PEEK,
     RELAXED,
+    REMOTE,
     SEGMENT_SHIFT,
     SHARED,
     WAIT_RELAXED,
@@ -28,7 +31,7 @@ from wsemu.model.outcome import EventKind, PhaseState, PhaseWait
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import locate
 from wsemu.reference.state import Group, Warp, lanes_of
-from wsemu.reference.sync import phases
+from wsemu.reference.sync import peers, phases
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.sync.phases import At, Phase, new_phase
 from wsemu.reference.sync.thread_clocks import Mark
@@ -65,6 +68,8 @@ class Mbarrier:
     phase: int = 0
     tx: int = 0
     uses: phases.Registrants = field(default_factory=dict)
+    published: int = 0
+    """when the thread that made it executed a `fence.mbarrier_init`; 0: it did not"""
 
     @property
     def word(self) -> int:
@@ -126,8 +131,22 @@ class Mbarriers:
 # -- objects of an instruction ----------------------------------------------------------------------------------------
 
 
-def addresses(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
-    """Address -> lanes that name it, in the order of the lowest lane of each; M19."""
+def addresses(run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False) -> dict[int, int]:
+    """Address -> lanes that name it, in the order of the lowest lane of each; M19.  `far`: another CTA's is allowed."""
+    found = _places_of(run, row, immediate, lanes)
+    own = run.launch.grouping.of(run.cta.number)[1]
+    for address, there in found.items():
+        member = peers.member_of(run, address & OFFSET_MASK)
+        if member != own and not far:  # M20
+            at_(run, there).report("remote-mbarrier", there, None, address=address, rank=member)
+            raise StopError("fault", run.group.pc, run.warp.number)
+        if member != own:
+            peers.reach(run, member, there, -1)
+    return found
+
+
+def _places_of(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
+    """Address -> lanes that name it; M19."""
     found: dict[int, int] = {}
     bad = False
     for lane in lanes_of(lanes):
@@ -143,9 +162,21 @@ def addresses(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, i
     return found
 
 
-def targets(run: WarpRun, row: int, immediate: int, lanes: int) -> list[tuple[Mbarrier, int]]:
+def targets(run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False) -> list[tuple[Mbarrier, int]]:
     """The live mbarriers that lanes name, with these lanes; stops where one is not live."""
-    return [(live(run, address, there), there) for address, there in addresses(run, row, immediate, lanes).items()]
+    found = addresses(run, row, immediate, lanes, far=far)
+    return [(live(run, address, there), there) for address, there in found.items()]
+
+
+def is_far(run: WarpRun, mbarrier: Mbarrier) -> bool:
+    """Whether it is another CTA's."""
+    return peers.member_of(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
+
+
+def check(run: WarpRun, row: int, lanes: int) -> None:
+    """Stop where lanes name no place for an mbarrier of the CTA or another one; for copies, which credit the one in the
+    CTA that they go to."""
+    _places_of(run, row, 0, lanes)
 
 
 def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
@@ -222,6 +253,17 @@ def _init(run: WarpRun, address: int, lane: int, count: int) -> None:
     happen(run, "init", made, 1 << lane, count)
 
 
+def publish(run: WarpRun, lanes: int) -> None:
+    """`fence.mbarrier_init`: what these lanes have made is made for whoever comes after them, even where nothing but
+    time is told (PTX ISA, "fence.mbarrier_init")."""
+    order, actor = run.cta.order, (run.cta.number, run.warp.number)
+    for mbarrier in run.cta.mbarriers.live.values():
+        mine = mbarrier.made.warp == order.number(actor) and lanes >> mbarrier.made.lane & 1
+        if mine and not mbarrier.published:
+            mbarrier.published = order.time(actor)
+    order.tick(actor)
+
+
 def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
     """The object ends; its word goes to memory (M17)."""
     cta = run.cta
@@ -248,7 +290,7 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
     """PTX ISA, "mbarrier.arrive", with `arrive_drop` and `expect_tx`."""
     flags = fields[7]
     releases = False
-    for mbarrier, there in targets(run, fields[3], fields[6], lanes):
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(flags & REMOTE)):
         counts = _operands(run, mbarrier, there, fields[4], OF_ARRIVALS)
         if flags & EXPECT:
             wanted = sum(_operands(run, mbarrier, there, fields[5], OF_BYTES).values())
@@ -278,7 +320,12 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
     phases.register(at, mbarrier, at.marks(), arrives=True, names=bool(flags & EXPECT))
     if flags & EXPECT:
         phases.expect(mbarrier, at.marks(), phases.BYTES)
-    if flags & RELAXED:
+    far = is_far(run, mbarrier)
+    if far and flags & NARROW and not flags & RELAXED:
+        at.report("scope", lanes, None, address=mbarrier.address, what=phases.GIVES_NARROW)
+    elif far and not flags & RELAXED:
+        mbarrier.open.far = at.marks()[0]
+    if flags & RELAXED or (far and flags & NARROW):
         _tell_time(at, mbarrier)
     else:
         cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
@@ -327,7 +374,7 @@ def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
 
 def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
     """`mbarrier.expect_tx`, `mbarrier.complete_tx`: they give nothing."""
-    for mbarrier, there in targets(run, fields[3], fields[6], lanes):
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE)):
         count = sum(_operands(run, mbarrier, there, fields[4], OF_BYTES).values())
         _change_bytes(run, mbarrier, there, count if expects else -count)
         at = at_(run, there)
@@ -471,6 +518,8 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
     for address, there in told.items():
         mbarrier = cta.mbarriers.live[address]
         phases.early(at_(run, there, pc), mbarrier, mbarrier.last.number)
+        if mbarrier.last.far and fields[7] & NARROW and not relaxed:
+            at_(run, there, pc).report("scope", there, mbarrier.last.far, address=address, what=phases.TAKES_NARROW)
         if relaxed:
             cta.order.take_time(actor, there, mbarrier.last.given)
         else:

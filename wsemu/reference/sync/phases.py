@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
 """`rule` of a phase-alias finding"""
+GIVES_NARROW, TAKES_NARROW = 0, 1
+"""`what` of a scope finding"""
 BYTES, ARRIVAL = 0, 1
 """`what` of an uncovered-expectation finding"""
 Registrants = dict[tuple[bool, int], Mark]
@@ -53,7 +55,7 @@ class At(NamedTuple):
     def lanes(self) -> int:
         return sum(1 << lane for lane in self.clocks)
 
-    def marks(self) -> Iterable[Mark]:
+    def marks(self) -> list[Mark]:
         """It, lane by lane."""
         actor = self.cta.number, self.warp
         order = self.cta.order
@@ -94,6 +96,8 @@ class Phase:
     """its last registrant that named bytes"""
     last: Mark | None = None
     """its last registrant"""
+    far: Mark | None = None
+    """an arrival from another CTA, which gave something"""
 
 
 def new_phase(number: int, lanes: int) -> Phase:
@@ -180,11 +184,19 @@ def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
 def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
     """R4: an mbarrier is made before it is used, which its users have to see; `marks`: who uses it, if not these
     lanes."""
-    lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not clocks.all.of(mbarrier.made))
+    lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _made_before(mbarrier, clocks))
     if lanes:
         at.report("mbarrier-uninitialized", lanes, mbarrier.made, address=mbarrier.address, ordered=1, dead=0)
     for mark in at.marks() if marks is None else marks:
         mbarrier.uses[key_of(mark)] = mark
+
+
+def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
+    """Whether who knows this may use an mbarrier."""
+    made, published = mbarrier.made, mbarrier.published
+    if clocks.all.of(made):
+        return True
+    return published > 0 and clocks.came.of_lane(made.warp, made.lane, published)
 
 
 def ends(at: At, mbarrier: Mbarrier) -> None:

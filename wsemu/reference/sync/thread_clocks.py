@@ -278,6 +278,10 @@ class ThreadOrder:
         of.agents += 1
         return of.agents - 1
 
+    def exited(self, cta: int) -> Clocks:
+        """What the threads of a CTA knew that have exited."""
+        return self._of(cta).exited[cta]
+
     def joined(self, cta: int) -> int:
         """The epochs of agents that any lane knows of."""
         known = 0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _EVERY_BYTE = (1 << 16) - 1
 """of the 16 of a bulk store: all are written"""
-_ONE = Scalar(int32, None, 1)
+ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
 
 _REMEDIES = {
@@ -76,7 +76,7 @@ def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: 
     return target
 
 
-def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
+def place_of(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
     """An element of such an array; flagged as outside where it is."""
     target = _array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
@@ -90,7 +90,7 @@ def _place(call: Any, function: KernelFunction, ary: Value, index: Value, space:
     return _Place(target, *call.arrays.element_address(call.b, target, indices))
 
 
-def _bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
+def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
     """Where a copy begins: at an element of an array whose last axis has its elements side by side, or so many bytes
     after the first one."""
     if function.__name__.endswith("_bytes"):
@@ -98,7 +98,7 @@ def _bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, spa
         distance = integer(call, index, f"the offset of `{function.name}`", int64)
         place = _Place(target, *call.arrays.byte_address(call.b, target, distance, 1))
     else:
-        place = _place(call, function, ary, index, space, _REMEDIES[space])
+        place = place_of(call, function, ary, index, space, _REMEDIES[space])
         target = place.array
         if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
             raise call.error(
@@ -111,15 +111,15 @@ def _bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, spa
     return place
 
 
-def _mbarrier(call: Any, function: KernelFunction, bar: Value, index: Value) -> _Place:
+def mbarrier_at(call: Any, function: KernelFunction, bar: Value, index: Value) -> _Place:
     remedy = "make it with `cuda.shared.array(n, np.uint64)`: each element can be an mbarrier"
-    place = _place(call, function, bar, index, "shared", remedy)
+    place = place_of(call, function, bar, index, "shared", remedy)
     if str(place.array.dtype) not in ("uint64", "int64"):
         raise call.error(f"`{function.name}` on array `{place.array.name}` of {place.array.dtype}", remedy)
     return place
 
 
-def _number(call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None) -> int:
+def number_of(call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None) -> int:
     """The register of a 32-bit integer; what is known must be `allowed`."""
     what = names.called(function.__name__, parameter)
     number = integer(call, x, what)
@@ -132,7 +132,7 @@ def _number(call: Any, function: KernelFunction, parameter: str, x: Value, allow
 def _constant(call: Any, function: KernelFunction, parameter: str, x: Value) -> int:
     """An integer that is part of the instruction."""
     number = known_integer(call, x, names.called(function.__name__, parameter))
-    _number(call, function, parameter, x)
+    number_of(call, function, parameter, x)
     return number
 
 
@@ -148,15 +148,15 @@ def _token(call: Any, function: KernelFunction, x: Value) -> int:
 def _enter_initialisation(function: KernelFunction) -> None:
     @means(function)
     def initialise(call: Any, bar: Value, index: Value, count: Value) -> Value:
-        place = _mbarrier(call, function, bar, index)
-        place.effect(call, "mbarrier.init", _number(call, function, "count", count))
+        place = mbarrier_at(call, function, bar, index)
+        place.effect(call, "mbarrier.init", number_of(call, function, "count", count))
         return NOTHING
 
 
 def _enter_end(function: KernelFunction) -> None:
     @means(function)
     def end(call: Any, bar: Value, index: Value) -> Value:
-        _mbarrier(call, function, bar, index).effect(call, "mbarrier.inval")
+        mbarrier_at(call, function, bar, index).effect(call, "mbarrier.inval")
         return NOTHING
 
 
@@ -168,38 +168,38 @@ def _arrival(call: Any, place: _Place, count: int, size: int, auxiliary: int) ->
 def _enter_arrival(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, count: Value | None) -> Value:
-        place = _mbarrier(call, function, bar, index)
-        number = _ONE if count is None else count
-        arrivals = _number(call, function, "count", number)
+        place = mbarrier_at(call, function, bar, index)
+        number = ONE if count is None else count
+        arrivals = number_of(call, function, "count", number)
         return _arrival(call, place, arrivals, call.b.constant("b32", 0), auxiliary)
 
 
 def _enter_expecting_arrival(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, size: Value) -> Value:
-        place = _mbarrier(call, function, bar, index)
-        return _arrival(call, place, call.b.constant("b32", 1), _number(call, function, "bytes", size), auxiliary)
+        place = mbarrier_at(call, function, bar, index)
+        return _arrival(call, place, call.b.constant("b32", 1), number_of(call, function, "bytes", size), auxiliary)
 
 
 def _enter_transaction(function: KernelFunction, operation: str) -> None:
     @means(function)
     def transaction(call: Any, bar: Value, index: Value, size: Value) -> Value:
-        place = _mbarrier(call, function, bar, index)
-        place.effect(call, operation, _number(call, function, "bytes", size))
+        place = mbarrier_at(call, function, bar, index)
+        place.effect(call, operation, number_of(call, function, "bytes", size))
         return NOTHING
 
 
 def _phase(call: Any, function: KernelFunction, x: Value) -> tuple[str, int]:
     """The operation of a wait, and the operand that names a phase: a parity or a token."""
     if function.__name__.endswith("_parity"):
-        return "mbarrier.wait.parity", _number(call, function, "parity", x)
+        return "mbarrier.wait.parity", number_of(call, function, "parity", x)
     return "mbarrier.wait", _token(call, function, x)
 
 
 def _enter_test(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def test(call: Any, bar: Value, index: Value, phase: Value, hint: Value | None = None) -> Value:
-        place = _mbarrier(call, function, bar, index)
+        place = mbarrier_at(call, function, bar, index)
         operation, operand = _phase(call, function, phase)
         if hint is not None:
             integer(call, hint, names.called(function.__name__, "hint"))
@@ -210,7 +210,7 @@ def _enter_wait(function: KernelFunction) -> None:
     @means(function)
     def wait(call: Any, bar: Value, index: Value, phase: Value) -> Value:
         """A block that tries, and goes back to itself."""
-        place, b = _mbarrier(call, function, bar, index), call.b
+        place, b = mbarrier_at(call, function, bar, index), call.b
         operation, operand = _phase(call, function, phase)
         before, again = b.block, b.open()
         b.jump(before, again)
@@ -252,10 +252,10 @@ def _enter_copy(function: KernelFunction) -> None:
         size = known_integer(call, width, names.called(function.__name__, "bytes"))
         if size not in sizes:
             raise call.error(f"`{function.name}` of {size} bytes", f"it copies {' or '.join(map(str, sizes))} bytes")
-        to = _bytes_at(call, function, dst, i, "shared", True)
-        source = _bytes_at(call, function, src, j, "global", False)
+        to = bytes_at(call, function, dst, i, "shared", True)
+        source = bytes_at(call, function, src, j, "global", False)
         some = width if source_bytes is None else source_bytes
-        read = _number(call, function, "src_bytes", some, range(size + 1))
+        read = number_of(call, function, "src_bytes", some, range(size + 1))
         to.effect(call, f"cp.async.b{8 * size}", source.address(call), read)
         return NOTHING
 
@@ -292,7 +292,7 @@ _enter_plain("cp_async_wait_all", "cp.async.wait", auxiliary=ALL)
 def _enter_arrival_of_copies(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value) -> Value:
-        _mbarrier(call, function, bar, index).effect(call, "cp.async.arrive", auxiliary=auxiliary)
+        mbarrier_at(call, function, bar, index).effect(call, "cp.async.arrive", auxiliary=auxiliary)
         return NOTHING
 
 
@@ -304,10 +304,10 @@ _enter_arrival_of_copies(_NAMES["cp_async_mbarrier_arrive_noinc"], NOINC)
 def _enter_bulk_load(function: KernelFunction) -> None:
     @means(function)
     def load(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value) -> Value:
-        to = _bytes_at(call, function, dst, i, "shared", True)
-        source = _bytes_at(call, function, src, j, "global", False)
-        told = _mbarrier(call, function, bar, k)
-        operands = to.address(call), source.address(call), _number(call, function, "bytes", size), told.address(call)
+        to = bytes_at(call, function, dst, i, "shared", True)
+        source = bytes_at(call, function, src, j, "global", False)
+        told = mbarrier_at(call, function, bar, k)
+        operands = to.address(call), source.address(call), number_of(call, function, "bytes", size), told.address(call)
         call.b.effect("bulk.load", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
 
@@ -315,9 +315,9 @@ def _enter_bulk_load(function: KernelFunction) -> None:
 def _enter_bulk_store(function: KernelFunction) -> None:
     @means(function)
     def store(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value) -> Value:
-        to = _bytes_at(call, function, dst, i, "global", True)
-        source = _bytes_at(call, function, src, j, "shared", False)
-        length = _number(call, function, "bytes", size)
+        to = bytes_at(call, function, dst, i, "global", True)
+        source = bytes_at(call, function, src, j, "shared", False)
+        length = number_of(call, function, "bytes", size)
         operands = to.address(call), source.address(call), length, call.b.constant("b32", _EVERY_BYTE)
         call.b.effect("bulk.store", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
@@ -329,8 +329,8 @@ def _enter_bulk_reduction(what: str) -> None:
 
     @means(function)
     def reduce(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value) -> Value:
-        to = _bytes_at(call, function, dst, i, "global", True)
-        source = _bytes_at(call, function, src, j, "shared", False)
+        to = bytes_at(call, function, dst, i, "global", True)
+        source = bytes_at(call, function, src, j, "shared", False)
         mine, theirs = str(to.array.dtype), str(source.array.dtype)
         if mine != theirs:
             raise call.error(
@@ -340,7 +340,7 @@ def _enter_bulk_reduction(what: str) -> None:
         if mine not in types:
             raise call.error(f"`{function.name}` on arrays of {mine}", f"it works on {', '.join(types)}")
         auxiliary = BULK_REDUCTIONS.index((what, types[mine]))
-        length = _number(call, function, "bytes", size)
+        length = number_of(call, function, "bytes", size)
         to.effect(call, "bulk.reduce", source.address(call), length, auxiliary=auxiliary)
         return NOTHING
 
@@ -351,8 +351,8 @@ def _enter_alone(name: str, operation: str, space: str) -> None:
 
     @means(function)
     def alone(call: Any, ary: Value, index: Value, size: Value) -> Value:
-        place = _bytes_at(call, function, ary, index, space, space == "shared")
-        place.effect(call, operation, _number(call, function, "bytes", size))
+        place = bytes_at(call, function, ary, index, space, space == "shared")
+        place.effect(call, operation, number_of(call, function, "bytes", size))
         return NOTHING
 
 
@@ -369,7 +369,7 @@ _enter_alone("st_bulk", "bulk.zero", "shared")
 
 
 # -- copies of tiles ---------------------------------------------------------------------------------------------------
-def _tile(call: Any, function: KernelFunction, tmap: Value, coordinates: Value) -> tuple[int, tuple[int, ...]]:
+def tile_of(call: Any, function: KernelFunction, tmap: Value, coordinates: Value) -> tuple[int, tuple[int, ...]]:
     """The address of a tensor map, and the coordinates of a tile of it."""
     map_ = _tensor_map(call, function, tmap)
     items = coordinates.items if isinstance(coordinates, TupleValue) else (coordinates,)
@@ -393,11 +393,11 @@ def _tensor_map(call: Any, function: KernelFunction, tmap: Value) -> TensorMapVa
 
 
 @means(_NAMES["cp_async_bulk_tensor_global_to_shared"])
-def load_tile(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
+def loadtile_of(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
     function = _NAMES["cp_async_bulk_tensor_global_to_shared"]
-    to = _bytes_at(call, function, dst, i, "shared", True)
-    place, at = _tile(call, function, tmap, coordinates)
-    operands = to.address(call), place, _mbarrier(call, function, bar, k).address(call), *at
+    to = bytes_at(call, function, dst, i, "shared", True)
+    place, at = tile_of(call, function, tmap, coordinates)
+    operands = to.address(call), place, mbarrier_at(call, function, bar, k).address(call), *at
     call.b.effect("tensor.load", operands, auxiliary=len(at), array=to.array.name, element=str(to.array.dtype))
     return NOTHING
 
@@ -405,8 +405,8 @@ def load_tile(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, 
 def _enter_tile_store(function: KernelFunction, operation: str, what: int) -> None:
     @means(function)
     def store(call: Any, tmap: Value, coordinates: Value, src: Value, j: Value) -> Value:
-        source = _bytes_at(call, function, src, j, "shared", False)
-        place, at = _tile(call, function, tmap, coordinates)
+        source = bytes_at(call, function, src, j, "shared", False)
+        place, at = tile_of(call, function, tmap, coordinates)
         call.b.effect(
             operation, (source.address(call), place, *at), auxiliary=len(at) | what << 3, array=source.array.name,
             element=str(source.array.dtype),
@@ -420,8 +420,8 @@ for _what, _name in enumerate(TENSOR_REDUCTIONS):
 
 
 @means(_NAMES["cp_async_bulk_prefetch_tensor"])
-def prefetch_tile(call: Any, tmap: Value, coordinates: Value) -> Value:
-    place, at = _tile(call, _NAMES["cp_async_bulk_prefetch_tensor"], tmap, coordinates)
+def prefetchtile_of(call: Any, tmap: Value, coordinates: Value) -> Value:
+    place, at = tile_of(call, _NAMES["cp_async_bulk_prefetch_tensor"], tmap, coordinates)
     call.b.effect("tensor.prefetch", (call.b.constant("b64", 0), place, *at), auxiliary=len(at))
     return NOTHING
 

@@ -15,6 +15,7 @@ import numpy as np
 from wsemu.frontend.python.complex_arithmetic import conjugate
 from wsemu.frontend.python.library import asynchronous as library_asynchronous
 from wsemu.frontend.python.library import builtins as library_builtins
+from wsemu.frontend.python.library import cluster as library_cluster
 from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
@@ -39,7 +40,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (
     library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
-    library_asynchronous, library_cmath, library_operators, library_reductions,
+    library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 

@@ -1,0 +1,50 @@
+"""Misuse of the barrier of a cluster.
+
+Detects: a thread that arrives twice without waiting between; one that waits without having arrived; aligned forms that
+a part of a warp executes.
+Does not detect: threads that never arrive; that is `deadlock`.
+Reference: PTX ISA, "barrier.cluster"; measured rule L3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.checkers import words
+from wsemu.model.outcome import Detail
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding
+    from wsemu.model.outcome import RawFinding
+
+DETAIL = {
+    "cluster-barrier": Detail({
+        "what": "0: it arrives twice, 1: it waits without having arrived, 2: an aligned form by a part of a warp",
+    }),
+}  # fmt: skip
+CODES = tuple(DETAIL)
+_SAID = (
+    (
+        "a second arrive at the cluster's barrier, without a wait between",
+        "PTX leaves it undefined; here the second one counts for nothing",
+        "wait before it arrives again, or leave one of the arrives out",
+    ),
+    (
+        "a wait at the cluster's barrier without an arrive",
+        "PTX leaves it undefined; here it does not wait",
+        "arrive once before each wait",
+    ),
+    (
+        "an aligned operation at the cluster's barrier by a part of a warp",
+        "`.aligned` promises that all threads of the warp execute it",
+        "move it out of the branch, or leave `.aligned` out",
+    ),
+)
+"""by `what`: what happened, a note, the help"""
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """The finding of an arrive or a wait."""
+    message, note, help_ = _SAID[raw.detail["what"]]
+    return words.finding(raw, places, message, f"executed by {words.who(raw, places)}", [note], help_)

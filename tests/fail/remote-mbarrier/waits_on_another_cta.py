@@ -1,0 +1,21 @@
+"""An operation that an mbarrier of another cta does not allow."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def waits_on_another_cta(x, y):
+    full = cuda.shared.array(1, np.uint64)
+    if cuda.threadIdx.x == 0:
+        ptx.mbarrier_init(full, 0, 32)
+    ptx.cluster_sync()
+    theirs = ptx.mapa(full, ptx.cluster_ctarank() ^ 1)
+    ptx.mbarrier_arrive_cluster(theirs, 0)
+    ptx.mbarrier_wait_parity(theirs, 0, 0)  # expect: remote-mbarrier
+    ptx.cluster_sync()
+    y[cuda.grid(1)] = x[cuda.grid(1)]
+
+
+waits_on_another_cta[2, 32, 0, 0, 2](np.ones(64, np.float32), np.zeros(64, np.float32))

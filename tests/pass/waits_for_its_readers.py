@@ -1,0 +1,19 @@
+"""The fix of `leaves_too_early`."""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def waits_for_its_readers(x, y):
+    s = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[cuda.grid(1)]
+    ptx.cluster_sync()
+    peer = ptx.mapa(s, ptx.cluster_ctarank() ^ 1)
+    y[cuda.grid(1)] = peer[t]
+    ptx.cluster_sync()
+
+
+waits_for_its_readers[2, 32, 0, 0, 2](np.ones(64, np.float32), np.zeros(64, np.float32))

@@ -1,0 +1,123 @@
+"""Accesses to shared memory of other CTAs of a cluster, in compiled code: only while these run (measured rule L4).
+
+An access has to come after some operation of a thread of that CTA, which then has started, and before the exit of some
+thread of it, in every schedule: so by what came before in time.  Of each CTA the last such access of each thread is
+kept, and each of the asynchronous operations that made one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.shadow_cells import behind, put
+from wsemu.machine.records import agent_at, record_finding, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit
+from wsemu.machine.state import BARRIERS
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    cluster_row,
+    cta_row,
+    lane_row,
+    time_at,
+    time_bits,
+    time_of,
+)
+from wsemu.machine.sync.phases import set_bit
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES
+
+BEFORE_START, AFTER_EXIT = CODE_NUMBERS["dsmem-before-start"], CODE_NUMBERS["dsmem-after-exit"]
+NONE = 1 << 40
+"""greater than the number of any instruction"""
+
+
+@compiled
+def reached(m, member):
+    """Row of who accessed the memory of a CTA, and when."""
+    return cluster_row(m, 2 + 2 * member)
+
+
+@compiled
+def reached_pc(m, member):
+    return cluster_row(m, 3 + 2 * member)
+
+
+@compiled
+def has_started(m, w, lane, member):
+    """Whether a lane knows of an operation of a thread of a CTA."""
+    own = lane_row(m, w, lane) + time_at(m)
+    for u in range(member * m.cta_warps, (member + 1) * m.cta_warps):
+        for q in range(LANES):
+            if load_i64(own + 256 * u + 8 * q) > m.base:
+                return True
+    return False
+
+
+@compiled
+def reach(m, w, pc, member, lanes, number):
+    """Lanes access the memory of another CTA; or, if there is one, the asynchronous operation of this number, which a
+    lane has issued."""
+    if m.clocks == 0 or member == warp_at(m.warps, w).member:
+        return
+    early = np.int64(0)
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        early |= np.int64(not has_started(m, w, lane, member)) << lane
+    if early:
+        record_finding(m.report_entry, m.address, (BEFORE_START, pc, w, early, -1, -1), (member, 0, 0, 0, 0))
+    if number:
+        set_bit(m, reached(m, member), number)
+        return
+    m.operations += 1
+    put(reached(m, member) + 256 * w, lanes, time_of(m, w))
+    put(reached_pc(m, member) + 256 * w, lanes, pc)
+    m.operations += 1
+
+
+@compiled
+def next_late(m, member, last):
+    """Of the accesses to a CTA's memory that no exit of it comes after the least instruction above `last`, the lowest
+    warp that made it, and its lanes."""
+    best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
+    exited, needed = cta_row(m, member, np.int64(BARRIERS)), reached(m, member)
+    pcs = reached_pc(m, member)
+    for u in range(m.warp_count):
+        late = behind(exited + time_at(m) + 256 * u, needed + 256 * u)
+        while late:
+            q = lowest_bit(late)
+            late &= late - 1
+            at = load_i64(pcs + 256 * u + 8 * q)
+            if at > last and (at < best or (at == best and u <= who)):
+                lanes = np.int64(1) << q | (lanes if at == best and u == who else np.int64(0))
+                best, who = at, np.int64(u)
+    for word in range(LANES * m.agent_bits):
+        unknown = load_i64(needed + bits_of(m) + 8 * word) & ~load_i64(exited + time_bits(m) + 8 * word)
+        while unknown:
+            a = agent_at(m.agents, m.agent_low + 64 * word + lowest_bit(unknown) - m.base - 1)
+            unknown &= unknown - 1
+            if a.pc > last and (a.pc < best or (a.pc == best and a.warp <= who)):
+                lanes = np.int64(1) << a.lane | (lanes if a.pc == best and a.warp == who else np.int64(0))
+                best, who = a.pc, a.warp
+    return best, who, lanes
+
+
+@compiled
+def report_late(m):
+    """When all CTAs of a group have ended."""
+    for member in range(m.members):
+        last = np.int64(-1)
+        while True:
+            pc, w, lanes = next_late(m, member, last)
+            if pc == NONE:
+                break
+            first = member * m.cta_warps
+            record_finding(
+                m.report_entry,
+                m.address,
+                (AFTER_EXIT, pc, w, lanes, warp_at(m.warps, first).last_pc, first),
+                (member, 0, 0, 0, 0),
+            )
+            last = pc

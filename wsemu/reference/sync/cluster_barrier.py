@@ -1,0 +1,148 @@
+"""The barrier of a cluster: `barrier.cluster.arrive`, `barrier.cluster.wait` (PTX ISA 9.7.13.4).
+
+Each thread arrives, goes on, and later waits until all threads of the cluster have arrived that have not exited.  It
+arrives once a phase: again only when it has waited.  An arrive gives what its thread knows, unless it is relaxed, and a
+wait takes what was given to its phase.  Who exits is not waited for any longer, and gives nothing (measured rule L3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import CLUSTER_ALIGNED, RELAXED
+from wsemu.model.outcome import CLUSTER_PLACE, ObjectWait
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.thread_clocks import Clocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.reference.run import Cta, CtaGroup
+    from wsemu.reference.state import Group
+    from wsemu.reference.warp import WarpRun
+
+TWICE, UNARRIVED, PART = range(3)
+"""`what` of a cluster-barrier finding"""
+KIND = "cluster barrier"
+
+
+@dataclass(slots=True)
+class ClusterBarrier:
+    """The open phase, and the one before."""
+
+    group: CtaGroup
+    given: Clocks | None = None
+    before: Clocks | None = None
+    phase: int = 0
+    arrived: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(CTA, warp) -> lanes that have arrived in the open phase"""
+    passed: dict[tuple[int, int], int] = field(default_factory=dict)
+    """the same of those that arrived in the phase before, and have not waited"""
+
+    def open(self) -> Clocks:
+        """What the open phase was given."""
+        if self.given is None:
+            first = self.group.ctas[0]
+            self.given = Clocks(first.order.size(first.number))
+        return self.given
+
+    def missing(self) -> int:
+        """Live threads that have not arrived."""
+        return sum(
+            (warp.alive & ~self.arrived.get((cta.number, warp.number), 0)).bit_count()
+            for cta in self.group.ctas
+            for warp in cta.warps
+        )
+
+    def threads(self) -> int:
+        """Live threads."""
+        return sum(warp.alive.bit_count() for cta in self.group.ctas for warp in cta.warps)
+
+    def complete(self, run: WarpRun, pc: int) -> None:
+        """The phase ends when nobody is missing."""
+        if self.missing() or not any(self.arrived.values()):
+            return
+        run.launch.watch.happen("phase", run.cta.number, run.warp.number, pc, CLUSTER_PLACE, self.phase)
+        self.before, self.given = self.open(), None
+        self.passed, self.arrived = self.arrived, {}
+        self.phase += 1
+
+
+def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Lanes arrive, and go on."""
+    cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
+    _whole(run, fields, lanes)
+    twice = lanes & (barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
+    if twice:
+        cta.finding("cluster-barrier", run.group.pc, run.warp.number, twice, what=TWICE)
+    lanes &= ~twice
+    relaxed = fields[7] & RELAXED
+    if lanes:
+        place = run.group.pc, CLUSTER_PLACE, barrier.phase, lanes
+        run.launch.watch.happen("arrive_on", *actor, *place, lanes.bit_count())
+        if relaxed:
+            for lane in lanes_of(lanes):
+                barrier.open().came.join(cta.order.clocks(actor, lane).came)
+        else:
+            cta.order.give(actor, lanes, barrier.open())
+        barrier.arrived[actor] = barrier.arrived.get(actor, 0) | lanes
+    if relaxed:
+        cta.order.tick(actor)
+    else:
+        cta.order.begin_interval(actor)
+    barrier.complete(run, run.group.pc)
+
+
+def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """Whether lanes have to stand there."""
+    cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
+    _whole(run, fields, lanes)
+    strangers = lanes & ~(barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
+    if strangers:
+        cta.finding("cluster-barrier", run.group.pc, run.warp.number, strangers, what=UNARRIVED)
+    if lanes & barrier.arrived.get(actor, 0):
+        return True
+    _accept(run, run.group.pc, lanes)
+    return False
+
+
+def _accept(run: WarpRun, pc: int, lanes: int) -> None:
+    """Lanes go on, and know what the phase was given."""
+    cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
+    passed = lanes & barrier.passed.get(actor, 0)
+    if passed and barrier.before is not None:
+        run.launch.watch.happen("await", *actor, pc, CLUSTER_PLACE, barrier.phase - 1, passed)
+        cta.order.take(actor, passed, barrier.before)
+        barrier.passed[actor] &= ~passed
+    cta.order.begin_interval(actor)
+
+
+def may_go(run: WarpRun, group: Group) -> bool:
+    """Whether the phase of lanes that stand at a wait is over."""
+    return not group.lanes & run.cta.group.barrier.arrived.get((run.cta.number, run.warp.number), 0)
+
+
+def go(run: WarpRun, group: Group) -> None:
+    _accept(run, group.pc - 1, group.lanes)
+
+
+def exits(run: WarpRun, pc: int) -> None:
+    """Threads have exited: nobody waits for them any longer."""
+    run.cta.group.barrier.complete(run, pc)
+
+
+def _whole(run: WarpRun, fields: list[int], lanes: int) -> None:
+    if fields[7] & CLUSTER_ALIGNED and lanes != run.warp.alive:
+        run.cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes, what=PART)
+
+
+def waits(cta: Cta) -> Iterator[ObjectWait]:
+    """Who stands there when nobody can go on."""
+    barrier = cta.group.barrier
+    for warp in cta.warps:
+        for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
+            if cta.launch.name_of(group.pc - 1) == "cluster.wait":
+                threads = barrier.threads()
+                arrived = threads - barrier.missing()
+                yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, threads)

@@ -1,0 +1,85 @@
+"""Accesses to shared memory of other CTAs of a cluster: only while these run (CUDA C++ Programming Guide, "Distributed
+Shared Memory"; measured rule L4).
+
+An access has to come after some operation of a thread of that CTA, which then has started, and before the exit of some
+thread of it, in every schedule: so by what came before in time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import RawFinding
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.phases import key_of
+from wsemu.reference.sync.thread_clocks import Mark
+
+if TYPE_CHECKING:
+    from wsemu.reference.memory.bounds import Place
+    from wsemu.reference.run import CtaGroup
+    from wsemu.reference.warp import WarpRun
+
+
+def member_of(run: WarpRun, offset: int) -> int:
+    """The rank of the CTA in whose shared memory an offset lies."""
+    return offset >> run.launch.window
+
+
+def in_cta(run: WarpRun, address: int, member: int) -> int:
+    """The same place in the shared memory of the CTA of a rank."""
+    inside = address & ((1 << run.launch.window) - 1)
+    return (SHARED << SEGMENT_SHIFT) + (member << run.launch.window) + inside
+
+
+def touch(run: WarpRun, places: dict[int, Place]) -> None:
+    """Lanes access memory: lane -> where."""
+    if not run.launch.clusters or not run.launch.program.asynchronous:
+        return
+    own = run.launch.grouping.of(run.cta.number)[1]
+    others: dict[int, int] = {}
+    for lane, (_, number, offset) in places.items():
+        if number == SHARED and member_of(run, offset) != own:
+            member = member_of(run, offset)
+            others[member] = others.get(member, 0) | 1 << lane
+    for member, lanes in sorted(others.items()):
+        reach(run, member, lanes, -1)
+        run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+def reach(run: WarpRun, member: int, lanes: int, agent: int) -> None:
+    """Lanes, or the agent of one, access the memory of a CTA of another rank."""
+    group, order, actor = run.cta.group, run.cta.order, (run.cta.number, run.warp.number)
+    if group.ctas[member] is run.cta:
+        return
+    size = order.size(run.cta.number) // len(group.ctas)
+    threads = slice(member * size, (member + 1) * size)
+    early = sum(1 << lane for lane in lanes_of(lanes) if not order.clocks(actor, lane).came.lanes[threads].any())
+    if early:
+        run.cta.finding("dsmem-before-start", run.group.pc, run.warp.number, early, rank=member)
+    number, time = order.number(actor), order.time(actor)
+    marks = group.reached.setdefault(member, {})
+    for lane in lanes_of(lanes):
+        mark = Mark(run.group.pc, number, lane, time, agent)
+        marks[key_of(mark)] = mark
+
+
+def report_late(group: CtaGroup) -> None:
+    """When all have ended: accesses that no exit of the CTA comes after."""
+    for member, marks in sorted(group.reached.items()):
+        cta = group.ctas[member]
+        exited = cta.order.exited(cta.number).came
+        late: dict[int, list[Mark]] = {}
+        for mark in marks.values():
+            if not exited.of(mark):
+                late.setdefault(mark.pc, []).append(mark)
+        for pc, found in sorted(late.items()):
+            warp = min(mark.warp for mark in found)
+            lanes = sum(1 << mark.lane for mark in {(m.warp, m.lane): m for m in found}.values() if mark.warp == warp)
+            where = group.actor(warp)
+            group.launch.report(
+                RawFinding(
+                    "dsmem-after-exit", pc, *where, lanes, cta.warps[0].last_pc, 0,
+                    {"rank": member, "other_cta": cta.number},
+                )
+            )  # fmt: skip
