@@ -272,6 +272,7 @@ def _examine(
     """The same, where memory suffices."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import Orders
     from wsemu.launch.verdict import judge
 
     arguments = _arguments(kernel, arguments)
@@ -281,16 +282,22 @@ def _examine(
     program = bound.program
     for start in starting:
         start(bound)
-    outcome, trace, initial = _run(bound, workers)
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    orders = Orders(bound, rows)
+    outcome, trace, initial = _run(bound, workers, orders.patience())
+    if orders.goes_on(outcome, initial):
+        outcome, trace, initial = _run(bound, workers)
     for name, value in zip(bound.names, arguments, strict=True):
         if name in unwritten:
             _memory(value).blank = False
     for captured in program.constant_arrays:
         if _is_blank(captured.array):
             captured.array.blank = False  # type: ignore[attr-defined]
-    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    report = judge(configuration, places, notes, trace, chosen, started + _compiling(), more)
+    report = judge(
+        configuration, places, notes, trace, chosen, started + _compiling(), more,
+        lambda everything: orders.decide(places, initial, everything=everything),
+    )  # fmt: skip
     if isinstance(kernel, CodeKernel):
         from wsemu.launch.words import in_cuda
 
@@ -378,9 +385,11 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str])
     return frozenset(known[name] for name in names if name in known)
 
 
-def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:
+def _run(
+    bound: Bound, workers: int | None, budget: int | None = None
+) -> tuple[Outcome, Tracer, Callable[[], list[Any]]]:
     """The outcome, how to get a trace of the same run with the executions of some instructions, and how to get what
-    the arrays held before."""
+    the arrays held before; `budget`: another one than was asked for."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -394,7 +403,7 @@ def _run(bound: Bound, workers: int | None) -> tuple[Outcome, Tracer, Callable[[
     }
     sizes: dict[str, Any] = {
         "dynamic_shared": configuration.dynamic_shared,
-        "budget": chosen.budget,
+        "budget": budget or chosen.budget,
         "arch": configuration.arch,
     }
     if chosen.engine == "vm":

@@ -81,8 +81,14 @@ class Session(Protocol):
     def digest_memory(self) -> bytes:
         """The same of the arrays."""
 
+    def alive(self, cta: int) -> list[tuple[int, int, int]]:
+        """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
+
     def executed(self) -> int:
         """Warp instructions so far."""
+
+    def close(self) -> None:
+        """Give memory back."""
 
 
 _KEPT = ("state", "registers", "warps", "barriers", "stacks", "shared", "local", "segments")
