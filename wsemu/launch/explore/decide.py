@@ -239,27 +239,25 @@ class _Told:
     def _others_may_write(self, ask: Ask) -> bool:
         """Whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as they
         may, for PTX promises no meeting points."""
-        for w, alive, asks in self.session.alive(ask.cta):
-            if w == ask.warp and alive & ~asks:
-                return self._reaches_write(ask.pc)
-        return False
-
-    def _reaches_write(self, pc: int) -> bool:
-        """Whether some write may come after an instruction with no operation between where a warp meets."""
-        todo, seen = [pc], {pc}
+        todo = self.session.elsewhere(ask.cta, ask.warp)
+        seen = set(todo)
         while todo:
             at = todo.pop()
-            for after in successors(at, self.code[at]):
-                if after in seen or after >= len(self.code):
-                    continue
-                seen.add(after)
-                kind = OPERATIONS[NAMES[self.code[after][0]]].kind
-                if kind == "store" or (kind == "atomic" and not self.code[after][7] & NO_STORE):
-                    if after != pc:
-                        return True
-                if kind not in ("barrier", "warp", "matrix"):
-                    todo.append(after)
+            kind = OPERATIONS[NAMES[self.code[at][0]]].kind
+            if kind in ("barrier", "warp", "matrix"):  # there they wait for the one that spins
+                continue
+            if self._may_write(at, kind, ask):
+                return True
+            more = {after for after in successors(at, self.code[at]) if after < len(self.code)} - seen
+            seen |= more
+            todo += more
         return False
+
+    def _may_write(self, pc: int, kind: str, ask: Ask) -> bool:
+        """Whether an instruction may write where a lane waits."""
+        arrays = self.places.program.array_of
+        same = arrays[pc] is None or arrays[ask.pc] is None or arrays[pc] == arrays[ask.pc]
+        return same and (kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE))
 
     def _waits(self, stuck: Iterable[Ask]) -> Finding:
         places = self.places
