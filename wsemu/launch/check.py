@@ -34,6 +34,7 @@ from wsemu.model.program import Program, Span
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from wsemu.launch.explore.orders import Orders
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
     from wsemu.launch.second_way import Way
@@ -376,11 +377,18 @@ def examined(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import Orders
+
     started = time.perf_counter() - _compiling()
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
     for start in starting:
         start(bound)
-    return judged(kernel, bound, notes, ran(bound, workers), started, more)
+    orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
+    run = ran(bound, workers, orders.patience())
+    if orders.goes_on(run[0], run[2]):
+        run = ran(bound, workers)
+    return judged(kernel, bound, notes, run, started, more, orders)
 
 
 Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
@@ -395,8 +403,10 @@ def judged(
     run: Ran,
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
+    orders: Orders | None = None,
 ) -> Examined:
-    """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling."""
+    """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
+    `orders` decide what one run does not."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
@@ -405,7 +415,10 @@ def judged(
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more)
+    decide = None
+    if orders is not None:
+        decide = lambda everything: orders.decide(places, initial, everything=everything)  # noqa: E731
+    report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more, decide)
     if bound.settings.every:
         from wsemu.launch.every import extended
 
@@ -525,8 +538,8 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str])
     return frozenset(known[name] for name in names if name in known)
 
 
-def ran(bound: Bound, workers: int | None) -> Ran:
-    """Run a launch."""
+def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
+    """Run a launch; `budget`: another one than was asked for."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -540,7 +553,7 @@ def ran(bound: Bound, workers: int | None) -> Ran:
     }
     sizes: dict[str, Any] = {
         "dynamic_shared": configuration.dynamic_shared,
-        "budget": chosen.budget,
+        "budget": budget or chosen.budget,
         "arch": configuration.arch,
     }
     if configuration.cluster != (1, 1, 1):

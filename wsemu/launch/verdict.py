@@ -30,6 +30,7 @@ from wsemu.model.program import Program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from wsemu.launch.explore.decide import Decided
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
@@ -52,9 +53,10 @@ def judge(
     settings: Settings,
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
+    decide: Callable[[bool], Decided | None] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do."""
+    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, or of all."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
@@ -88,6 +90,19 @@ def judge(
         stopped.append(_too_many(untold))
     asserted = _asserted(places, aborts=True)
     reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
+    decided = None
+    if decide is not None and not failed and _is_up_to_atomics(outcome, steered, len(reasons), stopped, doubts):
+        decided = decide(bool(doubts) or bool(stopped))
+    if decided is not None:
+        more_findings, more_suppressed, _ = accepted(list(decided.findings), places, settings)
+        findings, suppressed = [*more_findings, *findings], [*suppressed, *more_suppressed]
+        failed = any(finding.severity == "error" for finding in findings)
+        reasons = [] if decided.proven else [*reasons, *decided.reasons]
+        loose = [*decided.notes, *(() if decided.proven else loose)]
+        if decided.proven:
+            stopped, doubts, steered = [], [], {}
+        if decided.findings and not failed:
+            reasons.append("an order of atomics fails in a way that is accepted: what follows is not tried")
     words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
     words += ["not modelled"] if (apart or program.unmodelled) and "not modelled" not in words else []
     words += ["undefined value"] if undefined else []
@@ -123,7 +138,7 @@ def judge(
         counters=count(program, outcome),
         notes=said,
         reasons=words if verdict == "incomplete" else [],
-        proof=_proof(places, settings, suppressed, findings) if verdict == "verified" else "",
+        proof=_proof(places, settings, suppressed, findings, decided is not None) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -148,11 +163,23 @@ def _too_many(untold: int) -> str:
     return f"{kept}: {untold:,} more, at other places, are counted and no more"
 
 
-def _proof(places: Places, settings: Settings, suppressed: list[Suppressed], findings: list[Finding]) -> str:
-    """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it."""
+def _is_up_to_atomics(
+    outcome: Outcome, steered: dict[str, str], reasons: int, stopped: list[str], doubts: list[str]
+) -> bool:
+    """Whether nothing but the order of atomics stands between a run and a proof."""
+    atomics = sum(word == "atomics" for word in steered.values())
+    endless = len(stopped) if outcome.status == "budget" else 0
+    return reasons > 0 and (atomics > 0 or bool(doubts)) and reasons == atomics + len(doubts) + endless
+
+
+def _proof(
+    places: Places, settings: Settings, suppressed: list[Suppressed], findings: list[Finding], tried: bool
+) -> str:
+    """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
+    `tried`: for all orders of atomics."""
     counts = Counter(finding.code for finding in (*findings, *(entry.finding for entry in suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    shown = _shown(places, settings, suppressed)
+    shown = _shown(places, settings, suppressed) + (", in all orders of the atomics that steer it" if tried else "")
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 

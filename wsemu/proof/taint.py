@@ -61,6 +61,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.program import Program
 from wsemu.proof.election import Election, elections
+from wsemu.proof.liveness import live_rows
 from wsemu.proof.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
 
 GUARDED = {
@@ -170,6 +171,19 @@ def _sources(program: Program, lockstep: bool) -> list[int]:
         program.derived[key] = np.flatnonzero(found).tolist()
     sources: list[int] = program.derived[key]
     return sources
+
+
+def commuting_unused(
+    program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None
+) -> frozenset[int]:
+    """Of these atomics, by their pcs, those whose order shows nowhere: what they return is not used, and all that may
+    touch their arrays are of one kind that commutes, unused too."""
+    sources = sorted(atomics)
+    analysis = Analysis(program, [1] * len(program.code), sources, segment_of)
+    live = live_rows(program)
+    used = {pc for pc in sources if pc + 1 < len(live) and int(program.code[pc, 2]) in live[pc + 1]}
+    return frozenset(pc for group, pcs in analysis.meeting().items() if not used & group
+                     and not _why_order_matters(program, sorted(group)) for pc in pcs)  # fmt: skip
 
 
 def steered_by(
@@ -294,6 +308,18 @@ class Analysis:
         """The masks that may steer this of an instruction; the address of an addition is the same for all lanes."""
         steers = self._settled if what == "address" else self._passed if what in ("branch", GUARDED["atomic"]) else {}
         return steers.get(pc, 0)
+
+    def meeting(self) -> dict[frozenset[int], list[int]]:
+        """Atomics that may touch an array in common, of each atomic all of them -> those of which it is so."""
+        found: dict[frozenset[int], list[int]] = {}
+        for pc, arrays in self._targets.items():
+            group = {pc}
+            while more := {other for other, own in self._targets.items() if own & arrays} - group:
+                group |= more
+                for other in more:
+                    arrays |= self._targets[other]
+            found.setdefault(frozenset(group), []).append(pc)
+        return found
 
     @property
     def elections_hold(self) -> bool:

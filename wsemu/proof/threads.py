@@ -10,6 +10,8 @@ acquire     a strong read and then a fence of the same thread; or a read that ac
 observe     a strong read observes the write whose value it gets, and through atomics the writes before that one
 synchronise what a release knew is known behind an acquire that observed it, where the scopes of both include the other
             thread
+sequential  two `fence.sc` have an order, which cannot go against what is seen: where one comes before an access, and a
+            conflicting later access before the other, what the first fence knew is known behind the second
 cause       a write that was observed comes before what follows the read; what came before that write need not
 
 A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
@@ -51,22 +53,22 @@ from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import Before, Pair, Strong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import numpy.typing as npt
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
 
-    Rows = npt.NDArray[np.int32]
-
+Rows = np.ndarray[Any, np.dtype[np.int32]]
+"""by column, what is known; several rows, or one"""
 Thread = int
+"""CTA * lanes of a CTA + lane"""
 Place = tuple[int, int]
 """(CTA of shared memory or -1, address)"""
 _NOTHING: frozenset[Before] = frozenset()
 _WIDE = -1
 """who gave, where all CTAs may take it"""
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
+_NO_ROW: Rows = np.zeros(0, np.int32)
 
 
 class Made(NamedTuple):
@@ -115,8 +117,13 @@ class _Location:
     given: dict[int, Rows] = field(default_factory=dict)
     """`_WIDE` or a CTA -> what was released"""
 
+    written: Rows | None = None
+    """what the `fence.sc` before writes there knew"""
+    read: Rows | None = None
+    """the same of reads"""
+
     def copy(self) -> _Location:
-        return _Location(dict(self.observed), dict(self.given))
+        return _Location(dict(self.observed), dict(self.given), self.written, self.read)
 
 
 class Shared:
@@ -157,11 +164,15 @@ class Knowledge:
     """The clocks of all threads of a launch, and what they have touched."""
 
     def __init__(
-        self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int]
-    ) -> None:
-        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all."""
+        self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
+        ordered: Container[int],
+    ) -> None:  # fmt: skip
+        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all; `ordered`
+        are the strong accesses whose order is tried: others order nothing."""
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
+        self.ordered = ordered
         self.code = program.code.tolist()
+        self.sequential = any(NAMES[fields[0]] in _FENCES and fields[7] == SEQUENTIAL for fields in self.code)
         self.acquires = any(NAMES[fields[0]] in _FENCES and fields[7] == ACQUIRES for fields in self.code)
         self.warps = -(-threads // LANES)
         self.of_cta = self.warps * LANES
@@ -178,6 +189,12 @@ class Knowledge:
         """what a thread's writes to a place release because of one there that did"""
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
         """what a fence of the thread would take"""
+        self.behind: dict[Thread, Rows] = {}
+        """what the `fence.sc` knew that come before now, by program order and barriers"""
+        self.forced: dict[Thread, Rows] = {}
+        """what the next `fence.sc` of a thread takes: what those knew that must come before it"""
+        self.meeting: dict[tuple[int, int], tuple[Rows, Rows]] = {}
+        """the same two of the open generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
         """place of the last strong access"""
         self.locations: dict[Place, _Location] = {}
@@ -209,7 +226,7 @@ class Knowledge:
         made = object.__new__(Knowledge)
         made.__dict__.update(self.__dict__)
         for name in ("rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited",
-                     "cells", "touched", "before", "gathered"):  # fmt: skip
+                     "behind", "forced", "meeting", "cells", "touched", "before", "gathered"):  # fmt: skip
             setattr(made, name, dict(getattr(self, name)))
         made.locations = {place: location.copy() for place, location in self.locations.items()}
         made.gone = set(self.gone)
@@ -261,6 +278,9 @@ class Knowledge:
         key = event.cta, event.place
         threads = self._threads(event, event.lanes)
         row = self._giving(event, threads).max(0)
+        if self.sequential:
+            met = self.meeting.get(key, (_NO_ROW, _NO_ROW))
+            self.meeting[key] = self._fences_of(threads, *met)
         given, syncs, uncounted = self.given.get(key, (np.zeros(0, np.int32), (), False))
         self.gathered[key] = self.gathered.get(key, _NOTHING).union(*(self.before.get(t, _NOTHING) for t in threads))
         self.given[key] = (
@@ -278,10 +298,24 @@ class Knowledge:
         given, syncs, uncounted = self.given.pop((event.cta, event.place), (np.zeros(0, np.int32), (), False))
         if (uncounted or (event.cta, event.warp) in self.gone) and event.cta in self.exited:
             given = _joined(given, self.exited[event.cta])
+        fences = self.meeting.pop((event.cta, event.place), (_NO_ROW, _NO_ROW))
         gathered = self.gathered.pop((event.cta, event.place), _NOTHING)
         for threads in syncs:
             self._take(event.cta, list(threads), given)
             self._meet(threads, gathered)
+            self._know_fences(threads, *fences)
+
+    def _fences_of(self, threads: Iterable[Thread], behind: Rows, forced: Rows) -> tuple[Rows, Rows]:
+        """These rows, with what threads have of `fence.sc`."""
+        for thread in threads:
+            behind = _joined(behind, self.behind.get(thread, _NO_ROW))
+            forced = _joined(forced, self.forced.get(thread, _NO_ROW))
+        return behind, forced
+
+    def _know_fences(self, threads: Iterable[Thread], behind: Rows, forced: Rows) -> None:
+        for table, row in ((self.behind, behind), (self.forced, forced)):
+            if len(row):
+                table.update({thread: _joined(table.get(thread, _NO_ROW), row) for thread in threads})
 
     def _exit(self, made: Made) -> None:
         event = made.event
@@ -290,7 +324,7 @@ class Knowledge:
         row = self._giving(event, threads).max(0)
         self.exited[event.cta] = _joined(self.exited.get(event.cta, np.zeros(0, np.int32)), row)
         for thread in threads:
-            for table in (self.fenced, self.pending, self.last, self.before):
+            for table in (self.fenced, self.pending, self.last, self.before, self.behind, self.forced):
                 table.pop(thread, None)  # type: ignore[attr-defined]
         there = set(threads)
         for table in (self.own, self.seen):
@@ -302,6 +336,8 @@ class Knowledge:
         threads = self._threads(event, event.place & ALL_LANES)
         self._take(event.cta, threads, self._giving(event, threads).max(0))
         self._meet(threads, _NOTHING.union(*(self.before.get(t, _NOTHING) for t in threads)))
+        if self.sequential:
+            self._know_fences(threads, *self._fences_of(threads, _NO_ROW, _NO_ROW))
 
     def _meet(self, threads: Iterable[Thread], gathered: frozenset[Before]) -> None:
         if gathered:
@@ -335,9 +371,14 @@ class Knowledge:
                 )
         if part == ACQUIRES:
             return
+        sequential = part == SEQUENTIAL and (wide or self.alone)
+        for thread in threads if sequential else ():
+            self._take(event.cta, [thread], self.forced.get(thread, _NO_ROW))
         rows = self._giving(event, threads)
         if self.lockstep:
             rows[:] = rows.max(0)
+        for thread, row in zip(threads, rows, strict=True) if sequential else ():
+            self.behind[thread] = _joined(self.behind.get(thread, _NO_ROW), row)
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
             held = dict(table.get(thread, {}))
@@ -364,6 +405,8 @@ class Knowledge:
                 rows[at, column] = np.maximum(rows[at, column], count)
             for one in threads:
                 self.seen[one, place] = _merged(self.seen.get((one, place), {}), location.given)
+        if self.sequential:
+            self._meet_fences(threads, location, not stores, wrote and not fields[7] & NO_STORE)
         self._follow(event, thread, place, not stores, wrote and not fields[7] & NO_STORE)
         for one in threads:
             self.last[one] = place
@@ -382,11 +425,28 @@ class Knowledge:
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
         if stores:
-            location = _Location()
+            location = _Location({}, {}, location.written, location.read)
         self.locations[place] = _Location(
-            {**location.observed, column: self.counts[column]}, _merged(location.given, released)
-        )
+            {**location.observed, column: self.counts[column]}, _merged(location.given, released),
+            location.written, location.read,
+        )  # fmt: skip
         return column, self.counts[column]
+
+    def _meet_fences(self, threads: Iterable[Thread], location: _Location, reads: bool, writes: bool) -> None:
+        """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
+        behind the other."""
+        for thread in threads:
+            forced = self.forced.get(thread, _NO_ROW)
+            for row, conflicts in ((location.written, True), (location.read, writes)):
+                if row is not None and conflicts:
+                    forced = _joined(forced, row)
+            if len(forced):
+                self.forced[thread] = forced
+            behind = self.behind.get(thread)
+            if behind is not None and reads:
+                location.read = _joined(location.read if location.read is not None else _NO_ROW, behind)
+            if behind is not None and writes:
+                location.written = _joined(location.written if location.written is not None else _NO_ROW, behind)
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
         """Note which strong accesses come before one."""
@@ -408,6 +468,7 @@ class Knowledge:
         name = NAMES[fields[0]]
         store, size = access_shape(name)
         atomic = OPERATIONS[name].kind == "atomic"
+        strong = atomic and event.pc in self.ordered
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
@@ -425,11 +486,11 @@ class Knowledge:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
                     column, count = 0, 0
-                    if atomic and start == address:
+                    if strong and start == address:
                         column, count = self._strong(event, thread, (own, start), wrote)
                     entry = Entry(thread, event.interval, kind, column, count, number, size)
                     yield from self._check(event.cta, (own, start), entry, writes)
-                elif atomic and start == address:
+                elif strong and start == address:
                     self._strong(event, thread, (own, start), wrote)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
@@ -503,6 +564,13 @@ class Knowledge:
         tables: dict[str, dict[Any, dict[int, Rows]]] = {
             "fenced": self.fenced, "pending": self.pending, "own": self.own, "seen": self.seen,
             "given": {place: location.given for place, location in self.locations.items()},
+            "behind": {thread: {0: row} for thread, row in self.behind.items()},
+            "forced": {thread: {0: row} for thread, row in self.forced.items()},
+            "meeting": {key: dict(enumerate(rows)) for key, rows in self.meeting.items() if key[0] in alive},
+            "places": {
+                place: {n: row for n, row in enumerate((location.written, location.read)) if row is not None}
+                for place, location in self.locations.items()
+            },
             "exited": {cta: {cta: row} for cta, row in self.exited.items() if cta in alive},
             "barrier": {(*key, syncs): {0: row} for key, (row, syncs, _) in self.given.items() if key[0] in alive},
         }  # fmt: skip

@@ -152,6 +152,13 @@ class OrderedRun:
         found = ((w, OrderedWarp(own, warp).asks()) for w, warp in enumerate(own.warps) if warp.alive)
         return [(w, own.warps[w].ready[-1].pc, lanes) for w, lanes in found if lanes]
 
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        """Where lanes of a warp would go on that wait at a join or for their turn."""
+        own = self.ctas[cta].warps[warp]
+        regions = {region.number: region for group in own.ready for region in chain(group.region)}
+        waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
+        return [*waiting, *(group.pc for group in own.ready[:-1])]
+
     def state(self, cta: int, live: list[frozenset[int]]) -> tuple[Any, ...]:
         """What decides what a CTA will do: `live` has the rows that matter at each instruction."""
         own = self.ctas[cta]

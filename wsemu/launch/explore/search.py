@@ -23,6 +23,7 @@ Races are judged in each state by `Knowledge`; that interleavings are all that t
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 
     from wsemu.model.outcome import RawFinding
 
-MOST_STEPS = 20_000
+MOST_STEPS = 4_000
 """ordered accesses that a search makes"""
+MOST_LANES = 6
+"""lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
 
 
 class Reached(NamedTuple):
@@ -56,12 +59,15 @@ class Result:
     """states that were met and not gone on from, where the budget ended"""
     ends: set[bytes] = field(default_factory=set)
     """what the arrays may hold in the end"""
+    end: Any = None
+    """the arrays in one of these ends"""
     race: Race | None = None
     findings: list[RawFinding] = field(default_factory=list)
     stuck: list[Ask] = field(default_factory=list)
     """lanes that wait for ever"""
     why: str = ""
-    """for what reason nothing is decided: a status of `Moved`, `steps`, `weak`, `unclear`, `apart`"""
+    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, or `barriers`: in some order all
+    that are left wait at barriers"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()
@@ -190,6 +196,7 @@ class Search:
                 if node.moves or all(status == "done" for status in node.status):
                     if not node.moves:
                         self.result.ends.add(node.digest)
+                        self.result.end = self.result.end or node.memory
                     stack.pop()
                     continue
                 self._stuck(node)
@@ -218,7 +225,12 @@ class Search:
         return True
 
     def _stuck(self, node: _Node) -> None:
+        """All wait: put the launch back there, for whoever asks what they wait for."""
+        for cta, saved in enumerate(node.saved):
+            self.session.load(cta, saved)
+        self.session.load_memory(node.memory)
         self.result.stuck = [ask for own in node.asks for ask in own]
+        self.result.why = "" if self.result.stuck else "barriers"
         self.result.reached = node.reached()
 
     def _root(self) -> _Node | None:
@@ -241,11 +253,15 @@ class Search:
         for asks in node.asks:
             self._touches(asks)
         self._begin(node)
-        return node
+        return None if self.result.why else node
 
     def _begin(self, node: _Node) -> None:
         if self.shared.grown:
             raise _NewsError
+        for asks in node.asks:
+            met = Counter(ask.warp for ask in asks if len(self.users[ask.place]) > 1)
+            if met and max(met.values()) > MOST_LANES:
+                self.result.why = "lanes"
         node.groups = self._ordered(node)
 
     def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
@@ -289,7 +305,7 @@ class Search:
         child.asks[cta] = session.asks(cta)
         self._touches(child.asks[cta])
         self._begin(child)
-        return child
+        return None if self.result.why else child
 
 
 def in_order(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:

@@ -81,8 +81,17 @@ class Session(Protocol):
     def digest_memory(self) -> bytes:
         """The same of the arrays."""
 
+    def alive(self, cta: int) -> list[tuple[int, int, int]]:
+        """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
+
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        """Where lanes of a warp would go on that wait for others to meet them."""
+
     def executed(self) -> int:
         """Warp instructions so far."""
+
+    def close(self) -> None:
+        """Give memory back."""
 
 
 _KEPT = ("state", "registers", "warps", "barriers", "stacks", "shared", "local", "segments")
@@ -227,6 +236,12 @@ class VmSession:
             for w, warp in enumerate(self.machines[cta].warps)
             if warp["alive"]
         ]
+
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        machine = self.machines[cta]
+        asks = int(machine.warps[warp]["asks"])
+        entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
+        return [resume for _, resume, mask in entries if mask & ~asks]
 
     def executed(self) -> int:
         return self.bound.settings.budget - self.budget

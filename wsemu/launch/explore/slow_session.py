@@ -94,6 +94,9 @@ class SlowSession:
         asks = {w: lanes for w, _, lanes in self.run.asks(cta)}
         return [(w.number, w.alive, asks.get(w.number, 0)) for w in self.run.ctas[cta].warps if w.alive]
 
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        return self.run.elsewhere(cta, warp)
+
     def executed(self) -> int:
         return self.run.executed()
 

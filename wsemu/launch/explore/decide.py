@@ -1,0 +1,300 @@
+"""Whether a launch that atomics steer can be decided by trying all their orders, and what that says."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.checkers import registry
+from wsemu.evidence.places import Places
+from wsemu.launch.explore.search import Result, Search
+from wsemu.launch.explore.session import Ask, Session
+from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
+from wsemu.model.control_flow import successors
+from wsemu.model.finding import Finding
+from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OPERATIONS
+from wsemu.model.outcome import Outcome, RawFinding
+from wsemu.proof import taint
+from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.proof.threads import Knowledge, Made, Race, Shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.model.bound import Bound
+
+MOST_CTAS, MOST_THREADS = 64, 2048
+"""of a launch whose orders are tried: all are alive at once"""
+_ACCESSES = ("load", "store", "atomic")
+_SHOWN = 12
+"""accesses of an order that are told"""
+
+
+class Decided(NamedTuple):
+    """What trying all orders says of a launch."""
+
+    proven: bool = False
+    findings: tuple[Finding, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """why nothing is decided"""
+    notes: tuple[str, ...] = ()
+
+
+def feasible(bound: Bound, places: Places) -> bool:
+    """Whether the orders of a launch can be tried: it is small, all that it does is followed thread by thread, and
+    nothing but atomics steers it, whatever it executes."""
+    (gx, gy, gz), (bx, by, bz) = bound.configuration.grid, bound.configuration.block
+    ctas, threads = gx * gy * gz, bx * by * bz
+    whole = -(-threads // LANES) * LANES * ctas
+    looking = set(SCHEDULES) <= set(bound.settings.checkers)
+    small = not bound.program.asynchronous and ctas <= MOST_CTAS and whole <= MOST_THREADS
+    return looking and small and not bound.program.unmodelled and _by_atomics(bound, places)
+
+
+def _by_atomics(bound: Bound, places: Places) -> bool:
+    """Whether no clock and no mask of active lanes could steer the launch or what it stores, if all were executed."""
+    code = bound.program.code
+    analysis = taint.examine(
+        bound.program, [1] * len(code), places.segment_of.get, lockstep=bound.settings.lockstep, lanes_by_x=False
+    )
+    if analysis is None:
+        return True
+    sources = {t.source for t in analysis.tainted} | {pc for pc, _ in analysis.order_dependent}
+    return all(NAMES[int(code[pc, 0])] in ATOMICS for pc in sources)
+
+
+def decide(bound: Bound, places: Places, *, everything: bool, left: list[Any] | None) -> Decided | None:
+    """Try all orders of the strong accesses of a launch, whose arrays are as before it.  `everything`: not only those
+    that steer; `left`: what the arrays shall hold then, else what some order leaves.  None where they are too many from the
+    start."""
+    kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
+    logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
+    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"), everything)
+    session = _session(bound, ordered, logged)
+    (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
+    begin = functools.partial(
+        Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered
+    )  # fmt: skip
+    lockstep = bound.settings.lockstep
+    try:
+        result = Search(session, lambda shared: begin(shared, lockstep=lockstep)).run()
+        if left is None and result.end is not None:
+            session.load_memory(result.end)
+        return _Told(bound, places, session, result, begin).said()
+    finally:
+        if left is not None:
+            for (data, writable), kept in zip(bound.segments, left, strict=True):
+                if writable:
+                    data[:] = kept
+        session.close()
+
+
+def _session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
+    if bound.settings.engine == "reference":
+        from wsemu.launch.explore.slow_session import SlowSession
+
+        return SlowSession(bound, ordered, logged)
+    from wsemu.launch.explore.session import VmSession
+
+    return VmSession(bound, ordered, logged)
+
+
+def _ordered(bound: Bound, places: Places, atomics: frozenset[int], everything: bool) -> frozenset[int]:
+    """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
+    uses; `everything`: these too."""
+    return atomics if everything else atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get)
+
+
+class _Told:
+    """A result as a report tells it."""
+
+    def __init__(
+        self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge]
+    ) -> None:
+        self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
+        self.code = bound.program.code.tolist()
+
+    def said(self) -> Decided | None:
+        result = self.result
+        if result.race:
+            return self._race(result.race)
+        if result.findings:
+            return self._finding(result.findings[0])
+        if result.stuck:
+            return self._deadlock()
+        if result.why == "lanes":
+            return None
+        if result.why:
+            return Decided(reasons=(self._why(),))
+        return Decided(proven=True, notes=self._left())
+
+    def _left(self) -> tuple[str, ...]:
+        if len(self.result.ends) < 2:
+            return ()
+        return (f"what is left in arrays depends on the order of atomics: {len(self.result.ends):,} results are possible",)
+
+    def _why(self) -> str:
+        result, places = self.result, self.places
+        tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
+        if result.why == "steps":
+            return f"the orders of atomics are too many to try: {tried}, {result.left:,} states were left"
+        if result.why == "weak":
+            where = ""
+            if result.pair:
+                where = f": {places.where(result.pair.first.pc)} and line {places.line(result.pair.second.pc)}"
+            return (
+                "strong accesses to several places may be seen in another order than they are made, which is not tried"
+                f"{where} (a `threadfence` between them orders them)"
+            )
+        if result.why == "unclear":
+            where = places.where(result.unclear[0])
+            return f"{where}: lanes of one store write one place, in some order of atomics: whose value stays is not decided"
+        if result.why == "barriers":
+            return "in one order of atomics a CTA waits at a barrier for ever" + "".join(f"; {o}" for o in self._order())
+        words = {"budget": "the step budget", "events": "more accesses than are followed", "trap": "what is not modelled"}
+        return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
+
+    # -- orders that fail ---------------------------------------------------------------------------------------------
+    def _order(self) -> list[str]:
+        """The order of atomics that shows it."""
+        asks = self.result.reached.asks
+        if not asks:
+            return []
+        told = [f"{self.places.who(a.cta, a.warp)} line {self.places.line(a.pc)}" for a in asks[-_SHOWN:]]
+        first = f"the last {_SHOWN} of {len(asks):,}, " if len(asks) > _SHOWN else ""
+        return [f"in this order of atomics: {first}{', '.join(told)}"]
+
+    def _outcome(self, raw: list[RawFinding]) -> Outcome:
+        base = self.places.outcome
+        return Outcome("done", raw, executions=base.executions, accesses=base.accesses, arch=base.arch)
+
+    def _explained(self, raw: RawFinding) -> Finding:
+        places = Places(
+            self.places.program, self.places.grid, self.places.block, self._outcome([raw]), self.places.arrays,
+            self.places.segment_of,
+        )  # fmt: skip
+        finding = registry.explain(raw, places, None)
+        return finding.model_copy(update={"notes": [*finding.notes, *self._order()], "holds_in": self._holds(raw.code)})
+
+    def _holds(self, code: str) -> str | None:
+        return "some schedules" if code in ("race", "intra-warp-race", "deadlock", "barrier-recycling") else None
+
+    def _race(self, race: Race) -> Decided:
+        raw = self._raw(race, self.result.reached.made)
+        if not self.bound.settings.lockstep and not self._races_as_warps():
+            return Decided(
+                reasons=(
+                    f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}: a fence or an atomic orders "
+                    "accesses of its own thread alone, and those of other lanes of the warp are not decided",
+                )
+            )
+        return Decided(findings=(self._explained(raw),))
+
+    def _races_as_warps(self) -> bool:
+        """Whether the order races even if a fence or an atomic of one lane counts for its whole warp."""
+        shared = Shared()
+        while True:
+            knowledge = self.begin(shared, lockstep=True)
+            shared.grown = False
+            races = [race for n, made in enumerate(self.result.reached.made)
+                     for race in knowledge.apply(made.event.cta, [made], n)]  # fmt: skip
+            if not shared.grown:
+                return bool(races)
+
+    def _raw(self, race: Race, made: tuple[Made, ...]) -> RawFinding:
+        one, two = made[race.earlier.number].event, made[race.later.number].event
+        detail = {
+            "address": race.address, "kind": race.later.kind, "other_kind": race.earlier.kind, "size": race.later.size,
+            "interval": two.interval, "other_interval": one.interval, "other_cta": one.cta,
+        }  # fmt: skip
+        lane, other = race.later.thread % LANES, race.earlier.thread % LANES
+        same = one[1:3] == two[1:3]
+        if same:
+            detail |= {"other_lane": other, "other_last": other}
+        code = "intra-warp-race" if same else "race"
+        return RawFinding(code, two.pc, two.cta, two.warp, 1 << lane, one.pc, one.warp, detail)
+
+    def _finding(self, raw: RawFinding) -> Decided:
+        if raw.code not in CODES or CHECKER_OF[raw.code] not in self.bound.settings.checkers:
+            return Decided(reasons=(f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`",))
+        if raw.code == "barrier-recycling":
+            where = self.places.where(raw.pc)
+            return Decided(reasons=(f"{where}: that a barrier is used again in time is not decided for all orders",))
+        return Decided(findings=(self._explained(raw),))
+
+    # -- deadlocks ----------------------------------------------------------------------------------------------------
+    def _deadlock(self) -> Decided:
+        stuck = self.result.stuck
+        if not self.bound.settings.lockstep:
+            for ask in stuck:
+                if self._others_may_write(ask):
+                    return Decided(
+                        reasons=(
+                            f"{self.places.where(ask.pc)}: lane {ask.lane} waits, and other lanes of its warp could go on "
+                            "to write there: how they take turns is not modelled",
+                        )
+                    )
+        return Decided(findings=(self._waits(stuck),))
+
+    def _others_may_write(self, ask: Ask) -> bool:
+        """Whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as they
+        may, for PTX promises no meeting points."""
+        todo = self.session.elsewhere(ask.cta, ask.warp)
+        seen = set(todo)
+        while todo:
+            at = todo.pop()
+            kind = OPERATIONS[NAMES[self.code[at][0]]].kind
+            if kind in ("barrier", "warp", "matrix"):  # there they wait for the one that spins
+                continue
+            if self._may_write(at, kind, ask):
+                return True
+            more = {after for after in successors(at, self.code[at]) if after < len(self.code)} - seen
+            seen |= more
+            todo += more
+        return False
+
+    def _may_write(self, pc: int, kind: str, ask: Ask) -> bool:
+        """Whether an instruction may write where a lane waits."""
+        arrays = self.places.program.array_of
+        same = arrays[pc] is None or arrays[ask.pc] is None or arrays[pc] == arrays[ask.pc]
+        return same and (kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE))
+
+    def _waits(self, stuck: Iterable[Ask]) -> Finding:
+        places = self.places
+        first: dict[int, Ask] = {}
+        for ask in stuck:
+            first.setdefault(ask.pc, ask)
+        asks = list(first.values())
+        sites = [
+            places.site(ask.pc, f"{places.who(ask.cta, ask.warp)} waits here for ever", cta=ask.cta, warp=ask.warp)
+            for ask in asks
+        ]
+        notes = []
+        for ask in asks:
+            element = places.element(ask.place[1], ask.pc)
+            notes.append(f"{places.who(ask.cta, ask.warp)} waits for `{element}` to change: {self._writers(ask)}")
+        element = places.element(asks[0].place[1], asks[0].pc)
+        return Finding(
+            code="deadlock",
+            message=f"{places.who(asks[0].cta, asks[0].warp)} waits for ever for `{element}` to change",
+            sites=sites,
+            notes=[*notes, *self._order()],
+            help="let some warp write there, in every order, before it waits itself",
+            holds_in="some schedules" if self.result.reached.asks else "every schedule",
+        )
+
+    def _writers(self, ask: Ask) -> str:
+        """Who could write where a lane waits."""
+        waiting = {(a.cta, a.warp) for a in self.result.stuck}
+        others = {
+            (cta, w) for cta in range(self.session.ctas) for w, _, _ in self.session.alive(cta)
+        } - waiting - {(ask.cta, ask.warp)}  # fmt: skip
+        if others:
+            return f"{self._names(others)} stand at barriers or joins, and do not come there"
+        if waiting - {(ask.cta, ask.warp)}:
+            return f"{self._names(waiting - {(ask.cta, ask.warp)})} wait themselves, all others have ended"
+        return "all others have ended"
+
+    def _names(self, warps: Iterable[tuple[int, int]]) -> str:
+        told = [self.places.who(*warp) for warp in sorted(warps)]
+        return ", ".join(told[:4]) + (f" and {len(told) - 4:,} more" if len(told) > 4 else "")

@@ -1,0 +1,98 @@
+"""When the orders of a launch's atomics are tried, and on what: what `check` needs of it, without importing the rest."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from wsemu.evidence.places import Places
+from wsemu.model.codes import CODES
+from wsemu.model.isa import ATOMICS, NAMES, OPCODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.launch.explore.decide import Decided
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+
+PATIENCE = 1_000_000
+"""warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
+_ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
+
+
+class Orders:
+    """The orders of one launch's atomics."""
+
+    def __init__(self, bound: Bound, segment_of: dict[int, int]) -> None:
+        self.bound, self.segment_of = bound, segment_of
+        self.known: Decided | None = None
+
+    def patience(self) -> int | None:
+        """A smaller step budget than was asked for, where a launch may wait for an atomic to return something else."""
+        if self.bound.settings.budget <= PATIENCE or not _may_wait(_Key(self.bound.program)):
+            return None
+        return PATIENCE
+
+    def goes_on(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+        """Whether a run that ended with its patience has to be made anew, with all of its budget."""
+        if outcome.status != "budget" or self.patience() is None:
+            return False
+        if any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings):
+            return False
+        shape = self.bound.configuration
+        places = Places(
+            self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
+        )  # fmt: skip
+        self.known = self.decide(places, initial, everything=True)
+        if self.known is not None and (self.known.proven or self.known.findings):
+            return False
+        _put_back(self.bound, initial())
+        return True
+
+    def decide(self, places: Places, initial: Callable[[], list[Any]], *, everything: bool) -> Decided | None:
+        """What trying all orders says; None where they cannot be tried."""
+        from wsemu.launch.explore.decide import decide, feasible
+
+        if self.known is not None:
+            return self.known
+        before = initial()
+        kept = all(data is not None for data in before)
+        if not kept or not feasible(self.bound, places):
+            return None
+        left = [data.copy() for data, _ in self.bound.segments]
+        _put_back(self.bound, before)
+        done = places.outcome.status == "done"
+        return decide(self.bound, places, everything=everything, left=left if done else None)
+
+
+def _put_back(bound: Bound, before: list[Any]) -> None:
+    for (data, writable), kept in zip(bound.segments, before, strict=True):
+        if writable and kept is not None and kept is not data:
+            data[:] = kept
+
+
+class _Key:
+    """A program by identity."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.program is self.program
+
+
+@functools.lru_cache(maxsize=256)
+def _may_wait(key: _Key) -> bool:
+    """Whether what an atomic returns may decide a branch."""
+    code = key.program.code
+    if not _ATOMIC.intersection(code[:, 0].tolist()):
+        return False
+    from wsemu.proof.taint import tainted
+
+    steered = tainted(key.program, [1] * len(code))
+    return any(t.what in ("branch", "exit") and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
