@@ -97,7 +97,7 @@ class _Child:
         sys.stdout.flush()
         sys.stderr.flush()
         self.process = context.Process(target=self._run, args=(work, other), daemon=True)
-        with warnings.catch_warnings():  # Python 3.12 warns of fork where NumPy has threads; the child leaves them alone
+        with warnings.catch_warnings():  # Python 3.12 warns of fork where NumPy has threads, which the child lets be
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
             self.process.start()
         other.close()
