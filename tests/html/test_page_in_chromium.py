@@ -92,3 +92,34 @@ def test_the_script_shows_all_steps_first(pages: Path, tmp_path: Path) -> None:
     assert 200 < float(re.findall(r"width: ([\d.]+)px", style)[0]) < 600
     assert "--shrink" in style
     assert re.search(r'<p class="tools">', done.stdout)  # no longer hidden
+
+
+ACT = """
+const view = document.querySelector('.timeline .scroll'), said = document.querySelector('.tools output');
+const log = [], note = () => log.push(said.value.split(' ')[0] + ':' + Math.round(view.scrollLeft));
+const press = key => { view.dispatchEvent(new KeyboardEvent('keydown', {key, cancelable: true})); note(); };
+const point = (kind, x) =>
+  view.dispatchEvent(new PointerEvent(kind, {pointerType: 'mouse', button: 0, clientX: x, bubbles: true}));
+note(); press('+'); press('+'); press('End'); press('Home'); press('0');
+document.querySelector('.tools button[value="+"]').click(); note();
+view.dispatchEvent(new WheelEvent('wheel', {ctrlKey: true, deltaY: -300, clientX: 700, cancelable: true})); note();
+point('pointerdown', 500); point('pointermove', 450); point('pointerup', 450); note();
+document.title = log.join(' ');
+"""
+
+
+def test_keys_buttons_the_wheel_and_dragging_move_the_time_line(pages: Path, tmp_path: Path) -> None:
+    text = (pages / "sgemv.html").read_text(encoding="utf-8")
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)  # which forbids what follows
+    page = tmp_path / "acted.html"
+    page.write_text(text.replace("</body>", f"<script>{ACT}</script></body>"), encoding="utf-8")
+    command = [CHROMIUM, *FLAGS, "--window-size=900,900", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run([*command, page.as_uri()], check=False, capture_output=True, text=True, timeout=120)
+    title = re.findall(r"<title>([^<]*)", done.stdout)[0]
+    (whole, _), _, (larger, at), (_, end), (_, home), (again, _), (button, _), (wheel, before), (_, after) = (
+        tuple(map(int, part.split(":"))) for part in title.split()
+    )
+    assert whole == again < button < wheel
+    assert whole < larger
+    assert home == 0 < at < end
+    assert after == before + 50

@@ -21,6 +21,7 @@ from tests.commands import wsemu
 from tests.composite import run as run_action
 from wsemu.app import each
 from wsemu.model.codes import CODES
+from wsemu.model.version import __version__
 
 if TYPE_CHECKING:
     from tests.composite import Ran
@@ -134,6 +135,8 @@ def test_recipes_name_inputs_and_hooks_that_exist():
     named = [repo for _, recipe in RECIPES if "repos" in recipe for repo in recipe["repos"]]
     assert len(named) == 2
     assert {hook["id"] for repo in named for hook in repo["hooks"]} == hooks
+    tags = {step["uses"].partition("@")[2] for step in ours} | {repo["rev"] for repo in named}
+    assert tags == {f"v{__version__}"}
 
 
 def test_the_recipe_for_gitlab_runs(project):
@@ -208,6 +211,4 @@ def test_the_conda_recipe_wants_what_the_package_wants():
     assert {*recipe["requirements"]["run"]} == {*wanted, f"python {PROJECT['requires-python']}"}
     assert recipe["build"]["entry_points"] == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
     assert recipe["about"]["doc_url"] == PROJECT["urls"]["Documentation"]
-    version = re.search(r'version = "(.*)"', (ROOT / "integrations" / "conda" / "meta.yaml").read_text())
-    assert version
-    assert version[1] in (ROOT / "wsemu" / "model" / "version.py").read_text()
+    assert f'version = "{__version__}"' in (ROOT / "integrations" / "conda" / "meta.yaml").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,9 @@ class _Child:
         sys.stdout.flush()
         sys.stderr.flush()
         self.process = context.Process(target=self._run, args=(work, other), daemon=True)
-        self.process.start()
+        with warnings.catch_warnings():  # Python 3.12 warns of fork where NumPy has threads, which the child lets be
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            self.process.start()
         other.close()
 
     def _run(self, work: Callable[[Connection], None], pipe: Connection) -> None:

@@ -125,7 +125,9 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
     body: Any = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != p[2]]
-    return bool(places) and start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
+    if not places:  # Python 3.12 gives a constant that is returned no place
+        return isinstance(body, ast.Constant) and node.lineno == code.co_firstlineno and body.value in code.co_consts
+    return start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
 
 
 def _in_text(kept: Text, code: CodeType) -> Source | None:
