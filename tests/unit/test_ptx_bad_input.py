@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import wsemu
 from wsemu.app import program
 from wsemu.app.ptx_launch import Options
+from wsemu.frontend.ptx import compile_entry
+from wsemu.model.errors import WsemuError
 from wsemu.model.settings import Settings
 
+FOLDER = Path(__file__).resolve().parents[1] / "ptx"
 FILE = Path(__file__).resolve().parents[1] / "ptx" / "launching.sm_90.ptx"
 TEXT = FILE.read_text()
 TOKEN = re.compile(r"[\w.$%]+|\s+|.", re.S)
@@ -98,3 +103,70 @@ def test_changes_reach_the_launch(tmp_path):
     file.write_text(TEXT)
     for launch in LAUNCHES:
         assert program.run(file, launch.words(), Settings()) == (1 if launch.entry == "reverse" else 0), launch
+
+
+# -- asynchronous operations and tensor cores -------------------------------------------------------------------------
+ASYNCHRONOUS = re.compile(r"mbarrier|cp\.|mma|matrix|wgmma|elect|setmaxnreg|fence|st\.bulk|tensormap|griddep")
+WORDS = re.compile(r"[A-Za-z_%$][\w$]*|\.[\w:]+|\d[\w.]*|\S")
+OPERANDS = ["0", "-1", "16", "33", "18446744073709551616", "%r1", "%rd1", "%f1", "%p1", "{%r1}", "[%rd1]", "x", "_"]
+SAMPLE = ["mbarriers.sm_90", "bulk.sm_90a", "tensor_copies.sm_90a", "wgmma_ring.sm_90a", "wmma.sm_90a", "matmul.sm_90"]
+
+
+def with_a_line_changed(line: str, words: list[str], draw: random.Random) -> str:
+    """A word is left out, put in, replaced, or exchanged for another one of the line, up to three times."""
+    own = WORDS.findall(line)
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        at, other = draw.randrange(len(own)), draw.randrange(len(own))
+        how = draw.randrange(4)
+        if how == 0 and len(own) > 1:
+            del own[at]
+        elif how == 1:
+            own.insert(at, draw.choice([*words, *OPERANDS]))
+        elif how == 2:
+            own[at] = draw.choice([*words, *OPERANDS])
+        else:
+            own[at], own[other] = own[other], own[at]
+    return re.sub(r" (?=[.:])", "", " ".join(own))
+
+
+def compile_all(text: str) -> None:
+    """Compile all kernels of a text; what cannot be compiled is told by an error of wsemu's own."""
+    with suppress(WsemuError):
+        for kernel in wsemu.load_ptx(text).values():
+            kinds = tuple("address" if p.bytes == 8 else "value" for p in kernel.entry.parameters)
+            compile_entry(kernel._module, kernel.entry, kinds, fma=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_changed_line_of_an_asynchronous_operation(name):
+    head, *entries = re.split(r"(?m)^(?=(?:\.visible |\.weak )?\.entry )", (FOLDER / f"{name}.ptx").read_text())
+    draw = random.Random(name)
+    entries = [entry for entry in entries if ASYNCHRONOUS.search(entry) and len(entry) < 40_000]
+    words = sorted(
+        {w for e in entries for line in e.splitlines() if ASYNCHRONOUS.search(line) for w in WORDS.findall(line)}
+    )
+    for _ in range(25):
+        lines = draw.choice(entries).splitlines()
+        at = draw.choice([n for n, line in enumerate(lines) if ASYNCHRONOUS.search(line)])
+        lines[at] = with_a_line_changed(lines[at], words, draw)
+        compile_all(head + "\n".join(lines))
+
+
+def test_a_copy_without_its_kind_and_an_offset_beyond_64_bits():
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 16 .b8 tile[64];
+.visible .entry k(.param .u64 a) {
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [a];
+    mov.u32 %r1, tile;
+    cp.async.ca.shared.global [%r1], [%rd1], 16;
+    ld.shared.u32 %r2, [tile+16];
+    ret;
+}
+"""
+    for changed in (text, text.replace(".async.ca", ""), text.replace("tile+16", "tile+18446744073709551632")):
+        compile_all(changed)

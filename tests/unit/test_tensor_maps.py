@@ -124,6 +124,28 @@ def test_the_bytes_of_a_driver_and_an_array_are_a_map() -> None:
             wsemu.TensorMap.from_bytes(data, x)
 
 
+@pytest.mark.parametrize(
+    ("array", "box", "options"),
+    [
+        (None, (8, 32), {}), ([1, 2], (2,), {}), (5, (1,), {}),
+        (np.zeros((64, 64), np.float32), 8, {}), (np.zeros((64, 64), np.float32), (8, 2.5), {}),
+        (np.zeros((64, 64), np.float32), (8, 32), {"type": []}),
+        (np.zeros((64, 64), np.float32), (8, 32), {"swizzle": np.zeros(3)}),
+        (np.zeros((64, 64), np.float32), (8, 32), {"element_strides": np.zeros(3)}),
+        (np.zeros((64, 64), np.float32), (8, 32), {"element_strides": ()}),
+        (np.zeros((64, 64), np.float32), (8, 32), {"strides": "256"}),
+    ],
+)  # fmt: skip
+def test_a_map_of_something_else_is_refused(array, box, options) -> None:
+    with pytest.raises(UsageError, match=r"^tensor map"):
+        wsemu.TensorMap(array, box, **options)
+
+
+def test_bytes_that_are_none_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"^tensor map: `data` is 5"):
+        wsemu.TensorMap.from_bytes(5, np.zeros((64, 64), np.float16))  # type: ignore[arg-type]
+
+
 def test_a_map_of_a_view() -> None:
     x = np.zeros((4, 6, 32), np.float32)
     made = wsemu.TensorMap(x[:, 1:3, :16], [2, 1, 16], strides=[1536, 256])

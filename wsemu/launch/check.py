@@ -27,7 +27,7 @@ from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_i
 from wsemu.model.file_names import short
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.launch_shape import LaunchConfiguration, configure
-from wsemu.model.limits import limits
+from wsemu.model.limits import LATEST, limits
 from wsemu.model.own import is_own
 from wsemu.model.program import Program, Span
 
@@ -521,6 +521,10 @@ def bind_launch(
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
+    if configuration.arch != LATEST:
+        from wsemu.model.introduced import check_instructions
+
+        check_instructions(program, configuration.arch)
     rows, memory, arrays = bind(program, arguments, names)
     unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})

@@ -51,6 +51,8 @@ LIMITS: dict[str, Limits] = {
     "sm_89": Limits(1024, _BLOCK, _GRID, 48 * KIB, 99 * KIB, 16),
     "sm_90": Limits(1024, _BLOCK, _GRID, 48 * KIB, 227 * KIB, 16),
 }
+LATEST = "sm_90"
+"""it has all instructions that are modelled"""
 
 
 def limits(arch: str) -> Limits:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -302,6 +303,8 @@ class TensorMap:
         type: str | None = None,  # noqa: A002 - the driver's word
         promotion: str | None = None,
     ) -> None:
+        if not hasattr(array, "__array_interface__") or not hasattr(array, "ndim"):
+            raise UsageError(f"tensor map: `array` is {array!r:.60}: give a NumPy array, or one of `cuda.to_device`")
         self.array = array
         rank = self.array.ndim
         if not 1 <= rank <= MOST_RANK:
@@ -312,7 +315,7 @@ class TensorMap:
             self.array.shape[::-1],
             self._strides(strides),
             _numbers("box", box, rank),
-            _numbers("element_strides", element_strides or (1,) * rank, rank),
+            _numbers("element_strides", (1,) * rank if element_strides is None else element_strides, rank),
             _choice("interleave", interleave, INTERLEAVES),
             _choice("swizzle", swizzle, SWIZZLES),
             bool(_choice("fill", fill, FILLS)),
@@ -347,7 +350,13 @@ class TensorMap:
 
         UsageError for bytes that are no map, and for a map of im2col mode.
         """
-        fields = decode(bytes(data)) if len(data) == MAP_BYTES else None
+        try:
+            data = bytes(memoryview(data))
+        except TypeError:
+            raise UsageError(
+                f"tensor map: `data` is {data!r:.60}: give the {MAP_BYTES} bytes of a CUtensorMap"
+            ) from None
+        fields = decode(data) if len(data) == MAP_BYTES else None
         if fields is None:
             raise UsageError(
                 f"tensor map: {len(data)} bytes that no driver writes: give the {MAP_BYTES} of a CUtensorMap"
@@ -387,13 +396,13 @@ class TensorMap:
         return f"TensorMap({self.array.dtype}[{shape}], box={[*self.fields.box[::-1]]})"
 
 
-def _element_type(dtype: np.dtype[Any], given: str | None) -> str:
+def _element_type(dtype: np.dtype[Any], given: object) -> str:
     if given is None:
         found = _OF_ARRAY.get(dtype.name)
         if found is None:
             raise UsageError(f"tensor map: an array of {dtype}; its elements can be {', '.join(ELEMENT_TYPES)}")
         return found
-    if given not in ELEMENT_TYPES:
+    if not isinstance(given, str) or given not in ELEMENT_TYPES:
         raise UsageError(f"tensor map: no type {given!r}: one of {', '.join(ELEMENT_TYPES)}")
     if ELEMENT_TYPES[given].bytes != dtype.itemsize:
         raise UsageError(
@@ -405,15 +414,15 @@ def _element_type(dtype: np.dtype[Any], given: str | None) -> str:
 def _numbers(name: str, given: Sequence[int], count: int) -> tuple[int, ...]:
     """Integers for axes, outermost first, as they stand in a map."""
     try:
-        numbers = tuple(int(n) for n in given)
-    except (TypeError, ValueError):
+        numbers = tuple(index(n) for n in given)
+    except TypeError:
         raise UsageError(f"tensor map: `{name}` is {given!r}: give a list of {count} integers") from None
     if len(numbers) != count:
         raise UsageError(f"tensor map: `{name}` has {len(numbers)} numbers: give {count}, the outermost first")
     return numbers[::-1]
 
 
-def _choice(name: str, given: str | None, choices: Sequence[str | None]) -> int:
-    if given not in choices:
+def _choice(name: str, given: object, choices: Sequence[str | None]) -> int:
+    if not (given is None or isinstance(given, str)) or given not in choices:
         raise UsageError(f"tensor map: `{name}` is {given!r}: one of {', '.join(map(repr, choices))}")
     return choices.index(given)

@@ -279,7 +279,9 @@ def copy_form(form: Form) -> Lower:
         return copies_arrive(flags[3:])
     if form.types:
         raise UnhandledForm
-    start = next(start for start in _CHOICES if flags[: len(start)] == start)
+    start = next((start for start in _CHOICES if flags[: len(start)] == start), None)
+    if start is None:
+        raise UnhandledForm
     return _CHOICES[start](flags[len(start) :])
 
 

@@ -82,6 +82,11 @@ def space_of(instruction: Instruction) -> str:
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
     """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
+    register, offset, name = _address_of(e, operand, space)
+    return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # addresses wrap
+
+
+def _address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
     if type(operand) is not Address:
         raise e.error(operand.at, "an address belongs here", "write it in brackets: `[%rd1+16]`")
     base = operand.base
