@@ -44,7 +44,12 @@ def check(
         return USAGE
     with sink(chosen.format) as printer:
         warn(misplaced, printer)
-        options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit}
+        options: dict[str, Any] = {
+            "quiet": quiet,
+            "printer": printer,
+            "limit": chosen.limit,
+            "time_limit": chosen.time_limit,
+        }
         code = _saving(chosen.save_witness, file, arguments, settings, options)
         printer.finish(code)
     return code
