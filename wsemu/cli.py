@@ -83,6 +83,14 @@ class Format(StrEnum):
     sarif = "sarif"
 
 
+class Progress(StrEnum):
+    """How a campaign shows how far it is."""
+
+    bar = "bar"
+    json = "json"
+    none = "none"
+
+
 class Engine(StrEnum):
     """Which interpreter runs the launch."""
 
@@ -177,6 +185,13 @@ TimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
 ]
 Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
+On = Annotated[
+    str,
+    typer.Option(metavar="tcp://HOST:PORT", help="Run on the Dask cluster with this scheduler.", show_default=False),
+]
+ProgressOption = Annotated[
+    Progress, typer.Option("--progress", help="A bar on a terminal, or lines of JSON on standard error.")
+]
 Entry = Annotated[
     str | None,
     typer.Option(
@@ -245,6 +260,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         fail_on: FailOn = None,
         kernel: KernelOption = None,
         limit: Limit = None,
+        time_limit: TimeLimit = None,
         format: FormatOption = None,  # noqa: A002 - the option's name
         save_witness: SaveWitness = None,
         module: Module = False,
@@ -416,12 +432,16 @@ def fuzz(
         Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/fuzz/FILE-function.sqlite]")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
+    on: On = "",
+    progress: ProgressOption = Progress.bar,
+    time_limit: TimeLimit = None,
 ) -> None:
     """Run many examples of a Hypothesis test.  Interrupted or killed, the same command goes on where it was."""
     from wsemu.campaign import fuzz
 
     options = {"examples": examples, "batch": batch, "seed": seed}
-    raise typer.Exit(fuzz.command(test, options, jobs, results, fresh=fresh))
+    how: dict[str, Any] = {"fresh": fresh, "on": on, "progress": progress.value, "time_limit": time_limit}
+    raise typer.Exit(fuzz.command(test, options, jobs, results, **how))
 
 
 @app.command(
@@ -442,6 +462,9 @@ def sweep(
     ] = None,
     most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
     tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    on: On = "",
+    progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
@@ -450,7 +473,8 @@ def sweep(
 
     options = {"tries": tries, "time_limit": time_limit}
     as_json = format is not None and format.value == "json"
-    raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json))
+    how: dict[str, Any] = {"jobs": jobs, "on": on, "progress": progress.value}
+    raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json, **how))
 
 
 @app.command()

@@ -394,3 +394,45 @@ def test_a_broken_example_raises_as_a_plain_program():
     done = python(file)
     assert done.returncode == 1
     assert "wsemu.CheckFailed: error[deadlock]: " in done.stderr
+
+
+SLOW = """
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def quick(x):
+    x[0] = 1
+
+@cuda.jit
+def endless(x):
+    while x[0] < 2:
+        x[1] = 3
+
+x = np.zeros(2, np.int32)
+quick[1, 1](x)
+endless[1, 1](x)
+"""
+
+
+def test_a_time_limit_says_what_was_decided_and_names_the_kernel(tmp_path, capsys):
+    import signal
+
+    from wsemu.app import program
+    from wsemu.launch import hooks
+    from wsemu.model.settings import Settings
+
+    def soon(bound):
+        if bound.program.name == "endless":
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    hooks.starting.append(soon)
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    try:
+        assert program.run(file, [], Settings(), time_limit=1000) == 3
+    finally:
+        hooks.starting.remove(soon)
+    said = capsys.readouterr().out
+    assert "quick[grid 1, block 1]  verified" in said
+    assert "the time limit of 1000 s is reached in `endless`, after 1 launch" in " ".join(said.split())

@@ -115,7 +115,8 @@ def test_the_keys_are_the_options():
 def test_the_keys_are_those_of_the_pytest_plugin():
     from wsemu.pytest_plugin import OPTIONS
 
-    assert set(OPTIONS) == set(Configuration.model_fields) - {"suppress", "format", "limit", "save_witness"}
+    elsewhere = {"suppress", "format", "limit", "time_limit", "save_witness"}
+    assert set(OPTIONS) == set(Configuration.model_fields) - elsewhere
 
 
 def test_every_key_counts(program):

@@ -89,7 +89,7 @@ def test_keys_are_noted_until_a_file_changes(folder, monkeypatch):
     monkeypatch.setattr(cache, "SETTLED", -(1 << 62))
     made = cache.keys.__wrapped__()
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "current_keys", lambda: {})
+        patch.setattr(cache, "current_keys", dict)
         assert cache.keys.__wrapped__() == made
         states = cache._states
         patch.setattr(cache, "_states", lambda paths: {path: [0, *state[1:]] for path, state in states(paths).items()})

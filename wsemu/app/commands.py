@@ -49,7 +49,13 @@ def check(
         return USAGE
     with sink(chosen.format) as printer:
         warn(misplaced, printer)
-        options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit, "module": name}
+        options: dict[str, Any] = {
+            "quiet": quiet,
+            "printer": printer,
+            "limit": chosen.limit,
+            "time_limit": chosen.time_limit,
+            "module": name,
+        }
         code = _saving(chosen.save_witness, file, arguments, settings, options)
         printer.finish(code)
     return code

@@ -97,6 +97,8 @@ class Configuration(_Table):
     fail_on: list[str] = []
     kernel: list[str] = []
     """names of kernels, with `*` and `?`; no name: all"""
+    time_limit: float | None = Field(default=None, gt=0)
+    """seconds after which a program is stopped"""
     limit: int | None = Field(default=None, ge=0)
     """findings that are shown"""
     format: Format = "text"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import runpy
+import signal
 import sys
 import traceback
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.host import takeover
 from wsemu.launch.check import not_run
-from wsemu.launch.hooks import around, observers, passed_over, refused
+from wsemu.launch.hooks import around, observers, passed_over, refused, starting
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings as _settings
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError, WsemuError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
     from wsemu.model.finding import Verdict
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.report.sink import Sink
@@ -63,6 +65,8 @@ class _Run:
     quiet: bool = False
     """tell only of launches that are not verified, each trouble once"""
     saver: Saver | None = None
+    running: str = ""
+    """the kernel of the launch that is under way"""
     verdicts: list[Verdict] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -82,8 +86,18 @@ class _Run:
     unused: dict[tuple[str, int], str] = field(default_factory=dict)
     """suppressions that accept nothing in a launch, and what is to be said of them"""
 
+    def start(self, bound: Bound) -> None:
+        self.running = bound.program.name
+
+    @property
+    def so_far(self) -> str:
+        """`in `sgemv`, after 3 launches`"""
+        where = f"in `{self.running}`, " if self.running else ""
+        return f"{where}after {_plural(len(self.verdicts), 'launch', 'es')}"
+
     def observe(self, report: Report) -> None:
         _flush()
+        self.running = ""
         self.verdicts.append(report.verdict)
         self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
@@ -180,14 +194,15 @@ def run(
     quiet: bool = False,
     printer: Sink | None = None,
     limit: int | None = None,
+    time_limit: float | None = None,
     saver: Saver | None = None,
     module: str = "",
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, and `saver` keeps the witnesses of errors.  With a name in `module` that module is
-    run, of which `file` is the source, as by `python -m`.
+    many findings are shown, `time_limit` the seconds after which the program is stopped, and `saver` keeps the
+    witnesses of errors.  With a name in `module` that module is run, of which `file` is the source, as by `python -m`.
     """
     printer = printer or Printer()
     if not file.is_file():
@@ -207,9 +222,16 @@ def run(
         around.append(_at_breakpoints)
     observers.append(launches.observe)
     refused.append(launches.refuse)
+    starting.append(launches.start)
     try:
         limits(settings.arch)
-        with _settings.using(settings), takeover.numba_cuda(), takeover.inherited(), _as_main(file, arguments, module):
+        with (
+            _settings.using(settings),
+            takeover.numba_cuda(),
+            takeover.inherited(),
+            _as_main(file, arguments, module),
+            _within(time_limit),
+        ):
             if is_ptx(file):
                 from wsemu.app import ptx_launch
 
@@ -219,8 +241,11 @@ def run(
             else:
                 runpy.run_path(str(file), run_name="__main__")
         code = 0
+    except _TimeUp:
+        printer.text(f"the time limit of {time_limit:g} s is reached {launches.so_far}", "warning")
+        code = launches.exit_code or INCOMPLETE
     except KeyboardInterrupt:
-        printer.text(f"interrupted after {len(launches.verdicts)} launches", "warning")
+        printer.text(f"interrupted {launches.so_far}", "warning")
         code = INTERRUPTED
     except SystemExit as exit_:
         code = _stopped(exit_, launches)
@@ -240,6 +265,7 @@ def run(
         refused.remove(launches.refuse)
         if stepped:
             around.remove(_at_breakpoints)
+        starting.remove(launches.start)
     hidden = launches.swallowed(ending)
     if hidden is not None:
         printer.error(hidden)
@@ -304,6 +330,29 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
     for report in reports:
         printer.text(str(report), "" if report.status == "same" else "error")
     return code or (0 if all(report.status == "same" for report in reports) else FAILED)
+
+
+class _TimeUp(KeyboardInterrupt):
+    """The time limit is reached: whoever can be interrupted is."""
+
+
+@contextlib.contextmanager
+def _within(seconds: float | None) -> Iterator[None]:
+    """Raise _TimeUp after so many seconds, where the system has timers for that."""
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise _TimeUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager

@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import queue
-import subprocess
-import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wsemu.campaign import spread
 from wsemu.campaign.results import Batch, Failure, Outcome, Results
+from wsemu.campaign.spread import Bundle, Died, Process
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Executor
 
 FOLDER = Path(".wsemu", "fuzz")
 """where result files are, below the working folder"""
-_ALONE: dict[str, Any] = (
-    {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-    if sys.platform == "win32"
-    else {"start_new_session": True}
-)
-"""how a process is started that Ctrl-C does not reach: whether to stop is decided here"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,14 @@ class Campaign:
     def batches(self) -> Iterator[Batch]:
         for first in range(0, self.examples, self.batch):
             yield Batch(first, min(self.batch, self.examples - first))
+
+    @property
+    def bundle(self) -> Bundle:
+        return Bundle("fuzz", str(self.file), self.function)
+
+    def request(self, batch: Batch) -> dict[str, int]:
+        """What a process is asked for a batch."""
+        return {"seed": self.seed_of(batch), "examples": batch.size}
 
     def seed_of(self, batch: Batch) -> int:
         """The same for batches of any size that begin at the same example."""
@@ -117,56 +120,17 @@ class Watcher(Protocol):
 
 
 # -- processes -------------------------------------------------------------------------------------------------------
-class _Died(Exception):
-    """A process ended without an answer."""
+def _outcome(answer: dict[str, Any]) -> Outcome:
+    failure = answer["failure"]
+    return Outcome(answer["examples"], None if failure is None else Failure(**failure))
 
 
-class _Process:
-    """A process that runs batches: see `fuzz_worker`."""
-
-    def __init__(self, campaign: Campaign) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "wsemu.campaign.worker", str(campaign.file), campaign.function],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONHASHSEED": "0"},
-            **_ALONE,
-        )
-
-    def source(self) -> str:
-        """The digest of the sources that it runs; UsageError where the test is wrong."""
-        answer = self._answer()
-        if "error" in answer:
-            raise UsageError(answer["error"])
-        return str(answer["source"])
-
-    def run(self, seed: int, size: int) -> Outcome:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps({"seed": seed, "examples": size}) + "\n")
-            self._process.stdin.flush()
-        answer = self._answer()
-        failure = answer["failure"]
-        return Outcome(answer["examples"], None if failure is None else Failure(**failure))
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line.endswith("\n"):
-            self._process.kill()
-            raise _Died(f"exit code {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+def _dead(campaign: Campaign, batch: Batch, why: str) -> Outcome:
+    """Of a batch at which processes die."""
+    title = f"the process that ran the test died ({why})"
+    last = batch.first + batch.size - 1
+    text = f"{title}\nexamples {batch.first} to {last}, @seed({campaign.seed_of(batch)})"
+    return Outcome(0, Failure(title, "", text))
 
 
 class _Crew:
@@ -176,21 +140,21 @@ class _Crew:
         self.campaign = campaign
         self.waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self.answers: queue.SimpleQueue[tuple[Batch, Outcome] | BaseException] = queue.SimpleQueue()
-        self.processes: list[_Process] = []
+        self.processes: list[Process] = []
         self.stopping = False
         self._lock = threading.Lock()
         first = self._started()
         try:
-            self.source = first.source()
-        except _Died as died:
+            self.source = first.hello()["source"]
+        except Died as died:
             raise UsageError(f"`{campaign.file}` cannot be imported: the process that does ended ({died})") from None
         self._idle = [first]
 
-    def _started(self) -> _Process:
+    def _started(self) -> Process:
         with self._lock:
             if self.stopping:
-                raise _Died("stopped")
-            process = _Process(self.campaign)
+                raise Died("stopped")
+            process = Process(self.campaign.bundle)
             self.processes.append(process)
         return process
 
@@ -198,22 +162,22 @@ class _Crew:
         for _ in range(jobs):
             threading.Thread(target=self._work, daemon=True).start()
 
-    def _ready(self) -> _Process:
+    def _ready(self) -> Process:
         """A process that has imported the same sources as the first."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         process = self._started()
         try:
-            same = process.source() == self.source
-        except _Died as died:
+            same = process.hello()["source"] == self.source
+        except Died as died:
             raise UsageError(f"a process for {self.campaign.name} ended at its start ({died})") from None
         if not same:
             raise UsageError(f"the sources of {self.campaign.name} changed meanwhile: start again")
         return process
 
     def _work(self) -> None:
-        process: _Process | None = None
+        process: Process | None = None
         try:
             while True:
                 batch = self.waiting.get_nowait()
@@ -225,19 +189,17 @@ class _Crew:
         except BaseException as error:
             self.answers.put(error)
 
-    def _outcome(self, process: _Process, batch: Batch) -> tuple[Outcome, _Process | None]:
+    def _outcome(self, process: Process, batch: Batch) -> tuple[Outcome, Process | None]:
         """What comes of a batch, and the process if it is still there.  One that dies is given a second chance."""
-        seed = self.campaign.seed_of(batch)
+        request = self.campaign.request(batch)
         try:
-            return process.run(seed, batch.size), process
-        except _Died:
+            return _outcome(process.ask(request)), process
+        except Died:
             process = self._ready()
         try:
-            return process.run(seed, batch.size), process
-        except _Died as died:
-            title = f"the process that ran the test died ({died})"
-            text = f"{title}\nexamples {batch.first} to {batch.first + batch.size - 1}, @seed({seed})"
-            return Outcome(0, Failure(title, "", text)), None
+            return _outcome(process.ask(request)), process
+        except Died as died:
+            return _dead(self.campaign, batch, str(died)), None
 
     def stop(self) -> None:
         with self._lock:
@@ -247,10 +209,15 @@ class _Crew:
 
 
 # -- a campaign ------------------------------------------------------------------------------------------------------
-def run(campaign: Campaign, jobs: int, file: Path | None, watcher: Watcher, *, fresh: bool = False) -> Progress:
+def run(
+    campaign: Campaign, jobs: int, file: Path | None, watcher: Watcher, *, fresh: bool = False,
+    executor: Executor | None = None, time_limit: float | None = None,
+) -> Progress:  # fmt: skip
     """Run what is not yet known of a campaign and keep it in `file`; returns early on KeyboardInterrupt, with what is
-    known by then.  UsageError where the test or the file will not do."""
+    known by then, or after `time_limit` seconds.  `executor` carries the batches, if not `jobs` processes of this
+    machine.  UsageError where the test or the file will not do."""
     progress = Progress(campaign)
+    ends = None if time_limit is None else time.monotonic() + time_limit
     crew: _Crew | None = None
     try:
         crew = _Crew(campaign)  # first: where there is no such test, no file is made for it
@@ -261,20 +228,36 @@ def run(campaign: Campaign, jobs: int, file: Path | None, watcher: Watcher, *, f
             progress.resumed = progress.done
             watcher.show(progress)
             left = [batch for batch in campaign.batches() if batch not in progress.outcomes]
-            for batch in left:
-                crew.waiting.put(batch)
-            crew.start(min(jobs, len(left)))
-            for _ in left:
-                batch, outcome = _next(crew)
+            for batch, outcome in _outcomes(crew, left, jobs) if executor is None else _afar(crew, left, executor):
                 results.add(batch, outcome)
                 progress.outcomes[batch] = outcome
                 watcher.show(progress)
+                if ends is not None and time.monotonic() > ends:
+                    raise KeyboardInterrupt
     except KeyboardInterrupt:
         progress.interrupted = True
     finally:
         if crew is not None:
             crew.stop()
     return progress
+
+
+def _outcomes(crew: _Crew, left: list[Batch], jobs: int) -> Iterator[tuple[Batch, Outcome]]:
+    """What comes of batches, as it comes, from processes of this machine."""
+    for batch in left:
+        crew.waiting.put(batch)
+    crew.start(min(jobs, len(left)))
+    for _ in left:
+        yield _next(crew)
+
+
+def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Outcome]]:
+    """The same from an Executor, whose processes must have the sources of the first of ours."""
+    campaign, hello = crew.campaign, crew.processes[0].hello()
+    requests = {batch: campaign.request(batch) for batch in left}
+    for batch, answer in spread.answers(executor, spread.packed(campaign.bundle, hello), requests, hello["stamp"]):
+        dead = _dead(campaign, batch, answer["died"]) if "died" in answer else None
+        yield batch, dead or _outcome(answer)
 
 
 def _next(crew: _Crew) -> tuple[Batch, Outcome]:
@@ -289,9 +272,13 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
         return answer
 
 
-def command(test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool) -> int:
+def command(
+    test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool, on: str = "",
+    progress: str = "bar", time_limit: float | None = None,
+) -> int:  # fmt: skip
     """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), tell what came of it, and return
-    the exit code."""
+    the exit code; `on` is the address of a cluster that runs it, `progress` as of
+    `watch.shown`, `time_limit` in seconds."""
     from wsemu.campaign import progress as report
     from wsemu.campaign.worker import exists
     from wsemu.report.terminal import Printer
@@ -300,13 +287,18 @@ def command(test: str, options: dict[str, int], jobs: int | None, file: Path | N
     try:
         campaign = Campaign.of(test, **options)
         exists(campaign.file)
-        with report.Bar(printer, campaign.examples) as bar:
-            progress = run(campaign, jobs or os.cpu_count() or 1, file, bar, fresh=fresh)
+        with (
+            report.watcher(printer, campaign.examples, progress) as bar,
+            spread.on(on) if on else contextlib.nullcontext() as executor,
+        ):
+            done = run(
+                campaign, jobs or os.cpu_count() or 1, file, bar, fresh=fresh, executor=executor, time_limit=time_limit
+            )
     except UsageError as error:
         printer.error(error)
         return 2
-    report.tell(printer, progress, file or campaign.results, _save(progress, file or campaign.results))
-    return progress.exit_code
+    report.tell(printer, done, file or campaign.results, _save(done, file or campaign.results))
+    return done.exit_code
 
 
 def _save(progress: Progress, results: Path) -> dict[tuple[str, str], Path]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
+from wsemu.campaign.watch import State, shown
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -42,6 +45,28 @@ class Bar:
         failures = len(progress.kinds())
         text = _plural(failures, "failure") if failures else ""
         self._bar.update(self._task, description="fuzzing", completed=progress.done, failures=text)
+
+
+@contextlib.contextmanager
+def watcher(printer: Printer, total: int, how: str) -> Iterator[Bar | Lines]:
+    """Who shows how far a campaign is: see `watch.shown`."""
+    if how == "bar":
+        with Bar(printer, total) as bar:
+            yield bar
+    else:
+        with shown(how) as show:
+            yield Lines(show)
+
+
+class Lines:
+    """Hands a campaign's progress on, as `fuzz.Watcher` has it."""
+
+    def __init__(self, show: Callable[[State], None]) -> None:
+        self._show = show
+
+    def show(self, progress: Progress) -> None:
+        campaign, failed = progress.campaign, {"failed": len(progress.kinds())}
+        self._show(State(campaign.name, progress.done, campaign.examples, "examples", failed))
 
 
 def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tuple[str, str], Path]) -> None:

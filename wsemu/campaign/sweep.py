@@ -317,7 +317,7 @@ class _Run:
             return
         for n, sizes in enumerate(self.what.given.values()):
             if sizes is ...:
-                self._double(n, max(held, key=lambda tried: (tried.sizes[n], tried.work)))
+                self._double(n, max(held, key=lambda tried: (tried.sizes[n], tried.work, tried.sizes)))
 
     def _double(self, n: int, tried: Tried) -> None:
         name = self.names[n]

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.campaign import sweep_report
-from wsemu.campaign.sweep import Sweep, of
+from wsemu.campaign import spread, sweep_report
+from wsemu.campaign.sweep import Sweep, Tried, of
+from wsemu.campaign.watch import State, shown
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from wsemu.campaign.sweep import Sizes, Swept
 
 MOST_GIVEN = 10_000
 """sizes that an option may name"""
 
 
 def command(
-    test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False
-) -> int:
-    """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`."""
+    test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False,
+    jobs: int = 1, on: str = "", progress: str = "",
+) -> int:  # fmt: skip
+    """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`, `jobs`
+    processes, or the cluster at `on`, try the sizes."""
     from wsemu.app.config import configured
     from wsemu.host import takeover
     from wsemu.model.settings import using
@@ -31,8 +39,10 @@ def command(
     try:
         file, name = _split(test)
         _, settings = configured(file, {})
-        with using(settings), takeover.numba_cuda():
-            swept = loaded(file, name, given, most).run(**options)
+        with using(settings), takeover.numba_cuda(), _executor(jobs, on) as executor, shown(progress) as each:
+            sweep = loaded(file, name, given, most)
+            attempts = None if executor is None else _Afar(executor, file, name, tuple(sweep.given), bool(on))
+            swept = sweep.run(**options, each=lambda swept, total: each(_state(swept, total)), attempts=attempts)
     except WsemuError as error:
         printer.error(error)
         return 2
@@ -41,6 +51,51 @@ def command(
     else:
         sweep_report.tell(printer, swept)
     return swept.exit_code
+
+
+def _state(swept: Swept, total: int) -> State:
+    return State(swept.name, len(swept.tried), total, "sizes", {"failed": len(swept.of("fails"))})
+
+
+@contextlib.contextmanager
+def _executor(jobs: int, on: str) -> Iterator[Executor | None]:
+    """What carries sizes to other processes; None where they are tried in this one."""
+    if on:
+        with spread.on(on) as executor:
+            yield executor
+    elif jobs > 1:
+        try:
+            with ThreadPoolExecutor(jobs) as executor:
+                yield executor
+        finally:
+            spread.dismiss()
+    else:
+        yield None
+
+
+class _Afar:
+    """Tries sizes in other processes."""
+
+    def __init__(self, executor: Executor, file: Path, name: str, parameters: tuple[str, ...], sent: bool) -> None:
+        self.executor, self.parameters = executor, parameters
+        bundle = spread.Bundle("sweep", str(file), name)
+        process = spread.Process(bundle)  # says what it is that the others must have
+        try:
+            hello = process.hello()
+        except spread.Died as died:
+            raise UsageError(f"a process for `{file}` ended at its start ({died})") from None
+        finally:
+            process.end()
+        self.stamp = hello["stamp"]
+        self.bundle = spread.packed(bundle, hello) if sent else bundle
+
+    def __call__(self, wanted: Sequence[Sizes]) -> Iterator[Tried]:
+        requests = {sizes: dict(zip(self.parameters, sizes, strict=True)) for sizes in wanted}
+        for sizes, answer in spread.answers(self.executor, self.bundle, requests, self.stamp):
+            if "died" in answer:
+                yield Tried(sizes, "fails", f"the process that tried it died ({answer['died']})")
+            else:
+                yield Tried(**{**answer, "sizes": tuple(answer["sizes"])})
 
 
 def _split(test: str) -> tuple[Path, str]:

@@ -1,9 +1,11 @@
-"""A process of `wsemu fuzz`: imports the test, then runs one batch of examples for each line that it reads.
+"""A process of a campaign: imports the function, then answers each line that it reads.
 
-    python -m wsemu.campaign.worker FILE FUNCTION
-    <- {"source": ...} or {"error": ...}            once, when the test is ready
-    -> {"seed": 7, "examples": 200}
-    <- {"examples": 200, "failure": null}           or what failed, as `describe` has it
+    python -m wsemu.campaign.worker FILE FUNCTION fuzz|sweep
+    <- {"source": ..., "stamp": ..., "files": [...]} or {"error": ...}            once, when it is ready
+    -> {"seed": 7, "examples": 200}                 a batch of examples of a test, or
+    <- {"examples": 200, "failure": null}           what failed, as `describe` has it
+    -> {"n": 33, "tile": 32}                        sizes of a sweep
+    <- {"sizes": [33], "came": "holds", ...}        a `sweep.Tried`
 
 JSON on the standard streams, one object a line; the test's own output goes nowhere.  A batch depends on nothing but the
 sources, its seed and its size: neither on earlier batches nor on the process that runs it.
@@ -11,6 +13,7 @@ sources, its seed and its size: neither on earlier batches nor on the process th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -80,17 +83,43 @@ def imported(file: Path) -> ModuleType:
 
 def sources() -> str:
     """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
-    import hypothesis
+    return _digest(_versions(), _files())
 
+
+def _digest(versions: str, files: list[str]) -> str:
+    digest = hashlib.sha256(versions.encode())
+    here = os.path.realpath(os.getcwd())
+    for name in files:
+        digest.update(name.encode() + b"\0" + Path(here, name).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _versions() -> str:
     from wsemu import __version__
 
-    here, digest = os.path.realpath(os.getcwd()) + os.sep, hashlib.sha256()
-    digest.update(f"{__version__} {hypothesis.__version__} {sys.version_info[:2]}".encode())
+    hypothesis = sys.modules.get("hypothesis")
+    return f"{__version__} {getattr(hypothesis, '__version__', '')} {sys.version_info[:2]}"
+
+
+def _files() -> list[str]:
+    """The files of the modules that are loaded from below the working folder, relative to it."""
+    here = os.path.realpath(os.getcwd()) + os.sep
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    for path in sorted({os.path.realpath(file) for file in files if file}):
-        if path.startswith(here) and "site-packages" not in path and path.endswith(".py"):
-            digest.update(path.removeprefix(here).encode() + b"\0" + Path(path).read_bytes() + b"\0")
-    return digest.hexdigest()
+    paths = sorted({os.path.realpath(file) for file in files if file})
+    inside = [path for path in paths if path.startswith(here) and "site-packages" not in path and path.endswith(".py")]
+    return [path.removeprefix(here) for path in inside]
+
+
+def _hello() -> dict[str, Any]:
+    """What a process says of itself: see `spread.Process`."""
+    from wsemu.machine import cache
+    from wsemu.machine.parts import PARTS
+
+    ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
+    files = [name for name in _files() if not os.path.realpath(name).startswith(ours)]
+    modules = {name: text for part in PARTS for name, text in cache.sources(part).items()}
+    vm = hashlib.sha256(b"".join(name.encode() + text for name, text in sorted(modules.items()))).hexdigest()
+    return {"source": sources(), "stamp": _digest(f"{_versions()} {vm}", files), "files": files}
 
 
 # -- a batch ---------------------------------------------------------------------------------------------------------
@@ -238,9 +267,26 @@ def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, int]]:
     return requests
 
 
-def main(file: str, name: str) -> None:
+class _Sizes:
+    """A sweep, made ready to try sizes."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        from wsemu.campaign.sweep_command import loaded
+
+        self._function = loaded(file, name).function
+
+    def run(self, **sizes: int) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from wsemu.campaign.sweep import attempt
+
+        return asdict(attempt(self._function, sizes))
+
+
+def main(file: str, name: str, kind: str = "fuzz") -> None:
     """Serve until there are no more requests."""
     from wsemu.app.config import configured
+    from wsemu.host import takeover
     from wsemu.model.settings import using
 
     reads, writes = _streams()
@@ -252,14 +298,18 @@ def main(file: str, name: str) -> None:
 
     try:
         _, settings = configured(Path(file), {})
-        _leave_out_our_constants()
-        with using(settings):
-            batches = Batches(load(Path(file), name))
-            answer({"source": sources()})
+        with using(settings), takeover.numba_cuda() if kind == "sweep" else contextlib.nullcontext():
+            served = _Sizes(Path(file), name) if kind == "sweep" else _batches(Path(file), name)
+            answer(_hello())
             while True:
-                answer(batches.run(**requests.get()))
+                answer(served.run(**requests.get()))
     except UsageError as error:
         answer({"error": str(error)})
+
+
+def _batches(file: Path, name: str) -> Batches:
+    _leave_out_our_constants()
+    return Batches(load(file, name))
 
 
 if __name__ == "__main__":

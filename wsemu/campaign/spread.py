@@ -1,0 +1,252 @@
+"""The work of campaigns in other processes, and on other machines.
+
+A campaign is a set of requests to one function of one file: batches of a fuzzing campaign, sizes of a sweep.  Each
+request is answered by a process of its kind (`worker`), alone, so that what it answers depends on the sources and on
+the request and on nothing else.  Any Executor (`concurrent.futures`) may carry requests: `serve` is what it is to call.
+A request whose worker dies is made again; one that is answered twice counts once.
+
+    serve in threads of this process                  the default: the threads wait for processes of this machine
+    `on("tcp://host:8786")`                           Dask: its workers start the processes
+    any other Executor, such as those of Ray and MPI  `wsemu.campaign.spread.answers(executor, ...)`
+
+To another machine go the sources: the files of the modules that the campaign's process loads from below the working
+folder.  Its processes must have the same versions of wsemu, of the modules that the VM is compiled from and of
+Hypothesis, and load the same sources: each answer says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Kind = Literal["fuzz", "sweep"]
+MOST_LOST = 20
+"""times that a request is made again, whose workers die or are lost"""
+PAUSE = 0.2
+"""seconds before that, so that a scheduler may come back"""
+_ALONE: dict[str, Any] = (
+    {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    if sys.platform == "win32"
+    else {"start_new_session": True}
+)
+"""how a process is started that Ctrl-C does not reach: whether to stop is decided by the campaign"""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a process runs."""
+
+    kind: Kind
+    file: str
+    function: str
+    files: tuple[tuple[str, bytes], ...] = ()
+    """relative paths and contents of its sources; none: they are in the working folder"""
+
+    @property
+    def digest(self) -> str:
+        digest = hashlib.sha256(f"{self.kind} {self.file} {self.function}".encode())
+        for name, text in self.files:
+            digest.update(name.encode() + b"\0" + hashlib.sha256(text).digest())
+        return digest.hexdigest()[:32]
+
+
+class Died(Exception):
+    """A process ended without an answer."""
+
+
+class Process:
+    """A process that answers requests: see `worker`."""
+
+    def __init__(self, bundle: Bundle, folder: str | None = None) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "wsemu.campaign.worker", bundle.file, bundle.function, bundle.kind],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", cwd=folder,
+            env={**os.environ, "PYTHONHASHSEED": "0"}, **_ALONE,
+        )  # fmt: skip
+        self._hello: dict[str, Any] = {}
+
+    def hello(self) -> dict[str, Any]:
+        """What it says of itself when it is ready: a digest of all that it runs, `source`; that of what another machine
+        must have, `stamp`, and the `files` of it that are not installed.  UsageError where the function is wrong."""
+        if not self._hello:
+            self._hello = self._answer()
+        if "error" in self._hello:
+            raise UsageError(self._hello["error"])
+        return self._hello
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            self._process.kill()
+            raise Died(f"exit code {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+# -- where requests are answered -------------------------------------------------------------------------------------
+_idle: defaultdict[str, list[Process]] = defaultdict(list)
+_started: list[Process] = []
+_lock = threading.Lock()
+
+
+def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
+    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}, or {"died": why} where its process
+    died twice, which then is the fault of what it runs."""
+    why = ""
+    for _ in range(2):
+        with _lock:
+            process = _idle[bundle.digest].pop() if _idle[bundle.digest] else None
+        try:
+            if process is None:
+                process = Process(bundle, _unpacked(bundle))
+                with _lock:
+                    _started.append(process)
+            stamp = process.hello()["stamp"]
+            answer = process.ask(request)
+        except Died as died:
+            why = str(died)
+            continue
+        with _lock:
+            _idle[bundle.digest].append(process)
+        return {"stamp": stamp, "answer": answer}
+    return {"died": why}
+
+
+def dismiss() -> None:
+    """End the processes of this machine."""
+    with _lock:
+        ending, _started[:] = [*_started], []
+        _idle.clear()
+    for process in ending:
+        process.end()
+
+
+def _unpacked(bundle: Bundle) -> str | None:
+    """The folder that the sources of a bundle lie in; None: the working folder."""
+    if not bundle.files:
+        return None
+    folder = Path(tempfile.gettempdir(), f"wsemu-{os.getpid()}-{bundle.digest}")
+    for name, text in bundle.files:
+        file = folder.joinpath(name)
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"`{name}` lies outside of the working folder: it is not sent to another machine")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:  # whole, or not there
+            stream.write(text)
+        os.replace(stream.name, file)
+    return str(folder)
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+def packed(bundle: Bundle, hello: Mapping[str, Any]) -> Bundle:
+    """The bundle for another machine: with the sources that a process of this one has loaded."""
+    here = os.path.realpath(os.getcwd())
+    file = os.path.relpath(os.path.realpath(bundle.file), here)
+    if file.startswith(os.pardir):
+        raise UsageError(f"`{bundle.file}` lies outside of the working folder: start from a folder above it")
+    files = tuple((name, Path(here, name).read_bytes()) for name in hello["files"])
+    return Bundle(bundle.kind, file, bundle.function, files)
+
+
+def answers(
+    executor: Executor, bundle: Bundle, requests: Mapping[Any, dict[str, Any]], stamp: str
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """(request's name, answer) as answers come, each once; {"died": why} stands for one whose process dies at it.
+
+    `stamp` is the one that all must have (`Process.hello`).  UsageError where one has another, or where a request is
+    lost too often.
+    """
+    waiting: dict[Future[dict[str, Any]], Any] = {}
+    lost: Counter[Any] = Counter()
+    left = set(requests)
+
+    def submit(name: Any) -> None:
+        waiting[executor.submit(serve, bundle, requests[name])] = name
+
+    try:
+        for name in requests:
+            submit(name)
+        while left:
+            done, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in done:
+                name = waiting.pop(future)
+                if name not in left:
+                    continue
+                try:
+                    found = future.result()
+                except UsageError:
+                    raise
+                except BaseException as error:
+                    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                        raise
+                    lost[name] += 1
+                    if lost[name] > MOST_LOST:
+                        raise UsageError(
+                            f"{name} was lost {MOST_LOST} times: {type(error).__name__}: {error}"
+                        ) from None
+                    time.sleep(PAUSE)
+                    submit(name)
+                    continue
+                if "died" not in found and found["stamp"] != stamp:
+                    raise UsageError(
+                        "a worker has other sources or versions than this process: install the same wsemu there"
+                    )
+                left.discard(name)
+                yield name, found if "died" in found else found["answer"]
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@contextlib.contextmanager
+def on(address: str) -> Iterator[Executor]:
+    """An Executor on a Dask cluster; UsageError where there is none, or Dask is not installed."""
+    if not address.startswith(("tcp://", "tls://")):
+        raise UsageError(f"`--on {address}`: give the address of a Dask scheduler, such as tcp://host:8786")
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise UsageError("`--on` needs Dask, which is not installed: `pip install wsemu[dask]`") from None
+    try:
+        client = distributed.Client(address, timeout=30)
+    except (OSError, TimeoutError) as error:
+        raise UsageError(f"there is no Dask scheduler at {address}: {error}") from None
+    try:
+        yield client.get_executor(pure=False, retries=MOST_LOST)
+    finally:
+        with contextlib.suppress(Exception):
+            client.close(timeout=5)
