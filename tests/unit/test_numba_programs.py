@@ -17,7 +17,7 @@ from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = sorted(path for path in (ROOT / "tests" / "numba").glob("*.py") if path.stem != "neighbour")
+PROGRAMS = sorted(path for path in (ROOT / "tests" / "numba").rglob("*.py") if path.stem != "neighbour")
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_wrong_use_of_a_host_function_is_told_with_its_line(run):
 
 @pytest.mark.parametrize("decorator", ["vectorize(['float32(float32)'], target='cuda')", "cuda.vectorize(['f4(f4)'])"])
 def test_vectorize_makes_launches(run, decorator):
-    code, lines = run(
+    code, _ = run(
         "import numba\nimport numpy as np\nfrom numba import cuda, vectorize\n"
         f"@{decorator}\ndef double(x):\n    return 2 * x\n"
         "assert (double(np.arange(5, dtype=np.float32)) == 2 * np.arange(5)).all()\n"
