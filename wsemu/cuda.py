@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.language import cuda_names as _names
+from wsemu.language.markers import Foreign
 
 if TYPE_CHECKING:
     from wsemu.language.cuda_signatures import *  # noqa: F403
@@ -48,10 +49,9 @@ else:
 
 
 def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool = False, abi: str = "numba") -> Any:
-    """A function that is not Python: a kernel that calls it is not modelled."""
-    from wsemu.language.markers import KernelFunction
-
-    return KernelFunction("declare_device", f"{name}(*arguments)", "A function in CUDA C++ or PTX.")
+    """A function that is not Python: a kernel that calls it is not modelled, unless Numba-CUDA compiles it."""
+    given = {"link": link} if link is not None else {}
+    return Foreign("declare_device")(name, sig, **given)
 
 
 def vectorize(*arguments: Any, **options: Any) -> Any:
@@ -84,13 +84,16 @@ HOST = frozenset(
 
 _NOT_MODELLED = frozenset(
     """
-    Archive BaseCUDAMemoryManager CUSource Cubin Fatbin GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle
-    KernelRuntimeError LTOIR LinkableCode MappedMemory MemoryInfo MemoryPointer Object PTXSource PinnedMemory bf16
-    compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device cuda_error
-    cudadrv extending fp8 literal nvvm open_ipc_array set_memory_manager
+    BaseCUDAMemoryManager GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle KernelRuntimeError MappedMemory
+    MemoryInfo MemoryPointer PinnedMemory compile compile_all compile_for_current_device compile_ptx
+    compile_ptx_for_current_device cuda_error cudadrv literal nvvm open_ipc_array set_memory_manager
     """.split()
 )
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+
+
+_FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource bf16 bfloat16 fp8".split())
+"""names of Numba-CUDA that kernels use, and that its own compiler alone knows"""
 
 
 if not TYPE_CHECKING:
@@ -114,6 +117,12 @@ if not TYPE_CHECKING:
             from wsemu.host import xoroshiro
 
             return xoroshiro
+        if name == "extending":
+            from wsemu.host import extending
+
+            return extending
+        if name in _FOREIGN:
+            return Foreign(name)
         if name in _NOT_MODELLED:
             from wsemu.model.errors import MissingName
 
@@ -123,4 +132,6 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     own = ("declare_device", "guvectorize", "jit", "vectorize")
-    return sorted({*dir(_names), *own, *HOST, "HAS_NUMBA", "Reduce", "literal_unroll", "random", "reduce"})
+    return sorted(
+        {*dir(_names), *own, *HOST, *_FOREIGN, "HAS_NUMBA", "Reduce", "extending", "literal_unroll", "random", "reduce"}
+    )

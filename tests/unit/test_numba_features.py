@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import types
+from numba.extending import overload as generic_overload
 
 import wsemu
 from wsemu import cuda
 from wsemu.host import takeover
+from wsemu.host.extending import overload
 from wsemu.model import remembered
 from wsemu.model.settings import Settings, using
 
@@ -418,6 +421,58 @@ def _weighted(x, w, out):
     out[0] = 0
     for v in x:
         out[0] += v * w
+
+
+def area(x):
+    raise NotImplementedError
+
+
+@overload(area)
+def _area(x):
+    if isinstance(x, types.Float):
+        return lambda x: x * x
+    if isinstance(x, types.Array):
+        return lambda x: x.sum()
+    return None
+
+
+def difference(x, y):
+    """Means something in kernels alone."""
+
+
+@generic_overload(difference)
+def _difference(x, y):
+    return lambda x, y: x - y
+
+
+@cuda.jit
+def overloads(x):
+    x[0] = area(x[1])
+    x[2] = area(x[3:])
+    x[1] = difference(x[3], 1)
+
+
+def test_overloads_are_chosen_by_type() -> None:
+    x = np.arange(6.0)
+    overloads[1, 1](x)
+    assert x.tolist() == [1, 2, 12, 3, 4, 5]
+
+
+def test_names_that_only_numbas_compiler_knows_do_not_end_a_program() -> None:
+    with takeover.numba_cuda():
+        from numba.cuda.bf16 import bfloat16
+        from numba.cuda.extending import intrinsic
+    source = cuda.CUSource("some C++")
+    assert "which wsemu does not model" in repr(source)
+    assert "extending.intrinsic" in repr(intrinsic)
+    x = np.zeros(1)
+    text = "def made(a):\n    a[0] = bfloat16(a[0])\n"
+    space: dict[str, Any] = {"bfloat16": bfloat16}
+    exec(text, space)
+    space["made"].__source__ = text
+    with using(Settings(numba_ptx=False)):
+        report = wsemu.check(cuda.jit(space["made"]), 1, 1, (x,))
+    assert report.reasons == ["cuda.bf16.bfloat16"]
 
 
 def test_extensions_prepare_arguments() -> None:

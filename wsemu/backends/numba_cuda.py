@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
 import math
 import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu.language import ptx_names
-from wsemu.language.markers import Declared, KernelFunction
+from wsemu.language.markers import Declared, Foreign, KernelFunction
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError
@@ -149,6 +150,8 @@ def converted(value: Any, name: str) -> Any:
         if value.name.startswith("ptx."):
             return getattr(intrinsics(), value.__name__)
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
+    if isinstance(value, Foreign):
+        return _own(value)
     if isinstance(value, Declared):
         return dispatcher(value)
     if isinstance(value, DeviceArray):
@@ -161,6 +164,24 @@ def converted(value: Any, name: str) -> Any:
     if isinstance(value, FunctionType) and not _is_numbas(value):
         return dispatcher(value)
     return value
+
+
+def _own(value: Any) -> Any:
+    """What Numba-CUDA has by the name of a `Foreign`, or what a call of it makes there."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_own(item) for item in value)
+    if not isinstance(value, Foreign):
+        return value
+    if value.made is not None:
+        function, arguments, named = value.made
+        return _own(function)(*_own(arguments), **{name: _own(item) for name, item in named.items()})
+    found: Any = numba_cuda()
+    for name in value.path.split("."):
+        if not hasattr(found, name):
+            found = importlib.import_module(f"{found.__name__}.{name}")
+        else:
+            found = getattr(found, name)
+    return found
 
 
 def _is_numbas(function: FunctionType) -> bool:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu import cuda
+from wsemu.language.markers import Foreign
 from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
 from wsemu.model.remembered import remembering
@@ -34,6 +35,13 @@ def _of_host(*names: str) -> Callable[[], dict[str, Any]]:
         return {name: getattr(host, name) for name in names}
 
     return make
+
+
+def _foreign(part: str) -> ModuleType:
+    """A module whose names Numba-CUDA's own compiler alone knows."""
+    made = ModuleType(f"numba.cuda.{part}")
+    made.__getattr__ = lambda name: getattr(Foreign(part), name)  # type: ignore[method-assign]
+    return made
 
 
 _ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
@@ -59,6 +67,9 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "cudadrv.driver": _ERRORS,
     "cudadrv.error": _ERRORS,
     "errors": dict,
+    "extending": lambda: cuda.extending,
+    "bf16": lambda: _foreign("bf16"),
+    "fp8": lambda: _foreign("fp8"),
 }
 """submodule -> the object that stands for it, or the names in it"""
 

@@ -139,6 +139,30 @@ class NumbaTypes(Namespace):
         return super().__getattr__(name) if found is None else found
 
 
+class Foreign:
+    """A name of Numba-CUDA that means something to its own compiler alone, or what calls of such names made.
+
+    A kernel that uses it is not modelled, unless Numba-CUDA compiles it: there it is what `path` names.
+    """
+
+    def __init__(self, path: str, made: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None) -> None:
+        self.path = path
+        self.made = made
+        self.__name__ = path.rpartition(".")[2]
+        self.__module__ = "numba.cuda"
+
+    def __call__(self, *arguments: Any, **named: Any) -> Foreign:
+        return Foreign(self.path, (self, arguments, named))
+
+    def __getattr__(self, name: str) -> Foreign:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Foreign(f"{self.path}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<cuda.{self.path}, which wsemu does not model>"
+
+
 def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
     """Kernel functions from a table of signature to description, by bare name; `group` is their namespace or empty."""
     prefix = f"{group}." if group else ""

@@ -27,6 +27,7 @@ from wsemu.frontend.python.values import (
     TupleValue,
     Value,
 )
+from wsemu.language.markers import Foreign
 from wsemu.language.numbers import NUMBERS, NumberType, int64
 from wsemu.language.promotion import number_type
 from wsemu.model.errors import KernelError, UnsupportedError
@@ -522,6 +523,8 @@ def host_dtype(value: Value) -> np.dtype[Any]:
         record = getattr(value.object, "dtype", None)
         if isinstance(record, np.dtype):
             return record
+    if isinstance(value, Static) and isinstance(value.object, Foreign):
+        raise UnsupportedError(f"`cuda.{value.object.path}` is not modelled", remedy="use another type")
     raise KernelError(f"{describe(value)} is no dtype", remedy="write `np.float32`, `np.int64`, ...")
 
 

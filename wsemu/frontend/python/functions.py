@@ -15,6 +15,7 @@ from wsemu.frontend.python import arrays, declared, elementwise, joining
 from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.overloading import overloaded
 from wsemu.frontend.python.scalars import describe
 from wsemu.frontend.python.source import source_of
 from wsemu.frontend.python.syntax import assigned_names, calls_of
@@ -31,7 +32,7 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.frontend.python.walk_builtins import BUILTINS
-from wsemu.language.markers import KernelFunction
+from wsemu.language.markers import Foreign, KernelFunction
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.errors import KernelError
 from wsemu.model.own import PATTERNS, is_own
@@ -129,6 +130,12 @@ class Functions:
 
     def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call of a host object: a library function, a device function, a class."""
+        if isinstance(obj, Foreign):
+            raise self.unsupported(node, f"`cuda.{obj.path}` is not modelled", "check the kernel without it")
+        if type(obj) in (FunctionType, BuiltinFunctionType):
+            chosen = overloaded(obj, args, kwargs)
+            if chosen is not None:
+                return self.walk_function(chosen, args, kwargs, node)
         if type(obj) is FunctionType:
             return self.walk_function(obj, args, kwargs, node)
         own = BUILTINS.get(obj) if obj.__hash__ is not None and isinstance(obj, (type, BuiltinFunctionType)) else None

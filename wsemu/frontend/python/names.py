@@ -31,7 +31,7 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language import cuda_names as cuda
-from wsemu.language.markers import KernelFunction, KernelValue, Namespace
+from wsemu.language.markers import Foreign, KernelFunction, KernelValue, Namespace
 from wsemu.language.numbers import int64
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray, as_cuda_array, is_foreign
@@ -61,7 +61,7 @@ def is_pattern(obj: Any) -> bool:
     """Whether an object is one whose methods a kernel may call, itself as `self`."""
     others = (type, ModuleType, FunctionType, BuiltinFunctionType)
     kind: Any = type(obj)
-    return not isinstance(obj, others) and not hasattr(obj, "py_func") and has_methods(kind)
+    return not isinstance(obj, (*others, Foreign)) and not hasattr(obj, "py_func") and has_methods(kind)
 
 
 class Names:

@@ -77,6 +77,7 @@ def _of_code(code: CodeType, name: str) -> Source:
 
 def _own_lines(code: CodeType) -> tuple[str, int]:
     """The lines from a function's first one to the last that has code of it, and the number of the first."""
+    linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     return "".join(lines[code.co_firstlineno - 1 : _last_line(code)]), code.co_firstlineno
 

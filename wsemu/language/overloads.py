@@ -1,0 +1,44 @@
+"""`@overload`: what a function means in kernels, chosen by the types of its arguments, as programs register it.
+
+Registered with `numba.cuda.extending`, which is our own, or with Numba's `numba.extending`, whose registry is read.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OWN: dict[int, tuple[Any, list[Callable[..., Any]]]] = {}
+"""id of a function -> it, and what chooses its meaning by types"""
+_numbas: dict[int, list[Callable[..., Any]]] = {}
+_seen = 0
+
+
+def register(function: Any, chooser: Callable[..., Any]) -> None:
+    """One more meaning of a function."""
+    OWN.setdefault(id(function), (function, []))[1].append(chooser)
+
+
+def of(function: Any) -> list[Callable[..., Any]]:
+    """What chooses a meaning of a function by Numba's types of its arguments; none for most functions."""
+    own = OWN.get(id(function))
+    return (own[1] if own else []) + _of_numba(function)
+
+
+def _of_numba(function: Any) -> list[Callable[..., Any]]:
+    """Those in Numba's registry: of programs alone, not Numba's own."""
+    global _seen
+    templates = sys.modules.get("numba.core.typing.templates")
+    if templates is None:
+        return []
+    entries = templates.builtin_registry.globals
+    for value, type_ in entries[_seen:]:
+        for template in getattr(type_, "templates", ()):
+            chooser = getattr(template, "_overload_func", None)
+            if chooser is not None and not (chooser.__module__ or "numba.").startswith("numba."):
+                _numbas.setdefault(id(value), []).append(chooser)
+    _seen = len(entries)
+    return _numbas.get(id(function), [])
