@@ -18,6 +18,7 @@ from wsemu.frontend.python.library import builtins as library_builtins
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
 from wsemu.frontend.python.library import math as library_math
+from wsemu.frontend.python.library import matrix as library_matrix
 from wsemu.frontend.python.library import memory as library_memory
 from wsemu.frontend.python.library import numpy as library_numpy
 from wsemu.frontend.python.library import ptx as library_ptx
@@ -36,7 +37,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (
     library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
-    library_asynchronous,
+    library_asynchronous, library_matrix,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 
