@@ -1,4 +1,4 @@
-"""The matrix product of `gemm.cu` for Hopper: tensor copies, an mbarrier ring, two warpgroups with wgmma, tensor stores.
+"""The product of `gemm.cu` for Hopper: tensor copies, an mbarrier ring, two warpgroups with wgmma, tensor stores.
 
     python examples/hopper/gemm.py [m n k [KERNEL]]
 

@@ -190,7 +190,7 @@ def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "UnsupportedError", "UsageError", "__version__", "check",
         "TensorMap", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay",
-        "strategies", "trace",
+        "strategies", "trace", "check_like", "save_launch",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None
