@@ -177,8 +177,8 @@ _EXIT_CODES = (
 _CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
 
 Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
-launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself, as
-can a folder of them."""
+launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself,
+as can a folder of them."""
 _RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
 
 
