@@ -1,11 +1,12 @@
 """Compares the bits of matrix instructions, small floats and tensor copies with a GPU's.
 
-    python benchmarks/device_bits.py record FILE.npz [--tiles N] [--maps N] [--values N] [--only TEXT]   where the GPU is
-    python benchmarks/device_bits.py compare FILE.npz [--blocks N] [--only TEXT]                          anywhere
+    python benchmarks/device_bits.py record FILE.npz [--tiles N] [--maps N] [--values N] [--only TEXT]
+    python benchmarks/device_bits.py compare FILE.npz [--blocks N] [--only TEXT]
 
-The kernels are those of `device_cases.py` and `device_maps.py`.  `record` needs a driver for an sm_90a, NumPy and nothing
-else of this project's needs: the driver compiles PTX.  A file holds a checksum of each block of tiles, and of the memory behind
-each tensor copy.  `compare` runs the same kernels on the emulator and prints a table; exit code 1 where a bit differs.
+The kernels are those of `device_cases.py` and `device_maps.py`.  `record` runs them on a GPU: it needs a driver for an
+sm_90a, NumPy, and nothing else that wsemu needs, as the driver compiles PTX.  A file holds a checksum of each block of
+tiles, and of the memory behind each tensor copy.  `compare` runs the same kernels on the emulator, anywhere, and prints
+a table; exit code 1 where a bit differs.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class Gpu:
 
 def record(path: Path, tiles: int, maps: int, only: str, values: int) -> None:
     """Run everything on the GPU of this machine."""
-    gpu, found = Gpu(), {}
+    gpu = Gpu()
+    found: dict[str, Any] = {}
     pools: dict[str, int] = {}
     chosen = cases(tiles, only)
     started, room = time.perf_counter(), gpu.room(max([1, *(4 * case.words * case.tiles for case in chosen)]))

@@ -16,8 +16,9 @@ from wsemu.model.isa import TENSOR_REDUCTIONS
 from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, encode, refusal
 
 _ADDED = ("u32", "s32", "u64", "f16", "bf16", "f32", "f64", "tf32", "f32_ftz", "tf32_ftz")
+_ORDERED = ("u32", "s32", "u64", "s64", "f16", "bf16")
 _REDUCED = {
-    "add": _ADDED, "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "add": _ADDED, "min": _ORDERED, "max": _ORDERED,
     "inc": ("u32",), "dec": ("u32",), "and": ("u32", "s32", "u64"), "or": ("u32", "s32", "u64"),
     "xor": ("u32", "s32", "u64"),
 }  # fmt: skip

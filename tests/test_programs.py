@@ -42,6 +42,7 @@ BROKEN = sorted(ROOT.glob("examples/broken/*.py"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 SMALL = {
     "sgemv_both_single": ["128"], "sgemv": ["128"], "saxpy": ["2048"], "stencil": ["32", "16", "1"],
+    "hgemm": ["64", "64", "64"],
 }  # fmt: skip
 """arguments of programs that take long on the reference engine"""
 LARGE = {"dgemm", "fft"}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wsemu import cuda as cuda
     from wsemu import ptx as ptx
     from wsemu import strategies as strategies
+    from wsemu.app.launch_file import check_like as check_like
+    from wsemu.app.launch_file import save_launch as save_launch
     from wsemu.campaign.sweep import SweepFailed as SweepFailed
     from wsemu.campaign.sweep import sweep as sweep
     from wsemu.launch.check import check as check
@@ -50,12 +52,14 @@ _HOME = {
     "UnsupportedError": "wsemu.model.errors",
     "UsageError": "wsemu.model.errors",
     "check": "wsemu.launch.check",
+    "check_like": "wsemu.app.launch_file",
     "check_transfer": "wsemu.launch.transfer",
     "crosscheck": "wsemu.launch.crosscheck",
     "cuda": "wsemu.cuda",
     "load_ptx": "wsemu.launch.ptx.module",
     "ptx": "wsemu.ptx",
     "replay": "wsemu.launch.replay.run",
+    "save_launch": "wsemu.app.launch_file",
     "strategies": "wsemu.strategies",
     "sweep": "wsemu.campaign.sweep",
     "trace": "wsemu.launch.tracing",
@@ -70,6 +74,8 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "trace",
     "replay",
     "load_ptx",
+    "check_like",
+    "save_launch",
     "TensorMap",
     "TransferCase",
     "Report",

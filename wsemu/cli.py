@@ -214,7 +214,11 @@ DynamicShared = Annotated[
 Out = Annotated[
     str | None, typer.Option(metavar="FILE.npz", help="PTX: write the arrays there afterwards, as arg0, arg1, ...")
 ]
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "out")
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.json", help="PTX: a file with all of this; options go before it.", show_default=False),
+]
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "out", "like")
 """options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
@@ -226,7 +230,8 @@ _EXIT_CODES = (
 _CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
 
 Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
-launched as options say, which may stand behind FILE then."""
+launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself,
+as can a folder of them."""
 _RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
 
 
@@ -270,6 +275,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         arg: Arg = None,
         dynamic_shared: DynamicShared = None,
         out: Out = None,
+        like: Like = None,
     ) -> None:
         from wsemu.app import commands
 
@@ -379,6 +385,7 @@ def trace(
     arg: Arg = None,
     dynamic_shared: DynamicShared = None,
     out: Out = None,
+    like: Like = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
     from wsemu.app import commands, trace_program

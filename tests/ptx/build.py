@@ -1,4 +1,4 @@
-"""Makes the PTX of this folder: `python tests/ptx/build.py [--check] [NAME ...]`.
+"""Makes the PTX of this folder and of examples: `python tests/ptx/build.py [--check] [NAME ...]`.
 
 nvcc makes NAME.sm_90.ptx with line information, NAME.sm_75.ptx, NAME.sm_80.ptx and NAME.sm_90a.ptx for other targets,
 NAME.sm_90.plain.ptx without lines and NAME.sm_90.debug.ptx without optimisation from the CUDA C++ in NAME.cu; Triton,
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
 
 
 class Variant(NamedTuple):
@@ -51,6 +52,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "wmma": (HOPPER,),
     "wgmma": (HOPPER,),
     "wgmma_ring": (HOPPER,),
+    "hopper/gemm": (HOPPER,),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""
 
@@ -77,6 +79,16 @@ def sources() -> list[str]:
     """Names of all that can be made: CUDA C++ files without their extension, and kernels of Triton."""
     kernels = re.findall(r"^def (\w+)\(.*tl\.constexpr", (HERE / "triton_kernels.py").read_text("utf-8"), re.MULTILINE)
     return sorted([*(path.stem for path in HERE.glob("*.cu")), *(TRITON + name for name in kernels)])
+
+
+def examples() -> list[str]:
+    """Those of examples: `hopper/gemm`."""
+    return sorted(f"{path.parent.name}/{path.stem}" for path in EXAMPLES.glob("*/*.cu"))
+
+
+def folder_of(source: str) -> Path:
+    """Where a source lies, and what is made of it."""
+    return EXAMPLES if "/" in source else HERE
 
 
 def variants(source: str) -> tuple[Variant, ...]:
@@ -109,7 +121,7 @@ def numbers(text: str) -> str:
 
 def by_nvcc(source: str, variant: Variant) -> str:
     command = ["nvcc", "-ptx", *variant.options, *OPTIONS.get(source, ()), f"{source}.cu", "-o", "-"]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder_of(source), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
     return done.stdout
@@ -136,16 +148,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only compare")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a source without its extension; default: all")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.names if name not in sources()]
+    known = [*sources(), *examples()]
+    unknown = [name for name in arguments.names if name not in known]
     if unknown:
-        parser.error(f"no source named {', '.join(unknown)}: the sources are {', '.join(sources())}")
+        parser.error(f"no source named {', '.join(unknown)}: the sources are {', '.join(known)}")
     differ = 0
-    for source in arguments.names or sources():
+    for source in arguments.names or known:
         if missing(source):
             print(f"{source}: left out, there is no {missing(source)}")
             continue
         for variant in variants(source):
-            path = HERE / f"{source}.{variant.suffix}.ptx"
+            path = folder_of(source) / f"{source}.{variant.suffix}.ptx"
             text = compiled(source, variant)
             same = path.is_file() and path.read_text(encoding="utf-8") == text
             differ += not same

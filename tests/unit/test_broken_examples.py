@@ -39,7 +39,8 @@ def test_its_code_is_shown_with_the_exit_code(path):
     exit_code, output = check(path)
     assert f"{severity}[{code(path)}]: " in output
     assert exit_code == (1 if severity == "error" else 0), output
-    assert f"broken{os.sep}{path.stem}.py:" in re.sub(r"\s+", "", output)
+    launched = "ptx" if path.with_suffix(".ptx").is_file() else "py"
+    assert f"broken{os.sep}{path.stem}.{launched}:" in re.sub(r"\s+", "", output)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ FLOATS = ("bf16", "tf32", "e4m3.e4m3", "e4m3.e5m2", "e5m2.e5m2", "f16.f16.f16", 
 QUICK = [
     name for name in CASES
     if not name.startswith(("mma", "wgmma")) or (name.startswith("mma") and any(part in name for part in FLOATS))
-    or ("n8k" in name and "shared" in name)
+    or ("n8k" in name and "shared" in name and any(part in name for part in FLOATS))
 ]  # fmt: skip
 FEW = 4
 """tiles on the reference engine"""
@@ -53,12 +53,12 @@ def results(case: Case, engine: str) -> Any:
     return words
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("mma", "wgmma"))])
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("mma", "wgmma"))][::3])
 def test_both_engines_have_the_same_small_floats(name: str) -> None:
     assert np.array_equal(results(CASES[name], "vm"), results(CASES[name], "reference"))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("mma") and ".f32.f" not in name][::6])
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("mma") and ".f32.f" not in name][::12])
 def test_both_engines_have_the_same_sums(name: str) -> None:
     assert np.array_equal(results(CASES[name], "vm"), results(CASES[name], "reference"))
 
@@ -85,4 +85,4 @@ def test_subnormals_of_e5m2_are_those_of_f16_on_both_engines() -> None:
 
 
 def test_tensor_copies_of_an_h200() -> None:
-    assert device_maps.compare(recorded()["/maps"][:40]) == 0
+    assert device_maps.compare(recorded()["/maps"][:20]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.errors import UsageError
@@ -9,7 +10,6 @@ from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from wsemu.model.settings import Settings
     from wsemu.report.diagnostic import Style
@@ -40,7 +40,7 @@ def check(
     try:
         if module:
             file = source_of_module(name)
-        arguments = launch_words(file, arguments, launch)
+        targets = _targets(file, arguments, launch)
         chosen, settings = config.configured(file, given)
     except UsageError as error:
         with sink(str(given.get("format", "text"))) as printer:
@@ -56,7 +56,8 @@ def check(
             "time_limit": chosen.time_limit,
             "module": name,
         }
-        code = _saving(chosen.save_witness, file, arguments, settings, options)
+        codes = [_saving(chosen.save_witness, *one, settings, options) for one in targets]
+        code = max(codes, key=_WORST.index)
         printer.finish(code)
     return code
 
@@ -82,6 +83,22 @@ def source_of_module(name: str) -> Path:
     return Path(spec.origin)
 
 
+_WORST = (0, 3, FAILED, USAGE, INTERNAL, 130)
+"""exit codes: of several, the last one here is that of all"""
+
+
+def _targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[tuple[Path, Sequence[str]]]:
+    """What is run: the file with its arguments; of a launch file, or a folder of them, the PTX files that they name."""
+    is_folder = file.is_dir() and any(file.glob("*.json"))
+    if not is_folder and file.suffix.lower() != ".json":
+        return [(file, launch_words(file, arguments, launch))]
+    from wsemu.app.launch_file import launches
+
+    if launch or arguments:
+        raise UsageError(f"`{file}` says all of its launches: options of a launch are for PTX files")
+    return [*launches(file)]
+
+
 def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
     """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they
     are for."""
@@ -97,6 +114,10 @@ def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
     from wsemu.app.ptx_launch import Options
 
     given: dict[str, Any] = {name: tuple(value) if name == "arg" else value for name, value in launch.items()}
+    if like := given.pop("like", ""):
+        from wsemu.app.launch_file import LaunchFile
+
+        return LaunchFile.read(Path(like)).options(Path(like), given).words()
     return Options(**given).words()
 
 

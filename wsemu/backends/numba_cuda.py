@@ -15,7 +15,7 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu.language import ptx_names
+from wsemu.language import matrix_names, ptx_names
 from wsemu.language.markers import Declared, Foreign, KernelFunction
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
@@ -52,12 +52,13 @@ def available() -> bool:
 def intrinsics() -> ModuleType:
     """`wsemu.ptx`, as Numba-CUDA compiles it."""
     numba_cuda()
-    from wsemu.backends import async_intrinsics
+    from wsemu.backends import async_intrinsics, matrix_intrinsics
     from wsemu.backends import intrinsics as plain
 
     made = ModuleType("wsemu_ptx")
     for name in ptx_names.FUNCTIONS:
-        setattr(made, name, (async_intrinsics if name in async_intrinsics.FORMS else plain).make(name))
+        of_matrices = matrix_intrinsics if name in matrix_names.FUNCTIONS else plain
+        setattr(made, name, (async_intrinsics if name in async_intrinsics.FORMS else of_matrices).make(name))
     return made
 
 

@@ -31,6 +31,7 @@ from wsemu.machine.matrix.shapes import (
     N,
 )
 from wsemu.model.isa import LANES
+from wsemu.model.matrix import LEAST_TOP
 
 NOTHING = -20_000
 """exponent of a zero: below that of every product of others"""
@@ -389,7 +390,9 @@ def add_floats(
         c = _Taken(b, before, mantissa, chosen(31, 255), chosen(15, 127), I64(1), I64(0))
         rows.then = [b.or_(rows.values[0], _any(b, c.kind))]
         walk = _Walk(b, to, i, halves, parts)
-        with _loop(b, group, groups, c.exponent) as outer:
+        least = _constant(V8, LEAST_TOP)
+        first = b.select(b.icmp_signed(">", c.exponent, least), c.exponent, least)
+        with _loop(b, group, groups, first) as outer:
             with _loop(b, part, to_part, *outer.values) as inner:
                 (top,) = inner.values
                 for t in range(4):

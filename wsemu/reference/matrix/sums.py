@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.matrix import BYTE_FLOATS, FORMATS, SATURATES, Format
+from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, SATURATES, Format
 from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def added(terms: Sequence[Float], bits: int, to: str, fraction: int) -> int:
     present = [term for term in terms if term.significand]
     if not present:
         return 0
-    unit = max(term.exponent for term in present) - bits
+    unit = max(LEAST_TOP, *(term.exponent for term in present)) - bits
     total = 0
     for term in present:
         up = term.exponent - term.fraction - unit

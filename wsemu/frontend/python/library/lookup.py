@@ -20,6 +20,7 @@ from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
 from wsemu.frontend.python.library import math as library_math
+from wsemu.frontend.python.library import matrix as library_matrix
 from wsemu.frontend.python.library import memory as library_memory
 from wsemu.frontend.python.library import numpy as library_numpy
 from wsemu.frontend.python.library import operators as library_operators
@@ -40,7 +41,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (
     library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
-    library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster,
+    library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster, library_matrix,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 
