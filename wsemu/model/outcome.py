@@ -308,6 +308,10 @@ class Outcome:
     -1: there was none"""
     object_waits: list[ObjectWait] = field(default_factory=list)
     """the lanes that wait for other objects"""
+    elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
+    """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """CTAs of a cluster along each axis"""
     window: int = 40
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None
