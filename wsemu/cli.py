@@ -161,7 +161,10 @@ DynamicShared = Annotated[
 Out = Annotated[
     str | None, typer.Option(metavar="FILE.npz", help="PTX: write the arrays there afterwards, as arg0, arg1, ...")
 ]
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "out")
+Cluster = Annotated[
+    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
+]
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "out")
 """options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
@@ -212,6 +215,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         block: Block = None,
         arg: Arg = None,
         dynamic_shared: DynamicShared = None,
+        cluster: Cluster = None,
         out: Out = None,
     ) -> None:
         from wsemu.app import commands
@@ -315,6 +319,7 @@ def trace(
     block: Block = None,
     arg: Arg = None,
     dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
     out: Out = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""

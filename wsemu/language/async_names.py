@@ -240,6 +240,8 @@ FUNCTIONS: Final = functions(
     "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS, **_CLUSTERS}
 )
 """name -> kernel function"""
+CLUSTER_NAMES: Final = tuple(signature.partition("(")[0] for signature in _CLUSTERS)
+"""those that say something of other CTAs"""
 
 COPY_BYTES: Final = {
     **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),

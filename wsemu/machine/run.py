@@ -610,6 +610,8 @@ class Machine:
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"] = address_of(self.patterns)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
+        if self.clusters:
+            state["shortcuts"] = 0
 
     def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
         """Run groups from first up to, not including, last; returns the status.
