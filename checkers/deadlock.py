@@ -118,6 +118,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     stuck = {w.warp for w in (*waiting, *held)} | {w.warp for w in outcome.phase_waits} | {*registers}
     stuck |= {w.warp for w in outcome.object_waits}
     notes.append(f"{len(stuck)} of {len(stuck)} live warps{places.in_cta(outcome.cta)} wait{gone}")
+    notes += _elsewhere_waiting(places)
     deadlock = Finding(
         code="deadlock",
         message=held_back.message(places, held[0]) if held else _title(waits, registers),
@@ -134,12 +135,22 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     return [deadlock, *_surplus(places, waits)]
 
 
+def _elsewhere_waiting(places: Places) -> list[str]:
+    """Where warps wait in other CTAs of the cluster: a note each, three at most."""
+    where: dict[str, None] = {}
+    for cta, warp, pc in places.outcome.elsewhere if places.outcome.cluster != (1, 1, 1) else ():
+        where[f"{places.who(cta, warp)} waits at {places.where(pc)}"] = None
+    more = [f"{len(where) - 3} more warps of the cluster wait"] if len(where) > 3 else []
+    return [*list(where)[:3], *more]
+
+
 def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits:
     outcome = places.outcome
     groups = [*barriers, *_phase_groups(places)]
     alone = None if places.steered() else outcome.cta
     trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
-    ledger = Ledger(places, trace, outcome.cta)
+    clustered = outcome.cluster != (1, 1, 1)  # what others of the cluster brought is not told apart
+    ledger = Ledger(places, None if clustered else trace, outcome.cta)
     states = {b.barrier: b for b in outcome.barriers}
     edges = {g: _suppliers(places, ledger, g, groups) for g in groups}
     starved = [
@@ -234,7 +245,8 @@ def _lacking(waits: _Waits, group: Group) -> str:
     gone = sorted(ledger.users(group.address) & exited - set(group.warps))
     if gone:
         return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
-    return text if odd else f"{text}; no live warp can still bring it"
+    of_cta = " of this CTA" if places.outcome.cluster != (1, 1, 1) else ""
+    return text if odd else f"{text}; no live warp{of_cta} can still bring it"
 
 
 def _accounts(waits: _Waits, group: Group) -> list[str]:

@@ -20,7 +20,7 @@ def message(places: Places, wait: ObjectWait) -> str:
 
 
 def named(wait: ObjectWait) -> str:
-    return f"{wait.kind} {wait.place}"
+    return f"the {wait.kind}" if wait.place < 0 else f"{wait.kind} {wait.place}"
 
 
 def help_for(wait: ObjectWait) -> str:

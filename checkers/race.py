@@ -167,7 +167,7 @@ def _wait_help(found: Conflict) -> str:
     """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
     raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
-    if not found.same_cta:
+    if not found.same_cta and not _between_ctas(found):
         return "different CTAs are ordered by nothing within a launch: use a second launch"
     if not found.first.copies:
         who, issuer = found.first.who, found.second.who
@@ -277,12 +277,22 @@ def _operation(places: Places, event: Event) -> str:
 # -- what to do about it ----------------------------------------------------------------------------------------------
 
 
+def _between_ctas(found: Conflict) -> str:
+    """What orders CTAs of one cluster; nothing where they are of two."""
+    places, one, two = found.places, found.first.access, found.second.access
+    if places.cluster_of(one.cta) != places.cluster_of(two.cta):
+        return ""
+    sync = words.spelled(places, one.pc, "barrier.cluster")
+    return f"add {sync} {places.after(one.pc, two.pc)}, where every thread of the cluster passes"
+
+
 def _help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if flag := witness and _flag(found, witness):
         return flag
     if not found.same_cta:
-        return "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+        alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+        return _between_ctas(found) or alone
     if apart := witness and by_lanes.remedy(found, witness):
         return apart
     plain = found.first if found.second.kind == ATOMIC else found.second

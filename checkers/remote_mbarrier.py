@@ -25,7 +25,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an operation that only the mbarrier's own CTA may execute."""
     name, noun = words.mbarrier(raw, places), words.noun(places, raw.pc)
     return words.finding(
-        raw, places, f"{words.with_article(noun)} on {name} of another CTA, of rank {raw.detail['rank']} in the cluster",
+        raw, places, f"{words.with_article(noun)} on {name} of another CTA, of rank {raw.detail['rank']}",
         f"{words.who(raw, places)} {words.does(places, raw.pc)} it",
         ["an H100 raises an illegal instruction (M20); the launch was stopped here"],
         "let that CTA do it itself; others may arrive there without a token, and name bytes: "

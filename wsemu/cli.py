@@ -218,7 +218,10 @@ Like = Annotated[
     str | None,
     typer.Option(metavar="FILE.json", help="PTX: a file with all of this; options go before it.", show_default=False),
 ]
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "out", "like")
+Cluster = Annotated[
+    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
+]
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "out", "like")
 """options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
@@ -274,6 +277,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         block: Block = None,
         arg: Arg = None,
         dynamic_shared: DynamicShared = None,
+        cluster: Cluster = None,
         out: Out = None,
         like: Like = None,
     ) -> None:
@@ -384,6 +388,7 @@ def trace(
     block: Block = None,
     arg: Arg = None,
     dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
     out: Out = None,
     like: Like = None,
 ) -> None:

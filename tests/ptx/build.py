@@ -47,6 +47,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "integers": (LINES, OLDER, DEBUG),
     "mbarriers": (LINES, AMPERE),
     "bulk": (HOPPER,),
+    "clusters": (HOPPER,),
     "tensor_copies": (HOPPER,),
     "sorting": (LINES, DEBUG),
     "wmma": (HOPPER,),

@@ -6,28 +6,6 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Copies to the shared memory of several CTAs.
-__global__ void copies_to_several(const int *x, int *y, int use) {
-  __shared__ alignas(16) int tile[32];
-  __shared__ unsigned long long barrier;
-  if (use)
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" ::"r"(
-            shared_address(tile)),
-        "l"(x), "r"(shared_address(&barrier)), "h"((short)3)
-        : "memory");
-  tile[threadIdx.x] = 7;
-  y[threadIdx.x] = tile[threadIdx.x] + 1;
-}
-
-// Addresses of other CTAs.
-__global__ void of_another(int *y, int use) {
-  __shared__ int cell;
-  unsigned other = 0;
-  if (use) asm volatile("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(other) : "r"(shared_address(&cell)));
-  y[threadIdx.x] = threadIdx.x + other;
-}
-
 // Matrix products of a warp where half of the elements are zeros.
 __global__ void tensor_cores(const unsigned *x, float *y, int use) {
   float c[4] = {1, 2, 3, 4};

@@ -298,6 +298,7 @@ def test_every_name_has_a_case():
         "elect_sync", "griddepcontrol_wait", "griddepcontrol_launch_dependents",
     }  # fmt: skip
     named |= {name for name in async_names.FUNCTIONS if "tensor" in name}  # test_tensor_copies.py
+    named |= set(async_names.CLUSTER_NAMES)  # test_clusters.py
     assert named == set(async_names.FUNCTIONS)
 
 

@@ -12,7 +12,21 @@ import pytest
 
 import wsemu
 from wsemu.frontend.ptx import compile_entry, parse
-from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, FIELDS, NAMES, OPERATIONS, PEEK, PROXIES, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import (
+    BLOCKS,
+    BULK_REDUCTIONS,
+    CLUSTER_ALIGNED,
+    FIELDS,
+    NAMES,
+    NARROW,
+    OPERATIONS,
+    PEEK,
+    PROXIES,
+    RELAXED,
+    REMOTE,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 from wsemu.model.program import Program
 
 FOLDER = Path(__file__).parents[1] / "ptx"
@@ -97,15 +111,17 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     # arrivals
     "mbarrier.arrive.b64 %rd2, [%rd5];": [("mbarrier.arrive", BAR, 1, 0, 0)],
     "mbarrier.arrive.shared.b64 _, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 0)],
-    "mbarrier.arrive.shared::cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, 0)],
+    "mbarrier.arrive.shared::cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, REMOTE)],
     "mbarrier.arrive.release.cluster.shared::cta.b64 %rd2, [%r7], 3;": [("mbarrier.arrive", BAR, 3, 0, 0)],
-    "mbarrier.arrive.shared::cta.release.cta.b64 %rd2, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 0)],
-    "mbarrier.arrive.relaxed.cta.b64 %rd2, [%rd5], 4;": [("mbarrier.arrive", BAR, 4, 0, 1)],
+    "mbarrier.arrive.shared::cta.release.cta.b64 %rd2, [%r7];": [("mbarrier.arrive", BAR, 1, 0, NARROW)],
+    "mbarrier.arrive.relaxed.cta.b64 %rd2, [%rd5], 4;": [("mbarrier.arrive", BAR, 4, 0, 1 | NARROW)],
     "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r7], 2;": [("mbarrier.arrive", BAR, 2, 0, 2)],
-    "mbarrier.arrive.noComplete.release.cta.b64 _, [%rd5], 2;": [("mbarrier.arrive", BAR, 2, 0, 2)],
+    "mbarrier.arrive.noComplete.release.cta.b64 _, [%rd5], 2;": [
+        ("mbarrier.arrive", BAR, 2, 0, 2 | NARROW | REMOTE)
+    ],
     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, 1, N, 8)],
     "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r7], 64;": [
-        ("mbarrier.arrive", BAR, 1, 64, 8)
+        ("mbarrier.arrive", BAR, 1, 64, 8 | REMOTE)
     ],
     "mbarrier.arrive.expect_tx.relaxed.cluster.b64 %rd2, [%rd5], 64;": [("mbarrier.arrive", BAR, 1, 64, 9)],
     "mbarrier.arrive_drop.shared.b64 _, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 4)],
@@ -115,17 +131,17 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
         ("mbarrier.arrive", BAR, 1, 16, 13)
     ],
     # bytes
-    "mbarrier.expect_tx.b64 [%rd5], 32;": [("mbarrier.expect_tx", BAR, 32, 0)],
+    "mbarrier.expect_tx.b64 [%rd5], 32;": [("mbarrier.expect_tx", BAR, 32, REMOTE)],
     "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r7], %r4;": [("mbarrier.expect_tx", BAR, N, 0)],
-    "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [%r7], 16;": [("mbarrier.complete_tx", BAR, 16, 0)],
+    "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [%r7], 16;": [("mbarrier.complete_tx", BAR, 16, REMOTE)],
     # waits
     "mbarrier.test_wait.shared.b64 %p2, [%r7], %rd6;": [("mbarrier.wait", BAR, WIDE, 0)],
-    "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 0)],
+    "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, NARROW)],
     "mbarrier.test_wait.parity.shared.relaxed.cluster.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 2)],
     "mbarrier.try_wait.acquire.cluster.b64 %p2, [%rd5], %rd6;": [("mbarrier.wait", BAR, WIDE, 1)],
     "mbarrier.try_wait.b64 %p2, [%rd5], %rd6, %r4;": [("mbarrier.wait", BAR, WIDE, 1)],
     "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r7], %r4, 0x989680;": [("mbarrier.wait.parity", BAR, N, 1)],
-    "mbarrier.try_wait.parity.relaxed.cta.shared.b64 %p2, [bar], 0;": [("mbarrier.wait.parity", BAR, 0, 3)],
+    "mbarrier.try_wait.parity.relaxed.cta.shared.b64 %p2, [bar], 0;": [("mbarrier.wait.parity", BAR, 0, 3 | NARROW)],
     "mbarrier.pending_count.b64 %r5, %rd6;": [("mbarrier.pending_count", WIDE, 0)],
     # copies of a thread
     "cp.async.ca.shared.global [%r3], [%rd1], 4;": [("cp.async.b32", TILE, OUT, 4, 0)],
@@ -287,22 +303,21 @@ def test_labels_and_predicates_belong_to_their_scope() -> None:
     assert branches[0][1][6] < waits[0] < branches[1][1][6] <= waits[1]
 
 
-def test_addresses_in_a_cluster_of_one_cta() -> None:
-    body = """
-    mapa.shared::cluster.u32 %r9, %r7, 0; mapa.u64 %rd8, %rd5, 0;
-    mbarrier.arrive.shared::cluster.b64 _, [%r9+8];
-    mbarrier.arrive.release.cluster.b64 _, [%rd8];
-    getctarank.shared::cluster.u32 %r10, %r9;
-    mbarrier.arrive.shared.b64 _, [%r7], %r10;
-    """
-    assert [row[1:3] for row in lowered(body)] == [(BAR + 8, 1), (BAR, 1), (BAR, 0)]
-    assert "`mapa.u64`" in compiled("mapa.u64 %rd8, %rd5, 0;", ".maxclusterrank 2").traps[0]
+def test_addresses_in_a_cluster_are_moved_by_windows() -> None:
+    body = "mapa.shared::cluster.u32 %r9, %r7, %r4; mapa.u64 %rd8, %rd5, 1; getctarank.u64 %r10, %rd8;"
+    program = compiled(body + "mbarrier.arrive.shared::cluster.b64 _, [%r9], %r10; st.u32 [%rd8], %r4;")
+    assert "window" in program.specials
+    assert not program.traps
 
 
-def test_only_another_rank_of_a_cluster_ends_the_run() -> None:
-    program = compiled("mov.u32 %r8, %cluster_ctarank; mapa.u64 %rd8, %rd5, %r8; mbarrier.init.b64 [%rd8], 1;")
-    assert {"bra", "trap", "mbarrier.init"} <= {NAMES[row[0]] for row in program.code.tolist()}
-    assert len(program.traps) == 1
+def test_values_and_copies_that_go_to_other_ctas() -> None:
+    assert [
+        row[0]
+        for row in lowered("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r3], {%r4, %r4}, [%r7];")
+    ] == (["async.store.b32"] * 2)
+    assert lowered("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire;") == [
+        ("cluster.arrive", 0, RELAXED | CLUSTER_ALIGNED), ("cluster.wait", 0, 0),
+    ]  # fmt: skip
 
 
 REFUSED = """
@@ -341,8 +356,6 @@ cp.async.ca.shared.global.L2::cache_hint [%r3], [%rd1];
 cp.async.wait_group %r4;
 cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [%r7];
 cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 16, [%r7];
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1], 16, [%r7], %h1;
-cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%r4], 16, [%r7];
 cp.async.bulk.shared::cta.global.bulk_group [%r3], [%rd1], 16;
 cp.async.bulk.shared::cta.global [%r3], [%rd1], 16, [%r7];
 cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r3], 16;
@@ -351,7 +364,6 @@ cp.async.bulk.tensor.1d.global.shared::cta [%rd1, {%r4}], [%r3];
 cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [%rd1, {%r4}], [%r3];
 cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r4, %r4, %r4}], [%r3];
 cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r4, %r4, %r4, %r4, %r4}], [%r3];
-cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0}], [8], 1;
 cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [%r3], [%rd1, {%r4}], [%r7];
 cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [8], [8, {0, 1, 2, 3, 4}], [8];
 cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [%rd1, {%r4, %r4, %r4}], {%h1};
@@ -366,10 +378,6 @@ cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.s32 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], 16, [%r7];
 multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
-st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r7];
-red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r3], %r4, [%r7];
-mapa.shared::cluster.u32 %r5, %r7, 1;
-mapa.shared::cluster.u32 %r5, %r7, %r4;
 mapa.shared.u32 %r5, %r7, 0;
 getctarank.u32 %r5, %r7;
 st.bulk.shared::cluster [%r3], 64, 0;

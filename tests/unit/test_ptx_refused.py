@@ -7,6 +7,7 @@ import pytest
 
 import wsemu
 from wsemu.frontend.ptx import compile_entry, parse
+from wsemu.model.errors import UsageError
 from wsemu.model.isa import NAMES, PROXIES
 
 REGISTERS = """
@@ -46,7 +47,6 @@ ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
 ld.global.frobnicated.u32 %r4, [%rd1];
 ld.relaxed.sys.v2.b32 {%r4,%r5}, [%rd1];
 st.release.gpu.global.b8 [%rd1], %h1;
-st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r4, [%r5];
 red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r4, [%r5];
 atom.global.exch.b128 %q1, [%rd1], %q2;
 atom.acquire.gpu.global.add.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1], {%f5,%f6,%f7,%f8};
@@ -54,15 +54,11 @@ atom.global.add.v2.u32 {%r4,%r5}, [%rd1], {%r6,%r7};
 atom.global.add.f16x2 %r4, [%rd1], %r5;
 atom.shared::cluster.add.u32 %r4, [%r3], 1;
 cvta.shared::cluster.u64 %rd6, %rd5;
-mapa.shared::cluster.u32 %r4, %r3, 1;
 isspacep.const %p2, %rd5;
-barrier.cluster.arrive.release.aligned;
 barrier.cta.sync.frobnicated 0;
 bra.frobnicated $end;
 fence.acquire.gpu;
 fence.proxy.frobnicated;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1], 16, [%r3], %h1;
-cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%r4], 16, [%r3];
 mbarrier.try_wait.parity.frobnicated.b64 %p2, [%rd5], 0;
 setmaxnreg.frobnicated.sync.aligned.u32 64;
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32;
@@ -116,22 +112,20 @@ def stored(register: str, type_: str = "u32") -> str:
     return f"{read} add.s64 %rd9, %rd3, 1024; st.global.u32 [%rd9], %r4;"
 
 
-@pytest.mark.parametrize(
-    "directives",
-    [
-        ".reqnctapercluster 2, 1, 1", ".explicitcluster\n.reqnctapercluster 1, 2", ".explicitcluster",
-        ".reqntid 32\n.reqnctapercluster 1\n.blocksareclusters\n.reqnctapercluster 4",
-    ],
-)  # fmt: skip
-def test_a_kernel_that_asks_for_clusters_is_incomplete(directives):
-    report = run(text("", directives), grid=2)
-    assert report.verdict == "incomplete" or "race" in repr(report.findings)
-    assert "a launch in clusters, `." in repr(report.notes)
-    report = run(text(stored("%cluster_nctarank"), directives))
+def test_a_kernel_that_asks_for_clusters_is_launched_in_them():
+    report = run(text(stored("%cluster_nctarank"), ".reqnctapercluster 2, 1, 1"), grid=2)
+    assert "cluster" not in repr(report.notes)
+    with pytest.raises(UsageError, match="a grid of 1 x 1 x 1 CTAs is no number of clusters of 2 x 1 x 1"):
+        run(text("", ".reqnctapercluster 2, 1, 1"))
+    with pytest.raises(UsageError, match="give `cluster=`"):
+        run(text("", ".explicitcluster"))
+
+
+def test_a_grid_that_counts_clusters_is_incomplete():
+    directives = ".reqntid 32\n.blocksareclusters\n.reqnctapercluster 1"
+    report = run(text("", directives))
     assert report.verdict == "incomplete"
-    assert "`%cluster_nctarank` is not modelled" in report.notes[0]
-    report = run(text("fence.acq_rel.cluster;", directives))
-    assert "`fence.acq_rel.cluster` is not modelled" in report.notes[0]
+    assert "a grid that counts clusters, `.blocksareclusters`, is not modelled" in repr(report.notes)
 
 
 @pytest.mark.parametrize("directives", ["", ".maxclusterrank 1", ".reqnctapercluster 1, 1, 1", ".maxnreg 40"])
@@ -141,9 +135,8 @@ def test_without_clusters_each_cta_is_one(directives):
     assert run(text(stored("%is_explicit_cluster", "pred"), directives)).verdict == "verified"
 
 
-def test_the_registers_of_a_kernel_that_launches_may_put_into_clusters_are_not_known():
-    assert run(text("", ".maxclusterrank 8")).verdict == "verified"
-    assert run(text(stored("%cluster_nctarank"), ".maxclusterrank 8")).verdict == "incomplete"
+def test_a_kernel_that_launches_may_put_into_clusters_is_in_those_of_its_launch():
+    assert run(text(stored("%cluster_nctarank"), ".maxclusterrank 8")).verdict == "verified"
 
 
 def test_directives_that_are_not_known():

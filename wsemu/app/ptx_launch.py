@@ -60,6 +60,8 @@ class Options:
     arg: tuple[str, ...] = ()
     dynamic_shared: str = "0"
     """bytes"""
+    cluster: str = ""
+    """nothing: as the kernel asks"""
     out: str = ""
     """the file for the arrays after the launch"""
 
@@ -102,7 +104,8 @@ def run(file: Path, words: Sequence[str]) -> None:
             raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
     shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
-    launch = kernel[shape[0], shape[1], 0, _bytes(options.dynamic_shared)]
+    cluster = [_extent(options.cluster, "cluster")] if options.cluster else []
+    launch = kernel[*shape, 0, _bytes(options.dynamic_shared), *cluster]
     arguments = [argument(text, number) for number, text in enumerate(options.arg)]
     launch(*arguments)
     if options.out:

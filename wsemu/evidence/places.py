@@ -12,6 +12,7 @@ from wsemu.evidence.source_view import Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
+from wsemu.model.grid import Grouping
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
@@ -27,6 +28,7 @@ from wsemu.model.isa import (
     access_shape,
     step_word,
 )
+from wsemu.model.outcome import CLUSTER_PLACE
 from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
 
@@ -349,6 +351,10 @@ class Places:
                 return self.in_own(address) - (SHARED << SEGMENT_SHIFT) - shared.offset, size
         return None
 
+    def cluster_of(self, cta: int) -> int:
+        """The cluster that a CTA is in, by linear index; its own index where there are none."""
+        return Grouping(self.grid, self.outcome.cluster).of(cta)[0]
+
     def in_own(self, address: int) -> int:
         """An address in shared memory as its CTA has it, without the CTA's rank in its cluster."""
         if (address >> SEGMENT_SHIFT) & 0xFFFF != SHARED:
@@ -380,6 +386,8 @@ class Places:
 
     def phase(self, address: int, number: int, pc: int) -> str:
         """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
+        if address == CLUSTER_PLACE:
+            return f"cluster phase {number}"
         return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
     def beyond(self, address: int) -> tuple[str, str]:

@@ -203,7 +203,8 @@ _CLUSTERS = {
     "cluster_sync()": "`cluster_arrive` and `cluster_wait`.  [PTX: barrier.cluster.arrive, barrier.cluster.wait]",
     "mapa(ary, rank)": "The shared array `ary` of the CTA of this rank in the cluster; its elements can be read, "
     "written and used in atomics while that CTA runs.  [PTX: mapa]",
-    "mbarrier_arrive_cluster(bar, index, count=1)": _FAR.format("mbarrier_arrive")
+    "mbarrier_arrive_cluster(bar, index, count=1, scope=None)": _FAR.format("mbarrier_arrive")
+    + 'With the scope "cta" it gives nothing to other CTAs.  '
     + "[PTX: mbarrier.arrive.release.cluster.shared::cluster]",
     "mbarrier_arrive_drop_cluster(bar, index, count=1)": _FAR.format("mbarrier_arrive_drop")
     + "[PTX: mbarrier.arrive_drop.release.cluster.shared::cluster]",
@@ -239,6 +240,8 @@ FUNCTIONS: Final = functions(
     "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS, **_CLUSTERS}
 )
 """name -> kernel function"""
+CLUSTER_NAMES: Final = tuple(signature.partition("(")[0] for signature in _CLUSTERS)
+"""those that say something of other CTAs"""
 
 COPY_BYTES: Final = {
     **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),

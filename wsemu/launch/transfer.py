@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
-COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce"))
+COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast"))
 """asynchronous operations that write memory"""
 _GUARD = 64
 """bytes on both sides of what a transfer touches, a multiple of every alignment"""

@@ -617,6 +617,8 @@ class Machine:
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"] = address_of(self.patterns)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
+        if self.clusters:
+            state["shortcuts"] = 0
 
     def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
         """Run groups from first up to, not including, last; returns the status.
@@ -718,10 +720,12 @@ class Machine:
         )
 
     def _stopped_in(self, status: int) -> int:
-        """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits."""
-        alive = np.flatnonzero(self.warps["alive"])
-        if status == layout.DEADLOCK and len(alive):
-            return int(alive[0]) // self.cta_warps
+        """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
+        the rest of its cluster if there is one."""
+        alive = np.flatnonzero(self.warps["alive"]).tolist()
+        if status == layout.DEADLOCK and alive:
+            meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
+            return next((w for w in alive if w not in meeting), alive[0]) // self.cta_warps
         return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
@@ -756,6 +760,25 @@ class Machine:
         at = (self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked() if row[0] >= N_OPERATIONS)
         return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
+    def _cluster_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of their cluster."""
+        alive = self.warps["alive"]
+        arrived = sum((int(a) & int(b)).bit_count() for a, b in zip(alive, self.warps["cluster_arrived"], strict=True))
+        threads = sum(int(mask).bit_count() for mask in alive)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _CLUSTER_WAIT:
+                yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
+
+    def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
+        """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
+        group = int(self.state[0]["group"])
+        found = []
+        for w, warp in enumerate(self.warps):
+            if warp["alive"] and warp["member"] != member:
+                pc = int(self.stacks[w, 1, 0]["resume"]) - 1 if warp["parked"] else int(warp["wait_pc"])
+                found.append((*self.actor(group, w), pc))
+        return found
+
     def _phase_waits_at(
         self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
     ) -> Iterator[PhaseWait]:
@@ -783,6 +806,7 @@ class Machine:
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         result.window = self.window or SEGMENT_SHIFT
+        result.cluster = self.grouping.shape if self.clusters else (1, 1, 1)
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -792,6 +816,10 @@ class Machine:
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
             result.fault_warp %= self.cta_warps
             first = member * self.cta_warps
+
+            def own(warp: int) -> bool:
+                return warp // self.cta_warps == member
+
             result.warps = [
                 _warp_state(w, self.warps[first + w], self.stacks[first + w, 1]) for w in range(self.cta_warps)
             ]
@@ -799,8 +827,10 @@ class Machine:
             result.barriers = [_barrier_state(n, b) for n, b in enumerate(barriers) if b["arrived"]]
             if self.image.asynchronous:
                 result.phases = self._phases()
-                result.phase_waits = self._phase_waits()
-                result.object_waits = self._object_waits()
+                result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
+                waits = [*self._object_waits(), *self._cluster_waits()]
+                result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
+            result.elsewhere = self._elsewhere(member)
         return result
 
 
@@ -840,6 +870,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
+_CLUSTER_WAIT = OPCODE["cluster.wait"]
 _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (

@@ -159,7 +159,7 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
     """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  What an atomic costs in
     global memory is not modelled."""
     row.lanes += popcount(mask)
-    if number == LOCAL or (op >= N_MEMORY and number != SHARED):
+    if number == LOCAL or (op >= N_MEMORY and number != SHARED) or m.remote:
         return
     if op >= N_MEMORY and (m.atomics == 0 or service == UNCOUNTED):
         row.uncounted += 1

@@ -341,6 +341,7 @@ MACHINE = record(
     line=1,  # log2 of its bytes
     halves=1,
     noted_entry=1,  # see read_only.py: what notes accesses, or where that is the access_entry, what makes them
+    remote=1,  # 1: the access goes to shared memory of other CTAs, too, of which no cost is known
     window_entry=1,  # see memory/window.py: what it calls
     async_entry=1,  # see sync/mbarrier.py
     copy_entry=1,  # see agents/copies.py

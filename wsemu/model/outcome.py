@@ -305,6 +305,10 @@ class Outcome:
     """the lanes that wait for them, by warp and lane"""
     object_waits: list[ObjectWait] = field(default_factory=list)
     """the lanes that wait for other objects"""
+    elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
+    """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """CTAs of a cluster along each axis"""
     window: int = 40
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None

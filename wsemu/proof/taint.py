@@ -90,7 +90,10 @@ REASONS = {
 VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
-ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], (OPCODE["bulk.reduce"], OPCODE["tensor.reduce"])
+ARRIVE, REDUCES = (
+    OPCODE["mbarrier.arrive"],
+    tuple(OPCODE[name] for name in ("bulk.reduce", "tensor.reduce", "async.reduce.b32", "async.reduce.b64")),
+)
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
     "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy",

@@ -20,7 +20,7 @@ State = dict[int, Bits]
 UNBOUNDED = 1 << 62
 _COPIED = -2
 """stands for the row that would hold what a copy moves"""
-_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce")
+_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast")
 _FROM_NOWHERE = {"bulk.zero": 4}
 """what writes memory without reading any -> the field of its size"""
 
@@ -294,7 +294,10 @@ class Decoder:
         elif name.startswith("tensor."):
             yield from self._tile(pc, name, fields, guards)
         elif name in _COPIES:
-            yield from self._copy(pc, name, rows, guards)
+            masks = (fields[2],) if name == "bulk.multicast" else ()
+            yield from self._copy(pc, name, (*rows, *masks), guards)
+        elif name.startswith("async."):
+            yield from self._send(pc, name, fields, guards)
         elif name in _FROM_NOWHERE:
             yield Step(pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, keeps=self.taint)
         elif name == "mbarrier.pending_count":
@@ -318,6 +321,15 @@ class Decoder:
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, keeps=self.taint
         )
 
+    def _send(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """A value that goes to shared memory, and an mbarrier that is told."""
+        to, bar = fields[3:5]
+        kind = "atomic" if name.startswith("async.reduce") else "store"
+        guard = guards[0] if guards else 0
+        yield Step(
+            pc, kind, (to, fields[2], *guards), (), guard, to, operands=(bar,), reach=8, keeps=self.taint
+        )  # fmt: skip
+
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory
         that the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
@@ -325,7 +337,9 @@ class Decoder:
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
         guard = guards[0] if guards else 0
-        if name == "tensor.load":
+        if name == "tensor.multicast":
+            steering = (*steering, fields[2] + (fields[7] & TENSOR_RANK) * ROW)
+        if name in ("tensor.load", "tensor.multicast"):
             yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
             yield Step(
                 pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
-from wsemu.reference.agents import bulk_copy, copy, cp_async, tensor_copy
+from wsemu.reference.agents import bulk_copy, cp_async, tensor_copy
 from wsemu.reference.matrix import wgmma
 from wsemu.reference.sync import cluster_barrier, mbarrier, register_pool
 
@@ -121,7 +121,6 @@ enter(
             "tensor.reduce": tensor_copy.reduce,
             "tensor.prefetch": tensor_copy.prefetch,
         },
-        end=copy.report_outliving,
     )
 )
 enter(

@@ -27,7 +27,7 @@ from wsemu.model.outcome import (
     Status,
     WarpState,
 )
-from wsemu.reference.agents.copy import Issued
+from wsemu.reference.agents.copy import Issued, report_outliving
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.asynchronous import FAMILIES
@@ -100,6 +100,7 @@ def run(
     outcome = launch.outcome
     outcome.arch = arch
     outcome.window = launch.window
+    outcome.cluster = shape if clusters else (1, 1, 1)
     for group in range(groups.number):
         launch.budget -= CTA_COST * (groups.members - (group == 0))
         status = CtaGroup(launch, group).run()
@@ -259,7 +260,7 @@ class CtaGroup:
                 for cta in self.ctas:
                     able |= cta.run_warps()
                 if not able and not any(cta.goes_past_standing() for cta in self.ctas):
-                    return next(cta for cta in self.ctas if cta.live_warps).stopped("deadlock")
+                    return self._stuck().stopped("deadlock")
         except BudgetError:
             return cta.stopped("budget")
         except StopError as stop:
@@ -268,9 +269,16 @@ class CtaGroup:
         for cta in self.ctas:
             cta.end()
         self.mbarriers.report_left()
+        report_outliving(self)
         peers.report_late(self)
         self.launch.watch.end_group(self.number)
         return "done"
+
+    def _stuck(self) -> Cta:
+        """The first CTA that waits, for others than the rest of its cluster if there is one."""
+        waiting = [cta for cta in self.ctas if cta.live_warps]
+        alone = (cta for cta in waiting if not all(cta.meets(warp) for warp in cta.warps if warp.alive))
+        return next(alone, waiting[0])
 
 
 class Cta:
@@ -348,6 +356,10 @@ class Cta:
         """Whether lanes of a warp go past a join where nobody can go on otherwise."""
         return any(WarpRun(self, warp).goes_past_standing() for warp in self.warps)
 
+    def meets(self, warp: Warp) -> bool:
+        """Whether some of a warp stands at the barrier of the cluster."""
+        return any(self.launch.name_of(group.pc - 1) == "cluster.wait" for group in warp.parked)
+
     def end(self) -> None:
         """Judge what is left when it ends."""
         report_dangling(self)
@@ -373,6 +385,12 @@ class Cta:
             BarrierState(b.number, b.generation, b.arrived, b.expected, b.warps, b.previous)
             for b in self.barriers
             if b.arrived
+        ]
+        outcome.elsewhere = [
+            (cta.number, w.number, w.parked[0].pc - 1 if w.waits < 0 and w.parked else w.wait_pc)
+            for cta in self.group.ctas
+            for w in cta.warps
+            if cta is not self and w.alive
         ]
         outcome.phases = self.mbarriers.states()
         outcome.phase_waits = waiting(self)

@@ -1,4 +1,8 @@
-"""An access to shared memory of a cta of the cluster that may have exited."""
+"""Dsmem after exit: a CTA reads from the other one, which does not wait for it.
+
+Reported: triton 11730, 10656, 11731; facebookexperimental/triton 1105.
+Hardware: the launch fails where the read comes too late (L4).
+"""
 
 import numpy as np
 
@@ -7,11 +11,11 @@ from wsemu import cuda, ptx
 
 @cuda.jit
 def leaves_too_early(x, y):
-    s = cuda.shared.array(32, np.float32)
+    tile = cuda.shared.array(32, np.float32)
     t = cuda.threadIdx.x
-    s[t] = x[cuda.grid(1)]
+    tile[t] = x[cuda.grid(1)]
     ptx.cluster_sync()
-    peer = ptx.mapa(s, ptx.cluster_ctarank() ^ 1)
+    peer = ptx.mapa(tile, ptx.cluster_ctarank() ^ 1)
     y[cuda.grid(1)] = peer[t]  # expect: dsmem-after-exit
 
 

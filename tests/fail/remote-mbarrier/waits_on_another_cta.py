@@ -1,4 +1,7 @@
-"""An operation that an mbarrier of another cta does not allow."""
+"""Remote mbarrier: a CTA waits on the mbarrier of the other one.
+
+Hardware: an illegal instruction (M20).
+"""
 
 import numpy as np
 

@@ -16,8 +16,6 @@ LANES = np.arange(32, dtype=i32)
 X = integers(240, 32)
 
 CONSTRUCTS: list[tuple[str, list[Any], Any, str]] = [
-    ("copies_to_several", [X], np.full(32, 8, i32), "multicast::cluster"),
-    ("of_another", [], LANES, "mapa.shared::cluster.u32"),
     ("tensor_cores", [np.arange(3, dtype=np.uint32)], np.full(32, 5, np.float32), "mma.sp.sync"),
     ("texture", [np.uint64(0)], np.full(32, -1, np.float32), "tex.1d"),
     ("narrow_atomic", [], LANES.astype(np.uint16), "atom.global.cas.b16"),

@@ -46,6 +46,8 @@ class Entry:
     """the threads of a CTA by dimension, where PTX asks for a number"""
     cluster: tuple[int, ...]
     """the CTAs of a cluster by dimension, where PTX asks for a number"""
+    explicit: bool
+    """the launch has to say of how many CTAs its clusters are"""
     line: int
     end_line: int
     """its text in the PTX, from 1"""
@@ -91,6 +93,7 @@ def _entry(function: Function, source: Source) -> Entry:
         directives["maxntid"].values if "maxntid" in directives else (),
         directives["reqntid"].values if "reqntid" in directives else (),
         directives["reqnctapercluster"].values if "reqnctapercluster" in directives else (),
+        "explicitcluster" in directives,
         source.position(function.at)[0],
         source.position(function.end)[0],
     )

@@ -222,6 +222,8 @@ class PtxKernel(CodeKernel):
     def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
         """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
         required = _three(self.entry.cluster)
+        if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
+            raise UsageError(f"`{self.__name__}` has `.explicitcluster`: give `cluster=`, the CTAs of a cluster")
         if not required or configuration.cluster == required:
             return configuration
         if configuration.cluster != (1, 1, 1):

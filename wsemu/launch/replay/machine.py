@@ -35,8 +35,15 @@ _KINDS = {
     "mbarrier.expect_tx": "expect",
     "mbarrier.complete_tx": "credit",
     "mbarrier.wait": "await",
+    "cluster.arrive": "arrive_on",
+    "cluster.wait": "await",
     "cp.async": "copy",
     "bulk.load": "copy",
+    "bulk.send": "copy",
+    "bulk.multicast": "copy",
+    "async.store": "copy",
+    "async.reduce": "copy",
+    "tensor.multicast": "copy",
     "bulk.store": "copy",
     "bulk.reduce": "copy",
     "bulk.zero": "copy",
@@ -63,9 +70,9 @@ class Machine:
         wanted = TraceRequest(frozenset(step.instruction for step in steps))
         options = Options(races=races, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
         self.launch = Launch(
-            bound.program, Grouping(configuration.grid), configuration.block, bound.rows,
+            bound.program, Grouping(configuration.grid, configuration.cluster), configuration.block, bound.rows,
             [(data.copy(), writable) for data, writable in bound.segments],
-            configuration.dynamic_shared, budget, options,
+            configuration.dynamic_shared, budget, options, clusters=configuration.cluster != (1, 1, 1),
         )  # fmt: skip
         self.places = Places(bound.program, configuration.grid, configuration.block, Outcome("done"), bound.arrays)
         self._ctas: dict[int, Cta] = {}

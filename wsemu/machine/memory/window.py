@@ -70,27 +70,37 @@ def leave_out(m, w, pc, registers, i, lanes, size):
 
 
 @compiled
+def lanes_in(m, registers, i, mask, member):
+    """The lanes of an access that goes to the shared memory of a CTA."""
+    lanes = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window == member:
+            lanes |= np.int64(1) << lane
+    return lanes
+
+
+@compiled
+def goes_far(m, registers, i, mask):
+    """Whether a lane accesses the shared memory of another CTA."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
+        if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window != m.member:
+            return np.int64(1)
+    return np.int64(0)
+
+
+@compiled
 def reach_others(m, w, pc, registers, i, mask):
-    """Lanes of an access that goes to shared memory of other CTAs."""
-    members = np.int64(0)
-    for which in range(m.members + 1):
-        lanes = np.int64(0)
-        rest = mask
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
-            address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
-            if address >> SEGMENT_SHIFT != SHARED:
-                continue
-            member = (address & OFFSET_MASK) >> m.window
-            if which == 0:
-                members |= np.int64(member != m.member)
-            elif member == which - 1:
-                lanes |= np.int64(1) << lane
-        if which == 0 and members == 0:
-            return
-        if lanes and which - 1 != m.member:
-            reach(m, w, pc, np.int64(which - 1), lanes, np.int64(0))
+    """An access goes to shared memory of other CTAs."""
+    for member in range(m.members):
+        lanes = lanes_in(m, registers, i, mask, member)
+        if lanes and member != m.member and m.asynchronous:
+            reach(m, w, pc, np.int64(member), lanes, np.int64(0))
 
 
 def access_in_group(address, w, pc, registers, mask):
@@ -103,6 +113,10 @@ def access_in_group(address, w, pc, registers, mask):
         leave_out(m, w, pc, registers, i, bad, size)
     if mask == bad:
         return np.int64(0)
-    if m.clusters and m.asynchronous and m.resumes == 0:
+    if m.clusters:
+        m.remote = goes_far(m, registers, i, mask & ~bad)
+    if m.remote and m.resumes == 0:
         reach_others(m, w, pc, registers, i, mask & ~bad)
-    return call(m.window_entry, address, w, pc, registers, mask & ~bad)
+    status = call(m.window_entry, address, w, pc, registers, mask & ~bad)
+    m.remote = 0
+    return status

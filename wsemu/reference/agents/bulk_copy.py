@@ -37,15 +37,11 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     moving = sum(1 << lane for lane, size in sizes.items() if size)
     check_mbarriers(run, fields[6], moving)
     for lane in lanes_of(moving):
-        for to in ranks(
-            run, name, run.read(fields[2], "b32", lane) if name == "bulk.multicast" else 0, lane, fields[3]
-        ):
+        for to in ranks(run, name, fields[2], lane, fields[3]):
             live_at(run, fields[6], lane, to)
     copies = Copies(run, bulk=True)
     for lane in lanes_of(moving):
-        for to in ranks(
-            run, name, run.read(fields[2], "b32", lane) if name == "bulk.multicast" else 0, lane, fields[3]
-        ):
+        for to in ranks(run, name, fields[2], lane, fields[3]):
             _load(run, copies, fields, lane, sizes[lane], to, inside=name == "bulk.send")
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.reference.memory.bounds import Place
-    from wsemu.reference.run import Cta
+    from wsemu.reference.run import CtaGroup
     from wsemu.reference.warp import WarpRun
 
 
@@ -124,10 +124,11 @@ def _content(side: Side) -> bytes:
     return bytes(segment.data[offset : offset + side.size])
 
 
-def report_outliving(cta: Cta) -> None:
-    """At the CTA's end: agents that no lane has waited for."""
-    joined = cta.order.joined(cta.number) if cta.issued else 0
-    for issued in cta.issued:
+def report_outliving(group: CtaGroup) -> None:
+    """When the CTAs of a group have ended: agents that no lane has waited for, as they were issued."""
+    every = [(issued.agent, issued, cta) for cta in group.ctas for issued in cta.issued]
+    joined = group.ctas[0].order.joined(group.ctas[0].number) if every else 0
+    for _, issued, cta in sorted(every, key=lambda item: item[0]):
         if issued.bytes and not joined >> (2 * issued.agent + (HAS_READ if issued.reads else HAS_WRITTEN)) & 1:
             detail = {"address": issued.address, "bytes": issued.bytes, "what": int(issued.reads)}
             lanes = 1 << issued.lane

@@ -8,6 +8,7 @@ from wsemu.model.isa import LANES, LOCAL, SEGMENT_SHIFT, SHARED, UNCOUNTED
 from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import Offsets, sectors, wavefronts
 from wsemu.model.outcome import AccessCount, Pattern
+from wsemu.reference.sync import peers
 
 if TYPE_CHECKING:
     from wsemu.reference.memory.bounds import Place
@@ -25,7 +26,9 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
     count = outcome.accesses.setdefault(run.group.pc, AccessCount())
     count.executions += 1
     count.lanes += len(places)
-    model, cta = COSTS[outcome.arch], run.cta.number
+    if peers.go_far(run, places):  # no cost is known of accesses to other CTAs
+        return
+    model = COSTS[outcome.arch]
     addresses = {lane: (number << SEGMENT_SHIFT) + offset for lane, (_, number, offset) in places.items()}
     shared = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT == SHARED}
     if shared and kind == "atomic" and (service == UNCOUNTED or not model.atomics):
@@ -35,20 +38,23 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
         count.wavefronts += cost
         count.ideal_wavefronts += ideal
         if cost > ideal:
-            count.worst_wavefronts = _worse(count.worst_wavefronts, cost, cta, shared)
+            count.worst_wavefronts = _worse(run, count.worst_wavefronts, cost, shared)
     arrays = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT not in (SHARED, LOCAL)}
     if arrays and kind != "atomic":
         cost, ideal = sectors(arrays, size, model)
         count.sectors += cost
         count.ideal_sectors += ideal
         if cost > ideal:
-            count.worst_sectors = _worse(count.worst_sectors, cost, cta, arrays)
+            count.worst_sectors = _worse(run, count.worst_sectors, cost, arrays)
 
 
-def _worse(known: Pattern | None, cost: int, cta: int, addresses: Offsets) -> Pattern:
-    """The pattern of this execution if it costs more than the one that is known."""
-    if known is not None and known.cost >= cost:
+def _worse(run: WarpRun, known: Pattern | None, cost: int, addresses: Offsets) -> Pattern:
+    """The pattern of this execution if it costs more than the one that is known, or as much and in an earlier CTA."""
+    of, cta = run.launch.grouping.of, run.cta.number
+    if known is not None and (known.cost > cost or (known.cost == cost and of(known.cta) <= of(cta))):
         return known
     lanes = sum(1 << lane for lane in addresses)
-    offsets = tuple(addresses.get(lane, 0) & (1 << SEGMENT_SHIFT) - 1 for lane in range(LANES))
-    return Pattern(cost, cta, max(addresses.values()) >> SEGMENT_SHIFT, lanes, offsets)
+    segment = max(addresses.values()) >> SEGMENT_SHIFT
+    bits = run.launch.window if segment == SHARED else SEGMENT_SHIFT
+    offsets = tuple(addresses.get(lane, 0) & (1 << bits) - 1 for lane in range(LANES))
+    return Pattern(cost, cta, segment, lanes, offsets)

@@ -32,6 +32,14 @@ def in_cta(run: WarpRun, address: int, member: int) -> int:
     return (SHARED << SEGMENT_SHIFT) + (member << run.launch.window) + inside
 
 
+def go_far(run: WarpRun, places: dict[int, Place]) -> bool:
+    """Whether some of these places are in the shared memory of another CTA."""
+    own = run.launch.grouping.of(run.cta.number)[1]
+    return run.launch.clusters and any(
+        number == SHARED and member_of(run, offset) != own for _, number, offset in places.values()
+    )
+
+
 def touch(run: WarpRun, places: dict[int, Place]) -> None:
     """Lanes access memory: lane -> where."""
     if not run.launch.clusters or not run.launch.program.asynchronous:

@@ -19,7 +19,7 @@ from wsemu.frontend.python.values import ArrayValue, Scalar, Value
 from wsemu.language import async_names as names
 from wsemu.language.numbers import int32, uint32
 from wsemu.language.promotion import number_type
-from wsemu.model.isa import BULK_REDUCTIONS, DROP, EXPECT, OFFSET_MASK, RELAXED, REMOTE
+from wsemu.model.isa import BULK_REDUCTIONS, DROP, EXPECT, NARROW, OFFSET_MASK, RELAXED, REMOTE
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
@@ -71,18 +71,27 @@ def mapped(call: Any, ary: Value, rank: Value) -> Value:
     return replace(target, address=b.emit("add.b64", target.address, by), bounds=(first, *rest))
 
 
+def _narrow(call: Any, function: KernelFunction, scope: Value | None) -> int:
+    """The bit of a scope."""
+    name = "cluster" if scope is None else getattr(scope, "object", None)
+    if name not in ("cta", "cluster"):
+        raise call.error(f"the scope of `{function.name}` is no known one", 'give "cta" or "cluster"')
+    return NARROW if name == "cta" else 0
+
+
 def _enter_arrival(name: str, auxiliary: int) -> None:
     function = _NAMES[name]
 
     @means(function)
-    def arrive(call: Any, bar: Value, index: Value, given: Value | None) -> Value:
+    def arrive(call: Any, bar: Value, index: Value, given: Value | None, scope: Value | None = None) -> Value:
         place, zero = mbarrier_at(call, function, bar, index), call.b.constant("b32", 0)
         if auxiliary & EXPECT:
             assert given is not None
             operands = call.b.constant("b32", 1), number_of(call, function, "bytes", given)
         else:
             operands = number_of(call, function, "count", ONE if given is None else given), zero
-        place.effect(call, "mbarrier.arrive", *operands, results=("b64",), auxiliary=auxiliary | REMOTE)
+        bits = auxiliary | REMOTE | _narrow(call, function, scope)
+        place.effect(call, "mbarrier.arrive", *operands, results=("b64",), auxiliary=bits)
         return NOTHING
 
 

@@ -1,4 +1,4 @@
-"""The fix of `waits_on_another_cta`."""
+"""The fix of `waits_on_another_cta`: each waits on its own."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from wsemu import cuda, ptx
 
 
 @cuda.jit
-def waits_on_its_own(x, y):
+def waits_on_another_cta(x, y):
     full = cuda.shared.array(1, np.uint64)
     if cuda.threadIdx.x == 0:
         ptx.mbarrier_init(full, 0, 32)
@@ -18,4 +18,4 @@ def waits_on_its_own(x, y):
     y[cuda.grid(1)] = x[cuda.grid(1)]
 
 
-waits_on_its_own[2, 32, 0, 0, 2](np.ones(64, np.float32), np.zeros(64, np.float32))
+waits_on_another_cta[2, 32, 0, 0, 2](np.ones(64, np.float32), np.zeros(64, np.float32))

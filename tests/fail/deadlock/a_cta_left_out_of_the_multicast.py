@@ -1,0 +1,30 @@
+"""Deadlock: both wait for a multicast that goes to the leader alone.
+
+Reported: DeepGEMM 415.
+Hardware: hangs: the launch never ends.
+"""
+
+import numpy as np
+
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def a_cta_left_out_of_the_multicast(x, y):
+    tile = cuda.shared.array(64, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    ptx.cluster_sync()
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 256)
+    ptx.cluster_sync()
+    if t == 0 and rank == 0:
+        ptx.cp_async_bulk_global_to_shared_multicast(tile, 0, x, 0, 256, full, 0, 1)
+    ptx.mbarrier_wait_parity(full, 0, 0)  # expect: deadlock
+    y[cuda.grid(1)] = tile[t] + tile[t + 32]
+    ptx.cluster_sync()
+
+
+a_cta_left_out_of_the_multicast[2, 32, 0, 0, 2](np.ones(64, np.float32), np.zeros(64, np.float32))
