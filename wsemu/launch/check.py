@@ -296,7 +296,7 @@ def _examine(
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     report = judge(
         configuration, places, notes, trace, chosen, started + _compiling(), more,
-        lambda everything: orders.decide(places, initial, everything=everything),
+        lambda: orders.decide(places, initial),
     )  # fmt: skip
     if isinstance(kernel, CodeKernel):
         from wsemu.launch.words import in_cuda
