@@ -172,6 +172,7 @@ def checked_twice(flag: Any, mutex: Any, table: Any, y: Any) -> None:
     """The first that comes fills a table; who sees that it is filled does without the lock."""
     if cuda.threadIdx.x == 0:
         if cuda.atomic.add(flag, 0, 0) == 0:
+            cuda.threadfence()
             while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
                 pass
             cuda.threadfence()

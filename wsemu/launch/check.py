@@ -417,7 +417,7 @@ def judged(
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     decide = None
     if orders is not None:
-        decide = lambda everything: orders.decide(places, initial, everything=everything)  # noqa: E731
+        decide = functools.partial(orders.decide, places, initial)
     report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more, decide)
     if bound.settings.every:
         from wsemu.launch.every import extended

@@ -53,10 +53,10 @@ def judge(
     settings: Settings,
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
-    decide: Callable[[bool], Decided | None] | None = None,
+    decide: Callable[[], Decided | None] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, or of all."""
+    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
@@ -92,7 +92,7 @@ def judge(
     reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
     decided = None
     if decide is not None and not failed and _is_up_to_atomics(outcome, steered, len(reasons), stopped, doubts):
-        decided = decide(bool(doubts) or bool(stopped))
+        decided = decide()
     if decided is not None:
         more_findings, more_suppressed, _ = accepted(list(decided.findings), places, settings)
         findings, suppressed = [*more_findings, *findings], [*suppressed, *more_suppressed]

@@ -74,7 +74,7 @@ def weak(pairs: Collection[Pair], accesses: Collection[Strong]) -> Pair | bool |
 
 class _Search:
     def __init__(self, pairs: Collection[Pair], accesses: Collection[Strong]) -> None:
-        self.pairs = [pair for pair in pairs if pair.first.place != pair.second.place]
+        self.pairs = _in_circles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses):
             self.at.setdefault(access.place, []).append(access)
@@ -133,6 +133,22 @@ class _Search:
                 yield _Link(other, observes=True)
             if other.writes and not chained:
                 yield _Link(other, observes=False)
+
+
+def _in_circles(pairs: list[Pair]) -> list[Pair]:
+    """The pairs that can belong to a cycle: from the place of the second one, other pairs lead to that of the first."""
+    after: dict[Place, set[Place]] = {}
+    for pair in pairs:
+        after.setdefault(pair.first.place, set()).add(pair.second.place)
+    reached: dict[Place, set[Place]] = {}
+    for place in after:
+        found, todo = set(after[place]), list(after[place])
+        while todo:
+            more = after.get(todo.pop(), set()) - found
+            found |= more
+            todo += more
+        reached[place] = found
+    return [pair for pair in pairs if pair.first.place in reached.get(pair.second.place, ())]
 
 
 def _loose(pair: Pair, observed: bool, observes: bool) -> bool:

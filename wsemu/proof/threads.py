@@ -53,7 +53,7 @@ from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import Before, Pair, Strong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
@@ -206,8 +206,8 @@ class Knowledge:
         self.gone: set[tuple[int, int]] = set()
         self.cells: dict[Place, Cell] = {}
         self.touched: dict[Place, _Touch] = {}
-        self.touched_key = 0
-        """tells one such set of touches from another"""
+        self.touched_keys: dict[int, int] = {}
+        """tells one such set of touches from another: by CTA of shared memory, or -1"""
         self.step = 0
         self.before: dict[Thread, frozenset[Before]] = {}
         """strong accesses before now, in program order and by barriers"""
@@ -226,7 +226,7 @@ class Knowledge:
         made = object.__new__(Knowledge)
         made.__dict__.update(self.__dict__)
         for name in ("rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited",
-                     "behind", "forced", "meeting", "cells", "touched", "before", "gathered"):  # fmt: skip
+                     "behind", "forced", "meeting", "cells", "touched", "touched_keys", "before", "gathered"):  # fmt: skip
             setattr(made, name, dict(getattr(self, name)))
         made.locations = {place: location.copy() for place, location in self.locations.items()}
         made.gone = set(self.gone)
@@ -510,10 +510,15 @@ class Knowledge:
                 return True
             if before == touch:
                 return False
-            self.touched_key ^= hash((*place, before.writes, before.plain))
-        self.touched_key ^= hash((*place, touch.writes, touch.plain))
+            self._turn(place, before)
+        self._turn(place, touch)
         self.touched[place] = touch
         return False
+
+    def _turn(self, place: Place, touch: _Touch) -> None:
+        """Take a touch into the key of all, or out of it."""
+        now = hash((place[1], touch.writes, touch.plain))
+        self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
     def _known(self, cta: int, entry: Entry, thread: Thread) -> bool:
         if entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES):
@@ -539,77 +544,126 @@ class Knowledge:
             self.cells[place] = (entry,), ()
 
     # -- comparing ------------------------------------------------------------------------------------------------------
-    def key(self) -> bytes:
+    def key(self, order: Sequence[int] | None = None) -> bytes:
         """What of all that matters to accesses to come: who knows of which of those before.  Equal for two histories
-        that leave the same knowledge, whoever brought it about."""
-        alive = [(cta, w) for cta in self.rows for w in range(self.warps) if (cta, w) not in self.gone]
-        names, held = self._special({cta for cta, _ in alive})
-        several = len(self.shared.places) > 1  # else no two strong accesses make a pair
-        before = sorted((t, sorted(known)) for t, known in self.before.items()) if several else []
-        gathered = sorted((t, sorted(known)) for t, known in self.gathered.items()) if several else []
-        last = sorted(self.last.items()) if self.acquires else []
-        told = repr((names, alive, last, before, gathered, self.touched_key))
+        that leave the same knowledge, whoever brought it about.  `order`: the CTAs as they shall count."""
+        return _Key(self, list(self.rows) if order is None else order).made()
+
+
+class _Key:
+    """What a `Knowledge` says, with CTAs in some order."""
+
+    def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
+        self.known = known
+        self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
+        self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
+        self.living = {cta for cta, _ in self.alive}
+
+    def made(self) -> bytes:
+        known = self.known
+        names, held = self._special()
+        several = len(known.shared.places) > 1  # else no two strong accesses make a pair
+        before = self._befores(known.before.items(), self._thread) if several else []
+        gathered = self._befores(known.gathered.items(), self._barrier) if several else []
+        last = sorted((self._thread(t), self._place(p)) for t, p in known.last.items()) if known.acquires else []
+        alive = [(self.rank[cta], w) for cta, w in self.alive]
+        touched = sorted((self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living)
+        told = repr((names, alive, last, before, gathered, touched))
         hashed = hashlib.blake2b(told.encode(), digest_size=16)
-        blocks = [self._wide(cta, self.width)[w * LANES : (w + 1) * LANES, : self.width] for cta, w in alive]
-        table = np.zeros((len(held), self.width), np.int32)
+        width = known.width
+        blocks = [known._wide(cta, width)[w * LANES : (w + 1) * LANES, :width] for cta, w in self.alive]
+        table = np.zeros((len(held), width), np.int32)
         for n, row in enumerate(held):
             table[n, : len(row)] = row
-        self._hash_cells(hashed, np.concatenate([*blocks, table]), set(alive))
+        self._hash_cells(hashed, np.concatenate([*blocks, table]))
         return hashed.digest()
 
-    def _special(self, alive: set[int]) -> tuple[list[object], list[Rows]]:
+    # -- other numbers ------------------------------------------------------------------------------------------------
+    def _thread(self, thread: Thread) -> Thread:
+        size = self.known.of_cta
+        return self.rank[thread // size] * size + thread % size
+
+    def _place(self, place: Place) -> Place:
+        return self.rank[place[0]], place[1]
+
+    def _barrier(self, key: tuple[int, int]) -> tuple[int, int]:
+        return self.rank[key[0]], key[1]
+
+    def _befores(self, items: Iterable[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
+        return sorted(
+            (number(key), sorted(
+                b._replace(access=b.access._replace(thread=self._thread(b.access.thread), place=self._place(b.access.place)))
+                for b in found))
+            for key, found in items
+        )  # fmt: skip
+
+    # -- what is told -------------------------------------------------------------------------------------------------
+    def _special(self) -> tuple[list[object], list[Rows]]:
         """What is known besides what threads know, each with a name."""
         names: list[object] = []
         held: list[Rows] = []
-        tables: dict[str, dict[Any, dict[int, Rows]]] = {
-            "fenced": self.fenced, "pending": self.pending, "own": self.own, "seen": self.seen,
-            "given": {place: location.given for place, location in self.locations.items()},
-            "behind": {thread: {0: row} for thread, row in self.behind.items()},
-            "forced": {thread: {0: row} for thread, row in self.forced.items()},
-            "meeting": {key: dict(enumerate(rows)) for key, rows in self.meeting.items() if key[0] in alive},
-            "places": {
-                place: {n: row for n, row in enumerate((location.written, location.read)) if row is not None}
-                for place, location in self.locations.items()
-            },
-            "exited": {cta: {cta: row} for cta, row in self.exited.items() if cta in alive},
-            "barrier": {(*key, syncs): {0: row} for key, (row, syncs, _) in self.given.items() if key[0] in alive},
-        }  # fmt: skip
-        for name, table in tables.items():
-            for key in sorted(table):
-                for to in sorted(table[key]):
-                    names.append((name, key, to))
-                    held.append(table[key][to])
-        for place, location in sorted(self.locations.items()):
-            row = np.zeros(self.width, np.int32)
-            row[list(location.observed)] = list(location.observed.values())
-            names.append(("observed", place))
-            held.append(row)
+        tables = self._tables()
+        for name in sorted(tables):
+            for key, to in sorted(tables[name]):
+                names.append((name, key, to))
+                held.append(tables[name][key, to])
         return names, held
 
-    def _hash_cells(self, hashed: Any, table: Rows, alive: set[tuple[int, int]]) -> None:
+    def _tables(self) -> dict[str, dict[tuple[Any, int], Rows]]:
+        known, rank, thread, place = self.known, self.rank, self._thread, self._place
+        by_thread = {"fenced": known.fenced, "pending": known.pending}
+        by_both = {"own": known.own, "seen": known.seen}
+        tables: dict[str, dict[tuple[Any, int], Rows]] = {
+            **{name: {(thread(t), rank[to]): row for t, rows in table.items() for to, row in rows.items()}
+               for name, table in by_thread.items()},
+            **{name: {((thread(t), place(p)), rank[to]): row for (t, p), rows in table.items() for to, row in rows.items()}
+               for name, table in by_both.items()},
+            "behind": {(thread(t), 0): row for t, row in known.behind.items()},
+            "forced": {(thread(t), 0): row for t, row in known.forced.items()},
+            "meeting": {(self._barrier(key), n): row for key, rows in known.meeting.items() if key[0] in self.living
+                        for n, row in enumerate(rows)},
+            "exited": {(rank[cta], 0): row for cta, row in known.exited.items() if cta in self.living},
+            "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
+                        for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
+        }  # fmt: skip
+        given, places, observed = {}, {}, {}
+        for at, location in known.locations.items():
+            if at[0] >= 0 and at[0] not in self.living:
+                continue
+            given.update({(place(at), rank[to]): row for to, row in location.given.items()})
+            fences = (location.written, location.read)
+            places.update({(place(at), n): row for n, row in enumerate(fences) if row is not None})
+            row = np.zeros(known.width, np.int32)
+            row[list(location.observed)] = list(location.observed.values())
+            observed[place(at), 0] = row
+        return {**tables, "given": given, "places": places, "observed": observed}
+
+    def _hash_cells(self, hashed: Any, table: Rows) -> None:
         """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""
+        known, alive = self.known, set(self.alive)
+        cells = {p: cell for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living}
         number: dict[tuple[int, int, int, int], int] = {}
-        for cell in self.cells.values():
+        for cell in cells.values():
             for entries in cell:
                 for e in entries:
                     number.setdefault((e.thread, e.mark, e.column, e.count), len(number))
         if not number:
             return
         threads, marks, columns, counts = np.array(list(number)).T
-        known = (table[:, threads] >= marks) | ((columns > 0) & (table[:, columns] >= counts))
-        packed = np.packbits(known, axis=0).T.copy()
+        bits = (table[:, threads] >= marks) | ((columns > 0) & (table[:, columns] >= counts))
+        packed = np.packbits(bits, axis=0).T.copy()
         digests = {}
-        for key, bits in zip(number, packed, strict=True):
-            living = (key[0] // self.of_cta, key[0] % self.of_cta // LANES) in alive
-            digests[key] = hash((bits.tobytes(), key[0] if living else -1))
+        for key, own in zip(number, packed, strict=True):
+            living = (key[0] // known.of_cta, key[0] % known.of_cta // LANES) in alive
+            digests[key] = hash((own.tobytes(), self._thread(key[0]) if living else -1))
         told = 0
-        for place, (written, read) in self.cells.items():
+        for place, (written, read) in cells.items():
             told ^= hash((
-                place,
+                self._place(place),
                 frozenset([(digests[e.thread, e.mark, e.column, e.count], e.kind, e.size) for e in written]),
                 frozenset([(digests[e.thread, e.mark, e.column, e.count], e.size) for e in read]),
             ))  # fmt: skip
-        hashed.update(repr((len(self.cells), told)).encode())
+        hashed.update(repr((len(cells), told)).encode())
 
 
 def _joined(one: Rows, other: Rows) -> Rows:

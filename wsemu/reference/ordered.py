@@ -163,7 +163,7 @@ class OrderedRun:
         """What decides what a CTA will do: `live` has the rows that matter at each instruction."""
         own = self.ctas[cta]
         if not own.live_warps:
-            return (cta,)
+            return ()
         barriers = [
             (b.number, b.expected, b.arrived, sorted(b.forms), b.reduction,
              [(p.warp, p.waits, p.lanes, p.votes, p.voters) for p in b.participants])

@@ -63,13 +63,12 @@ def _by_atomics(bound: Bound, places: Places) -> bool:
     return all(NAMES[int(code[pc, 0])] in ATOMICS for pc in sources)
 
 
-def decide(bound: Bound, places: Places, *, everything: bool, left: list[Any] | None) -> Decided | None:
-    """Try all orders of the strong accesses of a launch, whose arrays are as before it.  `everything`: not only those
-    that steer; `left`: what the arrays shall hold then, else what some order leaves.  None where they are too many from the
+def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided | None:
+    """Try all orders of the strong accesses of a launch, whose arrays are as before it.  `left`: what the arrays shall hold then, else what some order leaves.  None where they are too many from the
     start."""
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
-    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"), everything)
+    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
     session = _session(bound, ordered, logged)
     (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
     begin = functools.partial(
@@ -99,10 +98,10 @@ def _session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> S
     return VmSession(bound, ordered, logged)
 
 
-def _ordered(bound: Bound, places: Places, atomics: frozenset[int], everything: bool) -> frozenset[int]:
+def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
     """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
-    uses; `everything`: these too."""
-    return atomics if everything else atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get)
+    uses.  What they happen to order is no order: another schedule has it the other way round."""
+    return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get)
 
 
 class _Told:

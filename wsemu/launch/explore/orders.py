@@ -45,13 +45,13 @@ class Orders:
         places = Places(
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
         )  # fmt: skip
-        self.known = self.decide(places, initial, everything=True)
+        self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
         _put_back(self.bound, initial())
         return True
 
-    def decide(self, places: Places, initial: Callable[[], list[Any]], *, everything: bool) -> Decided | None:
+    def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
         from wsemu.launch.explore.decide import decide, feasible
 
@@ -64,7 +64,7 @@ class Orders:
         left = [data.copy() for data, _ in self.bound.segments]
         _put_back(self.bound, before)
         done = places.outcome.status == "done"
-        return decide(self.bound, places, everything=everything, left=left if done else None)
+        return decide(self.bound, places, left=left if done else None)
 
 
 def _put_back(bound: Bound, before: list[Any]) -> None:

@@ -17,6 +17,9 @@ Only orders that matter are tried: where a lane stands before a place that no ot
 way, it alone goes on; and of CTAs that have no such place in common with others, those of one group after those of
 another.  Who touches what is learnt, and the search begins anew when there is news.
 
+Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and then every
+lane that stands is let go.
+
 Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
 """
 
@@ -101,9 +104,12 @@ class _Node:
     moves: bool = False
     """whether something that was let go here has led elsewhere"""
 
-    def key(self) -> bytes:
+    def key(self, alike: bool) -> bytes:
+        """Tells it from other states; `alike`: whichever CTA it is that is in one state and which in another."""
+        order = sorted(range(len(self.digests)), key=lambda cta: self.digests[cta]) if alike else None
+        digests = sorted(self.digests) if alike else self.digests
         made = hashlib.blake2b(digest_size=16)
-        for part in (*self.digests, self.digest, self.knowledge.key()):
+        for part in (*digests, self.digest, self.knowledge.key(order)):
             made.update(part)
         return made.digest()
 
@@ -134,6 +140,10 @@ class Search:
         self.users: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
         """place -> threads that touch it in an ordered way"""
         self.result = Result()
+        self.alike = False
+        """whether CTAs all begin alike: then it does not matter which is which"""
+        self.waits: set[tuple[bytes, Ask, bytes]] = set()
+        """what waited: a CTA, a lane, and what it saw"""
 
     def run(self) -> Result:
         while True:
@@ -176,6 +186,8 @@ class Search:
     def _ordered(self, node: _Node) -> list[list[Ask]]:
         """The lanes that may go on, in groups of which one has to be tried."""
         asks = [ask for own in node.asks for ask in own]
+        if self.alike:  # who touches what is known of some only, which stand for others
+            return [asks] if asks else []
         alone = [[ask] for ask in asks if len(self.users[ask.place]) == 1]
         groups: dict[int, list[Ask]] = {}
         for ask in asks:
@@ -187,7 +199,9 @@ class Search:
         root = self._root()
         if root is None:
             return
-        seen = {root.key()}
+        alike = self.alike = len(set(root.digests)) == 1 and len(root.digests) > 1
+        root.groups = self._ordered(root)
+        seen = {root.key(alike)}
         stack = [root]
         self.result.states = 1
         while stack:
@@ -211,7 +225,7 @@ class Search:
                 if self.result.decided:
                     continue
                 return
-            key = child.key()
+            key = child.key(alike)
             if key not in seen:
                 seen.add(key)
                 self.result.states += 1
@@ -286,14 +300,19 @@ class Search:
     def _step(self, node: _Node, ask: Ask) -> _Node | None:
         """Where it leads to let a lane go: None where it waits, or where the search ends."""
         session, cta = self.session, ask.cta
+        waiting = node.digests[cta], ask, session.value(ask.place, node.memory) if ask.place[0] < 0 else b""
+        if waiting in self.waits:
+            return None
         session.load(cta, node.saved[cta])
         session.load_memory(node.memory)
         moved = session.go(ask)
         self.result.steps += 1
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
-        if same and not moved.findings:
-            return None  # it waits; that it knows more now makes nothing worse
+        if same and not moved.findings:  # it waits; that it knows more now makes nothing worse
+            if ask.place[0] < 0 and all(at == ask.place[1] for one in moved.made for _, at in one.addresses):
+                self.waits.add(waiting)
+            return None
         node.moves = True
         child = _Node(
             list(node.saved), session.save_memory(), list(node.digests), memory, list(node.status), list(node.asks),

@@ -75,6 +75,9 @@ class Session(Protocol):
     def load_memory(self, saved: Any) -> None:
         """Put them back."""
 
+    def value(self, place: tuple[int, int], memory: Any) -> bytes:
+        """What stands at a place of an array, of saved arrays."""
+
     def digest(self, cta: int) -> bytes:
         """What of a CTA decides what it will do."""
 
@@ -92,6 +95,12 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Give memory back."""
+
+
+def value_at(place: tuple[int, int], memory: Any) -> bytes:
+    """The 8 bytes around a place of an array; nothing where there is none."""
+    number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & (1 << SEGMENT_SHIFT) - 1 & ~7
+    return bytes(memory[0][number][offset : offset + 8]) if 0 <= number < len(memory[0]) else b""
 
 
 _KEPT = ("state", "registers", "warps", "barriers", "stacks", "shared", "local", "segments")
@@ -177,10 +186,10 @@ class VmSession:
     def _bytes(self, place: tuple[int, int], size: int) -> bytes:
         cta, address = place
         offset = address & (1 << SEGMENT_SHIFT) - 1
-        data = (
-            self.machines[cta].shared if cta >= 0 else self.bound.segments[(address >> SEGMENT_SHIFT) - FIRST_ARRAY][0]
-        )
-        return bytes(data[offset : offset + size])
+        if cta >= 0:
+            return bytes(self.machines[cta].shared[offset : offset + size])
+        number, arrays = (address >> SEGMENT_SHIFT) - FIRST_ARRAY, self.bound.segments
+        return bytes(arrays[number][0][offset : offset + size]) if 0 <= number < len(arrays) else b""
 
     def _run(self, cta: int, unwritten: int = 0) -> Moved:
         machine = self.machines[cta]
@@ -271,6 +280,9 @@ class VmSession:
                 data[:] = kept
         for own, kept in zip(self.maps, saved[1], strict=True):
             own[:] = kept
+
+    def value(self, place: tuple[int, int], memory: Any) -> bytes:
+        return value_at(place, memory)
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.explore.session import Ask, Moved
-from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
+from wsemu.launch.explore.session import Ask, Moved, value_at
+from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import TraceRequest
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.threads import Made
@@ -63,7 +63,10 @@ class SlowSession:
         values = self.run.ctas[ask.cta].warps[ask.warp].registers.get(fields[4])
         cta, address = ask.place
         offset = address & (1 << SEGMENT_SHIFT) - 1
-        data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[(address >> SEGMENT_SHIFT) - 3].data
+        number, arrays = (address >> SEGMENT_SHIFT) - FIRST_ARRAY, self.run.arrays
+        if cta < 0 and not 0 <= number < len(arrays):
+            return False
+        data = self.run.ctas[cta].shared.data if cta >= 0 else arrays[number].data
         held = int.from_bytes(data[offset : offset + SIZE[type_]], "little")
         return held != (values[ask.lane] if values else 0)
 
@@ -118,6 +121,9 @@ class SlowSession:
         for array, marks in zip(self.run.arrays, saved[1], strict=True):
             if marks is not None:
                 array.written = bytearray(marks)
+
+    def value(self, place: tuple[int, int], memory: Any) -> bytes:
+        return value_at(place, memory)
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)
