@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 FAILED, USAGE, INTERNAL = 1, 2, 4
 
 
+class Fixing(NamedTuple):
+    """What is to be done with edits that are cures."""
+
+    wanted: bool = False
+    """print them as a patch"""
+    write: bool = False
+    """and edit the files, after asking"""
+
+
 def check(
     file: Path,
     arguments: Sequence[str],
@@ -26,6 +35,7 @@ def check(
     *,
     quiet: bool,
     misplaced: Sequence[str] = (),
+    fixing: Fixing | None = None,
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
@@ -34,6 +44,7 @@ def check(
     from wsemu.app import config
     from wsemu.report.sink import sink
 
+    fixing = fixing or Fixing()
     try:
         arguments = launch_words(file, arguments, launch)
         chosen, settings = config.configured(file, given)
@@ -42,10 +53,16 @@ def check(
             printer.error(error)
             printer.finish(USAGE)
         return USAGE
-    with sink(chosen.format) as printer:
+    with sink(chosen.format, all_=chosen.all) as printer:
         warn(misplaced, printer)
         options: dict[str, Any] = {"quiet": quiet, "printer": printer, "limit": chosen.limit}
+        if fixing.wanted:
+            from wsemu.app.fix import Fixes
+
+            options["fixes"] = Fixes()
         code = _saving(chosen.save_witness, file, arguments, settings, options)
+        if fixing.wanted:
+            options["fixes"].finish(printer, write=fixing.write)
         printer.finish(code)
     return code
 

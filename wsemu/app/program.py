@@ -27,6 +27,7 @@ from wsemu.report.terminal import Printer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wsemu.app.fix import Fixes
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
     from wsemu.model.finding import Verdict
@@ -63,6 +64,7 @@ class _Run:
     quiet: bool = False
     """tell only of launches that are not verified, each trouble once"""
     saver: Saver | None = None
+    fixes: Fixes | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class _Run:
 
     def observe(self, report: Report) -> None:
         _flush()
+        if self.fixes is not None:
+            self.fixes.observe(report)
         self.verdicts.append(report.verdict)
         self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
@@ -95,12 +99,13 @@ class _Run:
         elif report.verdict != "verified":
             places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
             if self._is_new(report.kernel, *places, *report.notes):
-                self.show(report.model_copy(update={"findings": report.errors}))
+                self.show(report.of_errors())
         for path in self.saver.save(report) if self.saver else ():
             self.printer.text(f"replay: wsemu replay {path}")
 
     def show(self, report: Report) -> None:
         """A launch, with as many findings as the limit allows."""
+        report = report.helped()
         room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
         shown = report.findings[:room]
         self.shown += len(shown)
@@ -181,11 +186,12 @@ def run(
     printer: Sink | None = None,
     limit: int | None = None,
     saver: Saver | None = None,
+    fixes: Fixes | None = None,
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, and `saver` keeps the witnesses of errors.
+    many findings are shown, `saver` keeps the witnesses of errors, and `fixes` the edits that cure them.
     """
     printer = printer or Printer()
     if not file.is_file():
@@ -197,7 +203,7 @@ def run(
         how = "PTX of it: `nvcc -ptx -lineinfo` makes a .ptx file"
         printer.text(f"error: `{file}` is nothing that wsemu runs: give a Python file, or {how}", "error")
         return USAGE
-    launches = _Run(printer, limit, quiet, saver)
+    launches = _Run(printer, limit, quiet, saver, fixes)
     passed_over.clear()
     ending: BaseException | None = None
     observers.append(launches.observe)
