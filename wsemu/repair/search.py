@@ -44,7 +44,7 @@ _BY_CODE = {
     "intra-warp-race": "insert move call argument split atomic unguard index return guard compare delete swap",
     "uninitialized-read": "fill insert move call bound compare index argument unguard swap stage pair guard",
     "deadlock": "argument call return delete insert move compare bound split unguard stage index pair guard",
-    "barrier-recycling": "stage insert call move argument split unguard delete pair bound compare",
+    "barrier-recycling": "stage insert call pair move argument split unguard delete bound compare",
     "barrier-divergence": "split unguard return move insert call argument compare delete",
     "count-mismatch": "argument compare call",
     "oversubscribed": "argument compare call guard delete bound",

@@ -120,7 +120,11 @@ def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
     styles: dict[str, Style] = {"+": "good", "-": "error"}
     lines = cure.lines()
     gutter = max(gutter, *(len(str(number)) for _, number, _ in lines)) if lines else gutter
+    before = lines[0][1] if lines else 0
     for mark, number, text in lines:
+        if number > before + 1:
+            yield [("...", "frame")]
+        before = number
         sign = mark if mark in styles else "|"
         yield [(f"{number:>{gutter}} {sign} ", "frame"), (clean(text.expandtabs(4)), styles.get(mark, ""))]
 
