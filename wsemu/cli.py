@@ -171,6 +171,13 @@ KernelOption = Annotated[
     typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Show so many findings; all of them count.")]
+All = Annotated[bool | None, typer.Option("--all/--causes", help="Show every finding in full, not one of each cause.")]
+FixBudget = Annotated[
+    float | None,
+    typer.Option(min=0, help="Seconds in which edits are tried for a launch with findings; 0: none.  [default: 2]"),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Print the proven edits as a patch.")]
+Write = Annotated[bool, typer.Option("--write", help="With `--fix`: ask, and edit the files.")]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -269,7 +276,11 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         kernel: KernelOption = None,
         limit: Limit = None,
         time_limit: TimeLimit = None,
-        format: FormatOption = None,  # noqa: A002 - the option's name
+        all: All = None,  # noqa: A002 - the option's name
+        fix_budget: FixBudget = None,
+        fix: Fix = False,
+        write: Write = False,
+        format: FormatOption = None,  # noqa: A002
         save_witness: SaveWitness = None,
         module: Module = False,
         entry: Entry = None,
@@ -285,11 +296,13 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
-        del given["file"], given["arguments"], given["module"]
+        for name in ("file", "arguments", "module", "fix", "write"):
+            del given[name]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         misplaced = _options_among(arguments or [], context)
-        how: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "module": module}
-        raise typer.Exit(commands.check(file, arguments or [], given, launch, **how))
+        fixing = commands.Fixing(fix or write, write)
+        options: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "fixing": fixing, "module": module}
+        raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
 
     return command
 

@@ -46,9 +46,11 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "strict": ("bool", "note what is right, and looks like a mistake"),
     "every": ("bool", "say for which other launches a verified one speaks"),
     "fail_on": ("args", "codes of warnings that count as errors"),
+    "fix_budget": ("string", "seconds in which edits are tried for a launch with findings; 0: none"),
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),
 }
 """names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
+_NUMBERS: dict[str, type[int] | type[float]] = {"budget": int, "fix_budget": float}
 _TABLE = re.compile(rb"\btool\s*\.\s*wsemu\b|^\s*wsemu\s*[.=]", re.MULTILINE)
 _HERE = os.path.dirname(os.path.realpath(__file__)) + os.sep
 
@@ -146,7 +148,7 @@ def _given(config: pytest.Config, name: str) -> Any:
     value = config.getoption(f"wsemu_{name}")
     try:
         value = config.getini(f"wsemu_{name}") if value is None else value
-        return int(value) if name == "budget" and value is not None else value
+        return _NUMBERS[name](value) if name in _NUMBERS and value is not None else value
     except (TypeError, ValueError) as error:
         raise pytest.UsageError(f"wsemu_{name}: {error}") from None
 

@@ -36,7 +36,7 @@ def test_every_code_has_a_program():
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_its_code_is_shown_with_the_exit_code(path):
     severity = CODES[code(path)][0]
-    exit_code, output = check(path)
+    exit_code, output = check("--all", path)
     assert f"{severity}[{code(path)}]: " in output
     assert exit_code == (1 if severity == "error" else 0), output
     launched = "ptx" if path.with_suffix(".ptx").is_file() else "py"

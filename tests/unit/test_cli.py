@@ -61,7 +61,8 @@ def untimed(text: str) -> str:
 def test_it_is_a_program_and_a_module(tmp_path):
     (tmp_path / "program.py").write_text(f"{HEADER}stuck[1, 64](x)\ngood[2, 32](x)\n")
     commands_ = ([Path(sys.executable).with_name("wsemu")], [sys.executable, "-m", "wsemu.cli"])
-    said = [subprocess.run([*command, "run", "program.py"], cwd=tmp_path, capture_output=True, text=True)
+    options = ["run", "--fix-budget", "0", "program.py"]
+    said = [subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
             for command in commands_ if Path(command[0]).exists()]  # fmt: skip
     here = wsemu("run", "program.py", cwd=tmp_path)
     assert here.returncode == 1

@@ -109,13 +109,13 @@ def test_the_keys_are_the_options():
     for name in ("check", "run"):
         options = {p.opts[0].removeprefix("--") for p in commands.commands[name].params if p.opts[0].startswith("--")}
         keys = {field.replace("_", "-") for field in Configuration.model_fields}
-        assert keys - {"suppress"} == options - {"help"} - launch
+        assert keys - {"suppress"} == options - {"help", "fix", "write"} - launch
 
 
 def test_the_keys_are_those_of_the_pytest_plugin():
     from wsemu.pytest_plugin import OPTIONS
 
-    elsewhere = {"suppress", "format", "limit", "time_limit", "save_witness"}
+    elsewhere = {"suppress", "format", "limit", "all", "time_limit", "save_witness"}
     assert set(OPTIONS) == set(Configuration.model_fields) - elsewhere
 
 

@@ -145,7 +145,7 @@ error[race]: write-after-read hazard on shared `tile[lane]`
    = note: after (1), warp 0 syncs on barrier 2 generation 1 (line 14), on which
            warp 1 does not sync
    = note: seen 3 times; this is the first
-   = help: warp 0: arrive on an empty-buffer barrier after line 15; warp 1: sync
+   = hint: warp 0: arrive on an empty-buffer barrier after line 15; warp 1: sync
            on it before line 9
    = schedule:
        1 warp 0  sync   barrier 2 gen 0  :14  32/64
@@ -238,7 +238,7 @@ error[race]: write-after-read hazard on shared `tile[1, t]`
    = note: last edge warp 1 -> warp 0: barrier 0 generation 1 (line 9 -> 9),
            before (1)
    = note: warp 1 meets no barrier after (1)
-   = help: add `cuda.syncthreads()` after line 11, where every thread passes,
+   = hint: add `cuda.syncthreads()` after line 11, where every thread passes,
            before line 8 runs again
    = schedule:
        1 warp 0  store tile[1, t]       :8   i=0
@@ -287,7 +287,7 @@ error[race]: write-after-write hazard on global `x[t]`
   |     ---- (1) stored by warp 0 of CTA (0, 0, 0)
   |
   = note: lane 3, same words: `x[3]`; nothing orders (1) before (2)
-  = help: different CTAs are ordered by nothing within a launch: use atomics, or
+  = hint: different CTAs are ordered by nothing within a launch: use atomics, or
           a second launch
   = schedule:
       1 CTA (1, 1, 0) warp 0  store x[t]  :6  (2)
@@ -398,7 +398,7 @@ error[race]: write-after-read hazard on shared `tile[t - 32]`
    = note: last edge warp 0 (compute) -> warp 1 (DMA): barrier 3 generation 1
            (line 15 -> 22), before (1)
    = note: warp 0 (compute) meets no barrier after (1)
-   = help: warp 0 (compute): `start_async_dma()` after line 16; warp 1 (DMA):
+   = hint: warp 0 (compute): `start_async_dma()` after line 16; warp 1 (DMA):
            `wait_for_dma_start()` before line 20
    = schedule (8 of 9 steps kept):
        1 warp 1  sync   barrier 3 gen 0  :18  64/64 complete
@@ -447,7 +447,7 @@ error[intra-warp-race]: read-after-write hazard between lanes of a warp on
           synchronisation lies between lanes 0-31 and some of lanes 0-31
   = note: on sm_70 and later the lanes of a warp go on independently;
           `--lockstep` (`lockstep=True`) checks a kernel for older GPUs
-  = help: add `cuda.syncwarp()` after line 7, where all lanes meet, before line
+  = hint: add `cuda.syncwarp()` after line 7, where all lanes meet, before line
           8
 """
     )
@@ -515,7 +515,7 @@ error[barrier-recycling]: barrier 0: arrive of generation 1 can be counted into
   = note: nothing orders (1) before (2): if warp 1 is late at line 9, the arrive
           of warp 2 on line 7 is counted into generation 0 in its place
   = note: generation 0 then completes without warp 1, whose sync comes too late
-  = help: let warp 2 wait for warp 1 on a second barrier before line 7 (full and
+  = hint: let warp 2 wait for warp 1 on a second barrier before line 7 (full and
           empty), or alternate between two barrier ids, or sync both warps in
           between
   = schedule (4 of 5 steps kept):

@@ -73,7 +73,7 @@ def test_a_broken_program_is_shown_with_both_sites_and_a_remedy(tmp_path: Path) 
     done = wsemu("check", ROOT / "examples" / "broken" / "no_empty_wait.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "error[race]: write-after-read hazard on shared `tile[lane]`" in done.stdout
-    assert "= help: warp 0: arrive on an empty-buffer barrier after line 16; warp 1: sync" in done.stdout
+    assert "= hint: warp 0: arrive on an empty-buffer barrier after line 16; warp 1: sync" in done.stdout
 
 
 def test_a_right_program_is_proven_in_a_line(tmp_path: Path) -> None:

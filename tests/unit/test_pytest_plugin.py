@@ -109,7 +109,7 @@ def test_a_conflict_fails_with_its_diagnostic(run: Run) -> None:
         "E*CheckFailed: error[[]bank-conflict[]]: 32-way bank conflict on shared store of `tile`",
         "E*--> test_it.py:10:9",
         "E*= note: `bank_ways=1` is asked for",
-        "E*= help: pad the row: `(32, 33)` makes this access*",
+        "E*= hint: pad the row: `(32, 33)` makes this access*",
         "test_it.py:*: CheckFailed",
     ])  # fmt: skip
     done.stdout.no_fnmatch_line("*wsemu/*.py:*: *")  # the traceback ends in the test
@@ -179,7 +179,7 @@ def test_junit_has_the_diagnostic(run: Run, pytester: pytest.Pytester) -> None:
     assert failure is not None
     assert failure.text is not None
     assert "error[race]: read-after-write hazard on shared `tile[63 - i]`" in failure.text
-    assert "= help: add `cuda.syncthreads()` after line" in failure.text
+    assert "= hint: add `cuda.syncthreads()` after line" in failure.text
     noted = tree.find(".//testcase/properties/property[@name='wsemu']")
     assert noted is not None
     assert noted.get("value") == "race"

@@ -72,7 +72,7 @@ def test_a_finding(source):
         "          words that make this line long\n"
         "  = note: seen 1,200 times; this is the first\n"
         "  = holds in: every schedule\n"
-        "  = help: move the arrive"
+        "  = hint: move the arrive"
     )
 
 

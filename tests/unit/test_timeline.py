@@ -469,7 +469,7 @@ def test_text_has_the_contrast_that_readers_need(scheme):
 def test_a_page_has_findings_marks_and_costs(lines):
     said = "".join(Page(page(lines["no_empty_wait"])).said)
     assert "B error[race]: write-after-read hazard on shared `tile[lane]`" in said
-    assert "= help: warp 0: arrive on an empty-buffer barrier after line 16" in said
+    assert "= hint: warp 0: arrive on an empty-buffer barrier after line 16" in said
     assert "warp 0, step 0: sync barrier 1 generation 0  line 15, waits to step 2" in said
     assert all(label in said for label in ("A1", "A2", "B1", "B2"))
     costs = "".join(Page(page(lines["column_walk"])).said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 FAILED, USAGE, INTERNAL = 1, 2, 4
 
 
+class Fixing(NamedTuple):
+    """What is to be done with edits that are cures."""
+
+    wanted: bool = False
+    """print them as a patch"""
+    write: bool = False
+    """and edit the files, after asking"""
+
+
 def check(
     file: Path,
     arguments: Sequence[str],
@@ -27,6 +36,7 @@ def check(
     quiet: bool,
     misplaced: Sequence[str] = (),
     module: bool = False,
+    fixing: Fixing | None = None,
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
@@ -37,6 +47,7 @@ def check(
     from wsemu.report.sink import sink
 
     name = str(file) if module else ""
+    fixing = fixing or Fixing()
     try:
         if module:
             file = source_of_module(name)
@@ -47,7 +58,7 @@ def check(
             printer.error(error)
             printer.finish(USAGE)
         return USAGE
-    with sink(chosen.format) as printer:
+    with sink(chosen.format, all_=chosen.all) as printer:
         warn(misplaced, printer)
         options: dict[str, Any] = {
             "quiet": quiet,
@@ -56,8 +67,14 @@ def check(
             "time_limit": chosen.time_limit,
             "module": name,
         }
+        if fixing.wanted:
+            from wsemu.app.fix import Fixes
+
+            options["fixes"] = Fixes()
         codes = [_saving(chosen.save_witness, *one, settings, options) for one in targets]
         code = max(codes, key=_WORST.index)
+        if fixing.wanted:
+            options["fixes"].finish(printer, write=fixing.write)
         printer.finish(code)
     return code
 

@@ -102,6 +102,10 @@ class Configuration(_Table):
     limit: int | None = Field(default=None, ge=0)
     """findings that are shown"""
     format: Format = "text"
+    all: bool = False
+    """show every finding in full, not one of each cause"""
+    fix_budget: float = Field(default_factory=lambda: Settings().fix_budget, ge=0, le=3600)
+    """seconds in which edits are tried for a launch with findings"""
     save_witness: str = ""
     """folder into which the schedule of each error is saved"""
     suppress: list[Suppress] = []
@@ -149,6 +153,7 @@ class Configuration(_Table):
             checkers=looking,
             fail_on=finding_codes(self.fail_on),
             kernels=tuple(self.kernel),
+            fix_budget=float(self.fix_budget),
             suppressions=tuple(_suppressions(self.suppress, file or Path(FILE))),
         )
 
@@ -250,6 +255,7 @@ def _wanted(error: ErrorDetails) -> str:
         "string_type": "a string",
         "int_type": "an integer",
         "bool_type": "true or false",
+        "float_type": "a number",
         "list_type": "a list",
         "string_too_short": "a string that is not empty",
         "model_type": "a table `[[tool.wsemu.suppress]]`",
@@ -257,7 +263,9 @@ def _wanted(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         return f"one of {error['ctx']['expected']}"
     if error["type"] == "greater_than_equal":
-        return f"{error['ctx']['ge']} or more"
+        return f"{error['ctx']['ge']:g} or more"
+    if error["type"] == "less_than_equal":
+        return f"{error['ctx']['le']:g} or less"
     return known.get(error["type"], error["msg"])
 
 

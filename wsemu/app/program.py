@@ -28,6 +28,7 @@ from wsemu.report.terminal import Printer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from wsemu.app.fix import Fixes
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
@@ -67,6 +68,7 @@ class _Run:
     saver: Saver | None = None
     running: str = ""
     """the kernel of the launch that is under way"""
+    fixes: Fixes | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -98,6 +100,8 @@ class _Run:
     def observe(self, report: Report) -> None:
         _flush()
         self.running = ""
+        if self.fixes is not None:
+            self.fixes.observe(report)
         self.verdicts.append(report.verdict)
         self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
@@ -109,12 +113,13 @@ class _Run:
         elif report.verdict != "verified":
             places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
             if self._is_new(report.kernel, *places, *report.notes):
-                self.show(report.model_copy(update={"findings": report.errors}))
+                self.show(report.of_errors())
         for path in self.saver.save(report) if self.saver else ():
             self.printer.text(f"replay: wsemu replay {path}")
 
     def show(self, report: Report) -> None:
         """A launch, with as many findings as the limit allows."""
+        report = report.helped()
         room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
         shown = report.findings[:room]
         self.shown += len(shown)
@@ -197,12 +202,14 @@ def run(
     time_limit: float | None = None,
     saver: Saver | None = None,
     module: str = "",
+    fixes: Fixes | None = None,
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, `time_limit` the seconds after which the program is stopped, and `saver` keeps the
-    witnesses of errors.  With a name in `module` that module is run, of which `file` is the source, as by `python -m`.
+    many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
+    errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
+    source, as by `python -m`.
     """
     printer = printer or Printer()
     if not file.is_file():
@@ -214,7 +221,7 @@ def run(
         how = "PTX of it: `nvcc -ptx -lineinfo` makes a .ptx file"
         printer.text(f"error: `{file}` is nothing that wsemu runs: give a Python file, or {how}", "error")
         return USAGE
-    launches = _Run(printer, limit, quiet, saver)
+    launches = _Run(printer, limit, quiet, saver, fixes=fixes)
     passed_over.clear()
     ending: BaseException | None = None
     stepped = quiet and not around

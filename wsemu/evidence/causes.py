@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 MOST = 64
 """findings that are put into groups; further ones stand alone"""
 _ORDER = (
-    "mbarrier-uninitialized mbarrier-reinit mbarrier-range invalid-barrier copy-size tensor-map setmaxnreg misaligned "
-    "out-of-bounds barrier-divergence undefined-shuffle count-mismatch oversubscribed uncovered-expectation tx-mismatch "
-    "over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read dangling-arrive dangling-phase phase-alias "
-    "phase-unobserved all-arrive barrier-recycling proxy race intra-warp-race read-only-written async-outlives-cta "
-    "deadlock proxy-war".split()
+    "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
+    "invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle barrier-divergence "
+    "count-mismatch oversubscribed uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime "
+    "uninitialized-read dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy "
+    "race intra-warp-race read-only-written async-outlives-cta deadlock proxy-war".split()
 )
 """codes: what explains others comes before them"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

@@ -6,6 +6,7 @@ The launches of edits use the same memory, since arguments may share it; afterwa
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import linecache
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from wsemu.launch.check import Compiled, Examined
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
+    from wsemu.model.cure import Cure
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
@@ -138,15 +140,24 @@ class Launched:
             if before is not None and before is not now:
                 yield now, before
 
-    def repeated(self) -> Report | None:
-        """The report of the launch made as it was, inside `again`."""
+    def is_verified_with(self, cure: Cure) -> bool:
+        """Whether the launch is verified with these edits."""
+        source = "".join(linecache.getlines(cure.file))
+        with self.again():
+            try:
+                done = self.attempt({cure.file: (ast.parse(source), cure.applied(source))}, lambda _: None)
+            except (SyntaxError, ValueError):
+                return False
+        return done is not None and done.report.verdict == "verified"
+
+    def repeated(self) -> Attempted | None:
+        """The launch made as it was, inside `again`."""
         self.checking = True
         try:
-            same = self.attempt({}, lambda _: None)
+            return self.attempt({}, lambda _: None)
         finally:
             self.checking = False
             self._known.clear()
-        return None if same is None else same.report
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
         """The launch with other source, inside `again`: file -> its tree as it is, and the text; `look` is shown the

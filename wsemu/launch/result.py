@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr, model_validator
 
+from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
 from wsemu.model.cure import Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
@@ -76,18 +77,29 @@ class Report(Record):
         return [finding for finding in self.findings if finding.severity == "warning"]
 
     def helped(self, budget: float | None = None) -> Report:
-        """This report with `trials`: edits of the kernel are tried, once, for `budget` seconds (default: the setting)."""
-        launched = self._launched
-        if self.trials is not None or launched is None:
-            return self
-        seconds = launched.settings.fix_budget if budget is None else budget
-        if seconds <= 0:
-            return self
-        from wsemu.repair.search import search
+        """This report as it is shown: with `trials`, and its findings in the order of their causes.
 
-        if self._trials is None:
-            self._trials = search(self, launched, seconds)
-        return self.model_copy(update={"trials": self._trials})
+        Edits of the kernel are tried, once, for `budget` seconds (default: the setting).
+        """
+        if self.trials is not None or not self.findings:
+            return self
+        launched = self._launched
+        seconds = budget if budget is not None or launched is None else launched.settings.fix_budget
+        if self._trials is None or budget is not None:
+            if launched is None or not seconds:
+                self._trials = Trials(groups=causes.by_edge(self.findings))
+            else:
+                from wsemu.repair.search import search
+
+                self._trials = search(self, launched, seconds)
+        trials, findings = self._trials.in_order(self.findings)
+        return self.model_copy(update={"trials": trials, "findings": findings})
+
+    def of_errors(self) -> Report:
+        """This report without its warnings."""
+        made = self.model_copy(update={"findings": self.errors, "trials": None})
+        made._trials = None
+        return made
 
     def cures(self, *, expected: dict[str, Any] | None = None, budget: float | None = None) -> list[Cure]:
         """Edits of the kernel with which this launch is verified, the best one first: each was run.
@@ -100,8 +112,13 @@ class Report(Record):
         if expected is not None and self._launched is not None:
             self._launched.expect(expected)
             self._trials = None
-        trials = self.helped(budget).trials
-        return [] if trials is None else [*trials.cures]
+        self.helped(budget)
+        return [] if self._trials is None else [*self._trials.cures]
+
+    def is_cured_by(self, cure: Cure) -> bool:
+        """Whether this launch, too, is verified with the edits of another launch's cure; False where it cannot be made
+        again."""
+        return self._launched is not None and self._launched.is_verified_with(cure)
 
     def __eq__(self, other: object) -> bool:
         """Whether they say the same."""

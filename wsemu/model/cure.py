@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from wsemu.model.finding import Record
+from wsemu.model.finding import Finding, Record
 
 Kind = Literal[
     "insert", "call", "move", "argument", "delete", "pair", "split", "unguard", "return", "stage", "bound", "compare",
-    "index", "swap", "size", "pad", "atomic", "fill", "guard", "store",
+    "index", "swap", "size", "pad", "atomic", "fill", "load", "guard",
 ]  # fmt: skip
 """insert      a statement that synchronises
 call        another function with the same arguments
@@ -28,8 +28,8 @@ size        the size of a shared array
 pad         a column more, against bank conflicts
 atomic      an update that is atomic
 fill        zeros in an array before it is read
-guard       a condition around an access
-store       an access left out"""
+load        a load that gives 0 where it would lie outside
+guard       a condition around an access"""
 
 
 class Change(Record):
@@ -56,11 +56,11 @@ class Edit(Record):
 class Cure(Record):
     """Edits with which the launch is verified: it was run."""
 
+    file: str
+    """that is edited"""
     edits: list[Edit]
     diff: list[str]
-    """lines of a unified diff, file names included; no line ends"""
-    lines: list[tuple[str, int, str]]
-    """the same to be shown: (` `, `+` or `-`; number of the line, in the new file where it stays; its text)"""
+    """hunks of a unified diff, line by line, without line ends and without file names"""
     proof: str
     """what it was shown to be: `deadlock-free and race-free in every schedule`"""
     findings: list[int] = []
@@ -70,7 +70,7 @@ class Cure(Record):
     results: int = 0
     """cures of a report with the same number leave the same results"""
     differs: str = ""
-    """how its results differ from those of the first cure"""
+    """how its results differ from those of the first cure, which is one of those with the number 0"""
     expected: bool | None = None
     """whether they are those that were given as right; None: none were given"""
 
@@ -78,6 +78,68 @@ class Cure(Record):
     def says(self) -> str:
         """The edits in words."""
         return ", and ".join(edit.says for edit in self.edits)
+
+    @property
+    def changes(self) -> list[Change]:
+        """What is replaced in the file as it is; no two of them overlap."""
+        return [change for edit in self.edits for change in edit.changes]
+
+    def lines(self) -> list[tuple[str, int, str]]:
+        """The diff to be shown: (`-`, `+` or ` `; the number of the line, in the new file but where it goes; text)."""
+        found: list[tuple[str, int, str]] = []
+        old = new = 0
+        for line in self.diff:
+            if line.startswith("@@"):
+                old, new = (int(part.lstrip("-+").partition(",")[0]) for part in line.split()[1:3])
+                continue
+            mark, text = line[:1], line[1:]
+            found.append((mark, old if mark == "-" else new, text))
+            old, new = old + (mark != "+"), new + (mark != "-")
+        while found and found[-1][0] == " " and not found[-1][2].strip():
+            found.pop()
+        return found
+
+    def blocks(self) -> list[tuple[int, int, list[str]]]:
+        """Its hunks without context: first and last line of the file as it is, and the lines in their place.  Where
+        lines only come, the one before them is replaced by itself."""
+        found: list[tuple[int, int, list[str]]] = []
+        before, old = "", 0
+        gone: list[str] = []
+        come: list[str] = []
+
+        def close() -> None:
+            if gone:
+                found.append((old - len(gone), old - 1, [*come]))
+            elif come:
+                found.append((old - 1, old - 1, [before, *come]))
+            gone.clear()
+            come.clear()
+
+        for line in [*self.diff, "@@ -0 +0 @@"]:
+            mark, text = line[:1], line[1:]
+            if mark == "-":
+                gone.append(text)
+                old += 1
+            elif mark == "+":
+                come.append(text)
+            else:
+                close()
+                before = text
+                old = old + 1 if mark == " " else int(line.split()[1].lstrip("-").partition(",")[0])
+        return found
+
+    def applied(self, source: str) -> str:
+        """The text of the file with the edits.  ValueError where it is not the text that they are of."""
+        lines = source.splitlines(keepends=True)
+        for change in sorted(self.changes, key=lambda c: (c.line, c.column), reverse=True):
+            if change.end_line > len(lines) + 1:
+                raise ValueError("the file is another one now")
+            lines.append("")
+            head = lines[change.line - 1].encode()[: change.column - 1]
+            tail = lines[change.end_line - 1].encode()[change.end_column - 1 :]
+            text = (head + change.text.encode() + tail).decode()
+            lines[change.line - 1 : change.end_line] = text.splitlines(keepends=True)
+        return "".join(lines)
 
 
 class Trials(Record):
@@ -92,3 +154,21 @@ class Trials(Record):
     """edits"""
     stopped: str = ""
     """why the search ended before all edits were tried, or empty"""
+
+    def in_order(self, findings: list[Finding]) -> tuple[Self, list[Finding]]:
+        """The same of findings in the order of their groups, and these."""
+        order = [n for group in self.groups for n in group]
+        place = {n: k for k, n in enumerate(order)}
+        cures = [cure.model_copy(update={"findings": sorted(place[n] for n in cure.findings)}) for cure in self.cures]
+        groups = [[place[n] for n in group] for group in self.groups]
+        return self.model_copy(update={"cures": cures, "groups": groups}), [findings[n] for n in order]
+
+    @property
+    def cure(self) -> Cure | None:
+        """The best one."""
+        return self.cures[0] if self.cures else None
+
+    @property
+    def other(self) -> Cure | None:
+        """The best one of those with other results: which of the two is meant, only the user can say."""
+        return next((cure for cure in self.cures if cure.results), None)

@@ -29,6 +29,10 @@ class Thresholds:
     """sectors of a global access"""
 
 
+FIX_BUDGET = 2.0
+"""seconds, where nothing else is asked for"""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Defaults of a launch."""
@@ -59,7 +63,7 @@ class Settings:
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
     """CTAs run one after the other in this order; the report is the same"""
-    fix_budget: float = 2.0
+    fix_budget: float = field(default_factory=lambda: FIX_BUDGET)
     """seconds in which edits of the kernel are tried for a report that is shown; 0: none are"""
 
     def wants(self, kernel: str) -> bool:

@@ -36,6 +36,7 @@ FENCES = frozenset(
 MAKES = frozenset("mbarrier_init mbarrier_inval start finish setmaxnreg_inc setmaxnreg_dec".split())
 SYNCHRONISES = WAITS | GIVES | FENCES | MAKES
 """last names of calls that are edited as synchronisation: of `wsemu.cuda`, `wsemu.ptx` and of patterns"""
+_ORDERING = frozenset("race intra-warp-race phase-alias proxy barrier-recycling deadlock async-outlives-cta".split())
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -85,7 +86,9 @@ class Scene:
 
     def __post_init__(self) -> None:
         found = [int(word.replace(",", "")) for word in re.findall(r"\b\d[\d,]*\b", self.said)]
-        self.numbers = [*dict.fromkeys(n for n in found if n < 1 << 20)]
+        missing = re.findall(r"\b(\d[\d,]*) of (\d[\d,]*)\b", self.said)
+        found += [int(whole.replace(",", "")) - int(part.replace(",", "")) for part, whole in missing]
+        self.numbers = [*dict.fromkeys(n for n in found if 0 < n < 1 << 20)]
 
     # -- names ---------------------------------------------------------------------------------------------------------
     @cached_property
@@ -181,12 +184,15 @@ class Scene:
             return Piece(*self.text.span(statement), "pass")
         return Piece(*self.text.lines(statement), "")
 
-    def candidate(
-        self, kind: Kind, says: str, pieces: list[Piece], near: float, waits: int = 0
-    ) -> Candidate:
+    def candidate(self, kind: Kind, says: str, pieces: list[Piece], near: float, waits: int = 0) -> Candidate:
         """An edit of pieces of this file."""
         changes = [self.text.change(piece) for piece in sorted(pieces)]
         return Candidate(Edit(kind=kind, says=says, changes=changes), tuple(pieces), near, waits)
+
+    @property
+    def ordering(self) -> bool:
+        """Whether the findings are about the order of accesses, not about where these go."""
+        return bool(_ORDERING & {*self.codes}) and "out-of-bounds" not in self.codes
 
     def replacement(self, kind: Kind, node: ast.AST, new: str, near: float = 0.0, waits: int = 0) -> Candidate | None:
         """An expression in the place of another one; None where it is the same."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Results = tuple[tuple[str, npt.NDArray[Any]], ...]
 
-MOST_TRIED = 400
+MOST_TRIED = 250
 """edits"""
 ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
@@ -40,11 +40,11 @@ _DEPTH = 3
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _BY_CODE = {
-    "race": "insert move call stage argument split unguard atomic index return pair swap delete compare bound store guard",
+    "race": "insert move call stage argument split unguard atomic index return pair swap delete compare bound guard",
     "intra-warp-race": "insert move call argument split atomic unguard index return guard compare delete swap",
     "uninitialized-read": "fill insert move call bound compare index argument unguard swap stage pair guard",
     "deadlock": "argument call return delete insert move compare bound split unguard stage index pair guard",
-    "barrier-recycling": "stage insert call move argument split unguard delete pair bound compare",
+    "barrier-recycling": "stage insert call pair move argument split unguard delete bound compare",
     "barrier-divergence": "split unguard return move insert call argument compare delete",
     "count-mismatch": "argument compare call",
     "oversubscribed": "argument compare call guard delete bound",
@@ -68,7 +68,7 @@ _BY_CODE = {
     "copy-size": "argument index",
     "setmaxnreg": "argument call move",
     "tensor-map": "index argument",
-    "out-of-bounds": "bound compare swap index size stage argument guard",
+    "out-of-bounds": "bound compare swap index load size stage argument guard",
     "misaligned": "index argument size pad swap",
     "read-only-written": "call move insert",
     "bank-conflict": "pad swap index",
@@ -77,7 +77,7 @@ _BY_CODE = {
 """code -> kinds of edits, the likeliest first"""
 _STEP = 1.0
 """how much farther each kind is than the one before it"""
-_RANK: dict[Kind, int] = {"fill": 1, "return": 1, "pair": 1, "guard": 3, "store": 4}
+_RANK: dict[Kind, int] = {"fill": 1, "return": 1, "pair": 1, "index": 1, "compare": 1, "load": 2, "guard": 3}
 """kinds of edits that come after others which are cures, too"""
 _EXPLAINED = 12
 """findings of a launch that edits are drawn from"""
@@ -116,8 +116,8 @@ class Launched(Protocol):
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""
 
-    def repeated(self) -> Any:
-        """The report of the launch as it was, made again; None where it cannot be."""
+    def repeated(self) -> Attempted | None:
+        """The launch as it was, made again; None where it cannot be."""
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
         """The launch with other source: file -> its tree as it is, and the text; `look` is shown the report while that
@@ -147,6 +147,8 @@ class _Search:
     partly: list[Tried] = field(default_factory=list)
     tried: int = 0
     stopped: str = ""
+    results: bytes = b""
+    """of the launch as it is"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
 
@@ -155,7 +157,7 @@ class _Search:
         if self.tried >= MOST_TRIED:
             self.stopped = f"{MOST_TRIED} edits were tried"
         elif time.monotonic() > self.until:
-            self.stopped = "the time is used up"
+            self.stopped = "the time for it is used up (`--fix-budget`)"
         return bool(self.stopped)
 
     def run(self) -> None:
@@ -181,7 +183,9 @@ class _Search:
         for name, text in self.texts.items():
             if file in (None, name):
                 base = text if source is None else Text(name, source)
-                candidates += [(score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))]
+                candidates += [
+                    (score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))
+                ]
         candidates.sort(key=lambda entry: entry[0])
         enough = float("inf")
         for score, name, base, candidate in candidates:
@@ -206,10 +210,15 @@ class _Search:
         if attempted is None:
             return
         made = Tried(edits, source, attempted, self.tried)
-        if is_cure(attempted.report, self.report):
+        if is_cure(attempted.report, self.report) and self.keeps(attempted):
             self.cures.append(made)
         elif attempted.seen is not None and attempted.seen < keys_of(report.errors):
             self.partly.append(made)
+
+    def keeps(self, attempted: Attempted) -> bool:
+        """Whether a launch that was right does what it did: an edit against costs, or of what is left over, may change
+        no result."""
+        return self.report.verdict == "failed" or digest(attempted.results) == self.results
 
     def _look(self, before: Any) -> Callable[[Any], Any]:
         """What makes the keys of the errors that are left, of a report with fewer of them, which it explains."""
@@ -233,12 +242,13 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         except SyntaxError:
             continue
     findings = report.findings
-    if 3 * report.seconds > seconds:
-        return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
     with launched.again():
         same = launched.repeated()
-        if same is None or _codes(same) != _codes(report):
+        if same is None or _codes(same.report) != _codes(report):
             return Trials(groups=causes.by_edge(findings), stopped="the launch does something else when made again")
+        run.results = digest(same.results)
+        if 3 * same.report.seconds > seconds:
+            return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
         run.run()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings]) if cures else causes.by_edge(findings)
@@ -329,7 +339,7 @@ def ranked(run: _Search, expected: dict[str, Any]) -> list[Tried]:
 
 def _leaves_out(tried: Tried) -> bool:
     """Whether an edit may drop stores."""
-    return any(c.edit.kind in ("guard", "store") for c in tried.edits)
+    return any(c.edit.kind == "guard" for c in tried.edits)
 
 
 def digest(results: Results) -> bytes:
@@ -355,19 +365,20 @@ def described(run: _Search, best: list[Tried], expected: dict[str, Any]) -> list
     """The cures as data: the best one, and the best of other results."""
     numbers: dict[bytes, int] = {}
     found = []
+    first = best[0] if best else None
     for tried in best:
-        results = digest(tried.attempted.results)
-        number = numbers.setdefault(results, len(numbers))
-        first = best[0]
+        assert first is not None
+        number = numbers.setdefault(digest(tried.attempted.results), len(numbers))
+        if number and _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
+            continue  # fewer stores are no other way to mend it
         file = tried.edits[0].edit.changes[0].file
-        diff, lines = difference(run.texts[file], tried.source)
         left = {f.code for f in tried.attempted.report.findings}
         gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]
         found.append(
             Cure(
+                file=file,
                 edits=[c.edit for c in tried.edits] if len(tried.edits) == 1 else rebased(run.texts[file], tried),
-                diff=diff,
-                lines=lines,
+                diff=difference(run.texts[file], tried.source),
                 proof=tried.attempted.report.proof,
                 findings=gone,
                 drops=_leaves_out(tried) or tried.attempted.stores < first.attempted.stores,
@@ -391,23 +402,10 @@ def rebased(text: Text, tried: Tried) -> list[Edit]:
     return [c.edit.model_copy(update={"changes": changes if n == last else []}) for n, c in enumerate(tried.edits)]
 
 
-def difference(text: Text, source: str) -> tuple[list[str], list[tuple[str, int, str]]]:
-    """A unified diff of a file, and its lines to be shown."""
+def difference(text: Text, source: str) -> list[str]:
+    """The hunks of a unified diff."""
     old, new = text.source.splitlines(), source.splitlines()
-    diff = [*difflib.unified_diff(old, new, text.file, text.file, n=3, lineterm="")]
-    shown: list[tuple[str, int, str]] = []
-    for tag, a, b, c, d in _hunks(old, new):
-        if tag == "equal":
-            shown += [(" ", c + n + 1, new[c + n]) for n in range(d - c)]
-        else:
-            shown += [("-", a + n + 1, old[a + n]) for n in range(b - a)]
-            shown += [("+", c + n + 1, new[c + n]) for n in range(d - c)]
-    return diff, shown
-
-
-def _hunks(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    return [part for group in matcher.get_grouped_opcodes(_CONTEXT) for part in group]
+    return [*difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")][2:]
 
 
 def differs(one: Results, other: Results) -> str:
@@ -420,7 +418,7 @@ def differs(one: Results, other: Results) -> str:
             continue
         at = tuple(int(i) for i in wrong[0])
         index = ", ".join(map(str, at))
-        values_ = np.atleast_1d(a)[at], np.atleast_1d(b)[at]
-        return f"`{name}` differs in {len(wrong):,} of {a.size:,} elements: `{name}[{index}]` is {values_[1]}, not {values_[0]}"
+        first, second = np.atleast_1d(a)[at], np.atleast_1d(b)[at]
+        element = f"`{name}[{index}]` is {second}, not {first}"
+        return f"`{name}` differs in {len(wrong):,} of {a.size:,} elements: {element}"
     return "the arrays differ"
-

@@ -23,6 +23,8 @@ def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
     yield from split(scene)
     yield from unguarded(scene)
+    yield from apart(scene)
+    yield from loads(scene)
     yield from returns(scene)
     yield from atomics(scene)
     yield from arrays(scene)
@@ -62,7 +64,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
         for n, part in enumerate([*statement.body, None]):
             if part is None or n in places:
                 if run:
-                    parts.append(f"{indent}if {head}:\n" + _block(scene, run, 0 if len(parts) < 0 else 0).rstrip("\n"))
+                    parts.append(f"{indent}if {head}:\n" + _block(scene, run, 0).rstrip("\n"))
                 run = []
                 if part is not None:
                     parts.append(_block(scene, [part], -1).rstrip("\n"))
@@ -86,9 +88,9 @@ def _meets(statement: ast.stmt) -> bool:
 
 def _shuffles(statement: ast.stmt) -> ast.Call | None:
     """The shuffle or vote whose value a statement only stores to a variable."""
-    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-        if isinstance(statement.targets[0], ast.Name) and last_name(statement.value).endswith("_sync"):
-            return statement.value
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call() as call) if last_name(call).endswith("_sync"):
+            return call
     return None
 
 
@@ -133,6 +135,56 @@ def _hoisted(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
                 pieces = [Piece(start, start, line), Piece(*scene.text.span(node), "shuffled")]
                 says = f"compute `{call}` before the `if` of line {statement.lineno}, where all lanes pass"
                 yield scene.candidate("split", says, pieces, scene.distance(part) + 0.2)
+
+
+def apart(scene: Scene) -> Iterator[Candidate]:
+    """A statement that loads and stores, in two with a barrier between them, and perhaps one behind them."""
+    if "cuda" not in scene.modules or not {"race", "intra-warp-race"} & {*scene.codes}:
+        return
+    order = ("syncwarp", "syncthreads") if scene.codes[0] == "intra-warp-race" else ("syncthreads", "syncwarp")
+    for statement in scene.hot:
+        match statement:
+            case ast.Assign(targets=[ast.Subscript() as target], value=value) if _loads_of(scene, target, value):
+                new = scene.text.of(value)
+            case ast.AugAssign(target=ast.Subscript() as target, value=value) if _loads_of(scene, target, value):
+                new = f"{scene.text.of(target)} {_OPERATORS.get(type(statement.op), '+')} {scene.text.of(value)}"
+            case _:
+                continue
+        if not scene.text.alone(statement):
+            continue
+        indent = scene.text.indent(statement)
+        for rank, name in enumerate(order):
+            barrier = scene.call(name)
+            for behind in ("", f"{indent}{barrier}\n"):
+                lines = f"{indent}value = {new}\n{indent}{barrier}\n{indent}{scene.text.of(target)} = value\n{behind}"
+                says = f"load before you store in line {statement.lineno}, with `{barrier}` in between"
+                says += f", and `{barrier}` behind it" if behind else ""
+                piece = Piece(*scene.text.lines(statement), lines)
+                near = scene.distance(statement) + 0.5 * rank + (0.3 if behind else 0.0)
+                yield scene.candidate("split", says, [piece], near, 1 + bool(behind))
+
+
+def _loads_of(scene: Scene, target: ast.Subscript, value: ast.expr) -> bool:
+    """Whether an expression loads from the array that a statement stores to."""
+    array = scene.text.of(target.value)
+    return any(isinstance(n, ast.Subscript) and scene.text.of(n.value) == array for n in ast.walk(value))
+
+
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+
+
+def loads(scene: Scene) -> Iterator[Candidate]:
+    """A load that gives 0 where its index lies outside of the array."""
+    if "out-of-bounds" not in scene.codes:
+        return
+    for statement in scene.hot:
+        for node in ast.walk(statement):
+            if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)):
+                continue
+            for rank, condition in enumerate(_limits(scene, node)):
+                made = scene.replacement("load", node, f"({scene.text.of(node)} if {condition} else 0)", 0.2 * rank)
+                if made:
+                    yield made
 
 
 # -- early returns -----------------------------------------------------------------------------------------------------
@@ -299,39 +351,55 @@ def filled(scene: Scene) -> Iterator[Candidate]:
 def guards(scene: Scene) -> Iterator[Candidate]:
     """A condition around a statement that findings point to: bounds, or those that the kernel has elsewhere."""
     conditions = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If)]
-    elected = [c for c in dict.fromkeys(conditions)]
+    elected = list(dict.fromkeys(conditions))
     cuda = scene.modules.get("cuda", "cuda")
     for statement in scene.hot:
         if not _clean(scene, [statement]) or isinstance(statement, (ast.FunctionDef, ast.Return)):
             continue
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and not _loads(statement):
             continue
-        gives = synchronises(statement) and isinstance(statement, ast.Expr)
-        first = [c for c in (*_bounds(scene, statement),)]
+        gives = synchronises(statement)
+        calls = {last_name(node) for node in ast.walk(statement) if isinstance(node, ast.Call)}
+        first = [
+            *_bounds(scene, statement),
+        ]
         lanes = [f"{cuda}.threadIdx.x % 32 == 0", f"{cuda}.threadIdx.x == 0"]
         names = _thread_names(scene)
         lanes = [f"{n} % 32 == 0" for n in names] + [f"{n} == 0" for n in names] + lanes
         loops = [f"{o.target.id}" for o in scene.text.ancestors(statement)
                  if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
-        for rank, condition in enumerate(dict.fromkeys([*first, *loops, *elected, *lanes])):
+        several = [*elected, *lanes] if gives or _same_place(statement) else []
+        for rank, condition in enumerate(dict.fromkeys([*first, *loops, *several])):
             block = f"{scene.text.indent(statement)}if {condition}:\n" + _block(scene, [statement], 1)
             says = f"put `if {condition}:` around line {statement.lineno}"
             piece = Piece(*scene.text.lines(statement), block)
             near = scene.distance(statement) + 0.3 * rank
             yield scene.candidate("guard", says, [piece], near)
-            if gives and last_name(statement.value) in GIVES and (warp := scene.call("syncwarp")):  # type: ignore[arg-type]
+            if calls & GIVES and (warp := scene.call("syncwarp")):
                 indent = scene.text.indent(statement)
                 both = piece._replace(text=f"{indent}{warp}\n{block}")
                 yield scene.candidate("guard", f"{says}, behind a `{warp}`", [both], near + 0.1, 1)
+
+
+def _same_place(statement: ast.stmt) -> bool:
+    """Whether a statement stores to an element that a number names: then all threads store to the same one."""
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant())]):
+            return True
+        case ast.AugAssign(target=ast.Subscript(slice=ast.Constant())):
+            return True
+    return False
 
 
 def _thread_names(scene: Scene) -> list[str]:
     """Variables that hold `cuda.threadIdx.x`, or a lane's number."""
     found = []
     for statement in scene.statements:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            if "threadIdx.x" in scene.text.of(statement.value) and "//" not in scene.text.of(statement.value):
-                found.append(statement.targets[0].id)
+        match statement:
+            case ast.Assign(targets=[ast.Name() as target], value=value):
+                text = scene.text.of(value)
+                if "threadIdx.x" in text and "//" not in text:
+                    found.append(target.id)
     return [*dict.fromkeys(found)]
 
 
@@ -341,15 +409,18 @@ def _loads(statement: ast.Assign) -> bool:
 
 def _bounds(scene: Scene, statement: ast.stmt) -> list[str]:
     """Conditions that keep the indices of a statement inside of their arrays."""
-    found: dict[str, None] = {}
-    for node in ast.walk(statement):
-        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
-            continue
+    subscripts = (node for node in ast.walk(statement) if isinstance(node, ast.Subscript))
+    return [*dict.fromkeys(condition for node in subscripts for condition in _limits(scene, node))]
+
+
+def _limits(scene: Scene, node: ast.Subscript) -> list[str]:
+    """Conditions that keep the indices of a subscript inside of its array."""
+    found: list[str] = []
+    if isinstance(node.value, ast.Name):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for axis, part in enumerate(parts):
             text = scene.text.of(part)
-            found[f"{text} < {node.value.id}.shape[{axis}]"] = None
+            found.append(f"{text} < {node.value.id}.shape[{axis}]")
             if "-" in text:
-                found[f"{text} >= 0"] = None
-                found[f"0 <= {text} < {node.value.id}.shape[{axis}]"] = None
-    return [*found]
+                found += [f"{text} >= 0", f"0 <= {text} < {node.value.id}.shape[{axis}]"]
+    return found

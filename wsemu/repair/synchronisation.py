@@ -71,6 +71,7 @@ _SIBLINGS = {
     "consumer_release": ("consumer_wait",),
 }
 """a call of a pattern -> others of the same arguments, or fewer, that may be missing beside it"""
+_PAIRS = ("bar_arrive", "bar_sync"), ("bar_sync", "bar_arrive"), ("bar_sync", "bar_sync")
 _NEAREST = 30
 """gaps that a statement is tried at"""
 
@@ -100,7 +101,7 @@ def inserted(scene: Scene) -> Iterator[Candidate]:
 
 def _far(scene: Scene, gap: Gap) -> float:
     """How far a gap is from where findings point: 0 beside the statement itself, or beside a loop or branch around."""
-    beside = [s for s in (gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])]
+    beside = list(gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])
     around: dict[object, float] = {}
     for n, hot in enumerate(scene.hot):
         around.setdefault(hot, 0.25 * min(n, 4))
@@ -119,10 +120,7 @@ def _under_a_condition(scene: Scene, gap: Gap) -> bool:
 
 def _beside(scene: Scene, gap: Gap, line: str) -> bool:
     """Whether the same statement stands there already."""
-    for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1]:
-        if scene.text.of(statement) == line:
-            return True
-    return False
+    return any(scene.text.of(statement) == line for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1])
 
 
 def _statements(scene: Scene) -> list[tuple[str, ...]]:
@@ -140,6 +138,7 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
         for name in _SIBLINGS.get(last_name(call), ()):
             present[_sibling(scene, call, name)] = None
     found |= {(line,): None for line in present}
+    found |= {(line,): None for line in _unwaited(scene)}
     guards = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If) and _elects(s.test)]
     for line in present:
         if guards and line.partition("(")[0].rpartition(".")[2] in GIVES:
@@ -148,6 +147,19 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
         found[(scene.call("syncthreads") or "",)] = None
     found.pop(("",), None)
     return [*found]
+
+
+def _unwaited(scene: Scene) -> Iterator[str]:
+    """Waits for mbarriers on which some arrive, and for which nobody waits; ends of those that are made twice."""
+    waits = [*scene.called("mbarrier_wait_parity")]
+    waited = {scene.text.of(call.args[0]) for call in waits if call.args}
+    parities = [*dict.fromkeys(scene.text.of(call.args[2]) for call in waits if len(call.args) > 2)]
+    flipped = [p.removesuffix(" ^ 1") if p.endswith(" ^ 1") else f"{p} ^ 1" for p in parities]
+    for call in scene.called("mbarrier_arrive"):
+        if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
+            where = ", ".join(map(scene.text.of, call.args[:2]))
+            for parity in dict.fromkeys([*flipped, *parities]):
+                yield scene.call("mbarrier_wait_parity", where, parity) or ""
 
 
 def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
@@ -209,7 +221,8 @@ def deleted(scene: Scene) -> Iterator[Candidate]:
             continue
         first = scene.text.of(target).splitlines()[0]
         says = f"delete `{first}` in line {target.lineno}"
-        yield scene.candidate("delete", says, [scene.cut(target)], scene.distance(target) + 1, -1)
+        far = min(scene.distance(target), 3.0) if leaves(target) else scene.distance(target) + 1
+        yield scene.candidate("delete", says, [scene.cut(target)], far, -1)
 
 
 def moved(scene: Scene) -> Iterator[Candidate]:
@@ -227,7 +240,9 @@ def moved(scene: Scene) -> Iterator[Candidate]:
                 continue
             line = scene.text.of(statement)
             pieces = [scene.cut(statement), scene.put(gap, *line.splitlines())]
-            says = f"move `{line.splitlines()[0]}` from line {statement.lineno} to {gap.says.replace('after', 'behind')}"
+            says = (
+                f"move `{line.splitlines()[0]}` from line {statement.lineno} to {gap.says.replace('after', 'behind')}"
+            )
             says = says.replace(" to before", " to before").replace(" to behind", " to after")
             odd = "syncthreads()" in line and _under_a_condition(scene, gap)
             made = scene.candidate("move", says, pieces, scene.distance(statement) + 0.3 * steps + 2.0 * odd)
@@ -254,12 +269,12 @@ def paired(scene: Scene) -> Iterator[Candidate]:
             for other in sides[1]:
                 if one.suite is other.suite:
                     continue
-                for verbs in (("bar_arrive", "bar_sync"), ("bar_sync", "bar_arrive"), ("bar_sync", "bar_sync")):
+                for verbs in _PAIRS:
                     calls = [scene.call(verb, free, count) or "" for verb in verbs]
                     far = _end(scene, ends[0], one) + _end(scene, ends[1], other)
                     says = f"insert `{calls[0]}` {one.says} and `{calls[1]}` {other.says}"
                     pieces = [scene.put(one, calls[0]), scene.put(other, calls[1])]
-                    yield scene.candidate("pair", says, pieces, far + (verbs[0] == verbs[1]), 2)
+                    yield scene.candidate("pair", says, pieces, far + (verbs == _PAIRS[-1]), 2)
 
 
 def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:

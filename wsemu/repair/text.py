@@ -87,9 +87,10 @@ class Text:
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The innermost statement that a node is, or is a part of."""
-        while node is not None and not isinstance(node, ast.stmt):
-            node = self.parents.get(node)  # type: ignore[assignment]
-        return node
+        found: ast.AST | None = node
+        while found is not None and not isinstance(found, ast.stmt):
+            found = self.parents.get(found)
+        return found
 
     def functions(self) -> Iterator[Function]:
         """All functions, in the order of the tree."""

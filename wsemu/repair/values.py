@@ -78,7 +78,8 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
                 made = scene.replacement(kind, argument, new, 0.3 * rank)
                 if made:
-                    yield made
+                    alone = what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) <= _WARP
+                    yield made._replace(odd=alone or (what == "parity" and new in ("0", "1")))
 
 
 def _used(scene: Scene) -> dict[str, list[str]]:
@@ -110,7 +111,7 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
         made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), f"2 * {wrapped}", f"4 * {wrapped}",
                 f"({old} + 15) // 16 * 16"]  # fmt: skip
     elif what == "groups":
-        made = _by(scene, node, 1) + ["0"]
+        made = [*_by(scene, node, 1), "0"]
     elif what == "registers":
         made = _by(scene, node, _GROUP) + [str(n) for n in scene.numbers if n % _GROUP == 0 and 24 <= n <= 256] + ["40"]
     elif what == "id":
@@ -126,7 +127,7 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
         made = [*changed, *(_near(scene, node) if not parts else []), *near]
     elif what == "size":
         made = ["4", "8", "16"]
-    return [new for new in dict.fromkeys(made) if new != old]
+    return [new for new in dict.fromkeys(made) if new not in (old, "0" if what in ("bytes", "count") else old)]
 
 
 def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
@@ -148,7 +149,9 @@ def _by(scene: Scene, node: ast.expr, step: int) -> list[str]:
         left, by = scene.text.of(node.left), node.right.value
         if type(by) is int:
             by = by if isinstance(node.op, ast.Add) else -by
-            return [left if by + s == 0 else f"{left} {'+' if by + s > 0 else '-'} {abs(by + s)}" for s in (step, -step)]
+            return [
+                left if by + s == 0 else f"{left} {'+' if by + s > 0 else '-'} {abs(by + s)}" for s in (step, -step)
+            ]
     simple = _wrapped(scene, node, sums=True)
     return [f"{simple} + {step}", f"{simple} - {step}"]
 
@@ -158,7 +161,11 @@ def _wrapped(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
     text = scene.text.of(node)
     if isinstance(node, _SIMPLE):
         return text
-    if sums and isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)):
+    if (
+        sums
+        and isinstance(node, ast.BinOp)
+        and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod))
+    ):
         return text
     return f"({text})"
 
@@ -196,6 +203,14 @@ def _selects(node: ast.AST) -> bool:
         case ast.Call(func=ast.Attribute(attr=("stage" | "buffer"))):
             return True
     return False
+
+
+def _is_stage(scene: Scene, node: ast.AST) -> bool:
+    """Whether an index says which stage of a ring, or is a number."""
+    text = scene.text.of(node)
+    return isinstance(node, ast.Constant) or any(part.strip("()") in text.split() for part in _stages(scene, node)) or (
+        _selects(node) or text in ("s", "stage", "slot", "buffer")
+    )  # fmt: skip
 
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
@@ -236,7 +251,7 @@ def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candi
 # -- bounds and comparisons --------------------------------------------------------------------------------------------
 def bounds(scene: Scene) -> Iterator[Candidate]:
     """The limits of a `range` by one, and those of other loops."""
-    ranges = [call for call in scene.called("range")]
+    ranges = list(scene.called("range"))
     for call in ranges:
         far = _loop_distance(scene, call)
         stop = call.args[min(1, len(call.args) - 1)]
@@ -254,7 +269,7 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
 def _loop_distance(scene: Scene, call: ast.Call) -> float:
     """0 for loops around what findings point to."""
     loop = scene.text.statement(call)
-    inside = any(loop in scene.text.ancestors(hot) for hot in scene.hot)
+    inside = any(loop is owner for hot in scene.hot for owner in scene.text.ancestors(hot))
     return -scene.distance(call) + (0.0 if inside else min(scene.distance(call), 3.0))
 
 
@@ -327,7 +342,7 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
     elsewhere = _indices_of(scene, scene.text.of(node.value), len(parts))
     for n, part in enumerate(parts):
         options: list[tuple[Kind, list[str]]] = [
-            ("stage", [*elsewhere[n], *_stages(scene, node)]),
+            ("stage", [*elsewhere[n], *_stages(scene, node)] if _is_stage(scene, part) or not scene.ordering else []),
             ("index", [*_by(scene, part, 1), *_smaller(scene, part)]),
         ]
         for kind, texts_ in options:
@@ -338,7 +353,9 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
     if isinstance(node.ctx, ast.Load):
         return
     for rank, whole in enumerate(("cuda.grid(1)",)):
-        made = scene.replacement("index", node.slice, whole.replace("cuda", scene.modules.get("cuda", "cuda")), 3 + rank)
+        made = scene.replacement(
+            "index", node.slice, whole.replace("cuda", scene.modules.get("cuda", "cuda")), 3 + rank
+        )
         if made and len(parts) == 1:
             yield made
 
@@ -361,7 +378,6 @@ def _smaller(scene: Scene, node: ast.expr) -> list[str]:
             del symbol
         found += [old[:first] + new + old[last:] for new in options]
     if isinstance(node, ast.BinOp):
-        found += [scene.text.of(node.left), scene.text.of(node.right)]
         if isinstance(node.op, ast.Sub):
             found.append(f"{scene.text.of(node.left)} + {_wrapped(scene, node.right)}")
         if isinstance(node.op, ast.Add):

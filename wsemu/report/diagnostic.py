@@ -20,15 +20,17 @@ import textwrap
 import unicodedata
 from typing import TYPE_CHECKING, Literal
 
+from wsemu.model.cure import Trials
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.file_names import cell
 from wsemu.model.finding import MOST_SHOWN, Site
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
     from wsemu.model.finding import Finding
     from wsemu.model.program import Span
 
@@ -40,11 +42,10 @@ _MOST_SITES = 12
 """shown of one finding; the rest is counted"""
 
 
-def report_lines(report: Report, width: int) -> Iterator[Line]:
-    """Every finding of `report`, then what is to be said of the launch as a whole."""
-    for finding in report.findings[:MOST_SHOWN]:
-        yield from finding_lines(finding, width)
-        yield []
+def report_lines(report: Report, width: int, *, all_: bool = False) -> Iterator[Line]:
+    """The causes of what was found, one finding of each in full, then what is to be said of the launch as a whole."""
+    report = report.helped()
+    yield from cause_lines(report, report.findings[:MOST_SHOWN], width, all_=all_)
     if len(report.findings) > MOST_SHOWN:
         yield from summary_lines(report, width)
         yield [(f"{len(report.findings) - MOST_SHOWN:,} findings not shown: `report.findings` has them", "warning")]
@@ -55,8 +56,31 @@ def report_lines(report: Report, width: int) -> Iterator[Line]:
             yield from _note("note", note, 0, width)
 
 
-def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
-    """One finding: title, excerpts, notes, schedule, where it holds, help."""
+def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: bool = False) -> Iterator[Line]:
+    """The first ones of the findings of a `helped` report, by cause: one in full, and with the edit that cures it; the
+    others with the same cause as lines, or with `all_` in full, too."""
+    trials = report.trials or Trials(groups=[[n] for n in range(len(report.findings))])
+    for group in trials.groups:
+        members = [n for n in group if n < len(shown)]
+        for n in members if all_ else members[:1]:
+            cures = [c for c in (trials.cure, trials.other) if c and n in c.findings and n == group[0]]
+            more = [] if all_ else [report.findings[k] for k in members[1:]]
+            yield from finding_lines(report.findings[n], width, cures, more)
+            yield []
+    if shown and not trials.cures and (trials.tried or trials.stopped):
+        yield from _note("note", _in_vain(trials), 0, width)
+
+
+def _in_vain(trials: Trials) -> str:
+    """That no edit was a cure."""
+    tried = f"none of {trials.tried:,} edits that were tried is a cure" if trials.tried else "no edit was tried"
+    return f"{tried}{f': {trials.stopped}' if trials.stopped else ''}"
+
+
+def finding_lines(
+    finding: Finding, width: int, cures: Sequence[Cure] = (), more: Sequence[Finding] = ()
+) -> Iterator[Line]:
+    """One finding: title, excerpts, notes, schedule, where it holds, help; `more` are others with the same cause."""
     yield from _title(f"{finding.severity}[{finding.code}]", finding.severity, finding.message, width)
     shown = finding.sites[:_MOST_SITES]
     gutter = _gutter(shown)
@@ -68,7 +92,7 @@ def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
         notes.append(f"seen {finding.count:,} times; this is the first")
     for note in notes:
         yield from _note("note", note, gutter, width)
-    help_ = _note("help", finding.help, gutter, width) if finding.help else ()
+    help_ = [*_help(finding, cures, gutter, width)]
     if finding.schedule:
         yield from help_
         yield from _schedule(finding, gutter, width)
@@ -76,6 +100,45 @@ def finding_lines(finding: Finding, width: int) -> Iterator[Line]:
         yield from _note("holds in", finding.holds_in, gutter, width)
     if not finding.schedule:
         yield from help_
+    if more:
+        yield from _more(more, gutter, width)
+
+
+def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> Iterator[Line]:
+    """The edits that are cures, with their diffs; without any, what the finding points to."""
+    for cure in cures:
+        than = f", {cure.differs}" if cure.differs else ""
+        leaves_out = " (it leaves out stores)" if cure.drops else ""
+        label = "or, with other results" if cure.differs else "help"
+        yield from _note(label, f"proven: {cure.says}{leaves_out}; then verified: {cure.proof}{than}", gutter, width)
+        yield from _diff(cure, gutter)
+    if not cures and finding.help:
+        yield from _note("hint", finding.help, gutter, width)
+
+
+def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
+    """The lines of an edit, those that go with `-`, those that come with `+`."""
+    styles: dict[str, Style] = {"+": "good", "-": "error"}
+    lines = cure.lines()
+    gutter = max(gutter, *(len(str(number)) for _, number, _ in lines)) if lines else gutter
+    before = lines[0][1] if lines else 0
+    for mark, number, text in lines:
+        if number > before + 1:
+            yield [("...", "frame")]
+        before = number
+        sign = mark if mark in styles else "|"
+        yield [(f"{number:>{gutter}} {sign} ", "frame"), (clean(text.expandtabs(4)), styles.get(mark, ""))]
+
+
+def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
+    """Findings with the same cause, a line each."""
+    yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
+    for finding in more:
+        site = next((site for site in finding.sites if site.primary), None)
+        where = f" ({os.path.basename(display_path(site.file))}:{site.line})" if site else ""
+        text = f"{'':{gutter + 5}}{finding.severity}[{finding.code}]{where}: {finding.message}"
+        for line in wrapped(text, width, " " * (gutter + 9)):
+            yield [(line, "")]
 
 
 def error_lines(error: Exception, width: int) -> Iterator[Line]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
     from wsemu.model.finding import Finding, Site
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -34,7 +35,8 @@ class Commands:
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         for finding in report.findings if shown is None else shown:
-            self._command(finding.severity, _diagnostic(finding), _place(finding), f"{finding.code}: {finding.message}")
+            text = _diagnostic(finding, _cure(report, finding))
+            self._command(finding.severity, text, _place(finding), f"{finding.code}: {finding.message}")
         lines = diagnostic.summary_lines(report, WIDTH)
         if report.verdict == "incomplete":
             self._command("warning", plain(lines))
@@ -72,9 +74,25 @@ class Commands:
         self.stream.flush()
 
 
-def _diagnostic(finding: Finding) -> str:
-    """The whole diagnostic below its title."""
-    return plain(diagnostic.finding_lines(finding, WIDTH))
+def _cure(report: Report, finding: Finding) -> Cure | None:
+    """The best edit that cures a finding."""
+    cure = report.trials.cure if report.trials else None
+    return cure if cure and any(report.findings[n] is finding for n in cure.findings) else None
+
+
+def _diagnostic(finding: Finding, cure: Cure | None) -> str:
+    """The whole diagnostic below its title, and the edit that cures it as a block that a review can take over."""
+    text = plain(diagnostic.finding_lines(finding, WIDTH, [cure] if cure else []))
+    return f"{text}\n{_suggestion(cure)}" if cure else text
+
+
+def _suggestion(cure: Cure) -> str:
+    """`suggestion` blocks of GitHub, each with the lines that it is for."""
+    blocks = []
+    for first, last, new in cure.blocks():
+        lines = f"line {first}" if first == last else f"lines {first}-{last}"
+        blocks.append("\n".join([f"{lines} of {diagnostic.display_path(cure.file)}:", "```suggestion", *new, "```"]))
+    return "\n".join(blocks)
 
 
 def _place(finding: Finding) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """`--format json`: all reports of a program as one document.
 
-    {"wsemu": "0.1.0", "format": 1, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
+    {"wsemu": "0.1.0", "format": 2, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
 
 Each of `reports` is a `Report`, which `Report.model_validate` reads; its `left_out` counts the findings that `--limit`
-left out.  No times: the same launches give the same bytes.  Files lie relative to the working folder, with `/` on
-every system.
+left out, its `trials` what edits of the kernel cure the launch, and which findings have one cause.  No times: the same
+launches give the same bytes, unless the time for edits ran out.  Files lie relative to the working folder., with `/`
+on every system.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from wsemu.report.diagnostic import display_path
 if TYPE_CHECKING:
     from wsemu.report.collected import Collector, Launch
 
-FORMAT = 1
+FORMAT = 2
 """version of the document"""
 
 

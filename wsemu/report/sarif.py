@@ -9,6 +9,7 @@ Reference: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OAS
 from __future__ import annotations
 
 import hashlib
+import linecache
 import os
 from collections import Counter
 from pathlib import Path
@@ -23,6 +24,7 @@ from wsemu.report.collected import cleaned
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
+    from wsemu.model.cure import Change, Cure
     from wsemu.model.finding import Finding, Index, Site, Step, Suppressed
     from wsemu.report.collected import Collector, Message
 
@@ -125,10 +127,48 @@ def _result(report: Report, finding: Finding) -> Json:
     }
     if finding.holds_in:
         result["properties"]["holdsIn"] = finding.holds_in
+    fixes = [_fix(cure) for cure in _cures(report, finding)]
+    if fixes:
+        result["fixes"] = fixes
     flows = _thread_flows(finding, one_cta=report.grid == (1, 1, 1))
     if flows:
         result["codeFlows"] = [{"message": {"text": "a schedule that shows it"}, "threadFlows": flows}]
     return result
+
+
+def _cures(report: Report, finding: Finding) -> list[Cure]:
+    """The edits that cure a finding: the best one, and the best one with other results."""
+    trials = report.trials
+    if trials is None or finding not in report.findings:
+        return []
+    number = report.findings.index(finding)
+    return [cure for cure in (trials.cure, trials.other) if cure and number in cure.findings]
+
+
+def _fix(cure: Cure) -> Json:
+    """An edit of one file."""
+    replacements = [
+        {"deletedRegion": _replaced(change), "insertedContent": {"text": change.text}} for change in cure.changes
+    ]
+    change = {"artifactLocation": _artifact(cure.file), "replacements": replacements}
+    than = f", {cure.differs}" if cure.differs else ""
+    says = f"{cure.says}; then verified: {cure.proof}{than}"
+    return {"description": {"text": _text(says)}, "artifactChanges": [change]}
+
+
+def _replaced(change: Change) -> Json:
+    """The region of a change: columns count characters, as everywhere in the log."""
+
+    def column(line: int, column: int) -> int:
+        before = linecache.getline(change.file, line).encode()[: column - 1]
+        return len(before.decode(errors="ignore")) + 1
+
+    return {
+        "startLine": change.line,
+        "startColumn": column(change.line, change.column),
+        "endLine": change.end_line,
+        "endColumn": column(change.end_line, change.end_column),
+    }
 
 
 def _text(text: str) -> str:
@@ -138,7 +178,7 @@ def _text(text: str) -> str:
 
 def _message(finding: Finding) -> str:
     lines = [finding.message, *(f"note: {note}" for note in finding.notes)]
-    lines += [f"help: {finding.help}"] if finding.help else []
+    lines += [f"hint: {finding.help}"] if finding.help else []
     return _text("\n".join(lines))
 
 

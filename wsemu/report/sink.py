@@ -41,11 +41,11 @@ class Sink(Protocol):
 
 
 @contextlib.contextmanager
-def sink(format_: str) -> Iterator[Sink]:
+def sink(format_: str, *, all_: bool = False) -> Iterator[Sink]:
     """The sink of a format, on standard output; a format for machines has it for itself: what the program prints goes
-    to standard error meanwhile."""
+    to standard error meanwhile.  `all_`: text has every finding in full, not one of each cause."""
     if format_ == "text":
-        yield Printer()
+        yield Printer(all_=all_)
         return
     with _alone() as stream:
         yield _machine(format_, stream)

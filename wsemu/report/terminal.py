@@ -28,9 +28,9 @@ _COLOURS: dict[diagnostic.Style, str] = {
 }
 
 
-def render(report: Report, width: int = WIDTH) -> str:
-    """The findings of a report as plain text; of a report without any, its summary."""
-    return plain(diagnostic.report_lines(report, width))
+def render(report: Report, width: int = WIDTH, *, all_: bool = False) -> str:
+    """The findings of a report as plain text, by cause; with `all_` each in full.  Without any, its summary."""
+    return plain(diagnostic.report_lines(report, width, all_=all_))
 
 
 def render_finding(finding: Finding, width: int = WIDTH) -> str:
@@ -56,16 +56,20 @@ def plain(lines: Iterable[diagnostic.Line]) -> str:
 class Printer:
     """Prints diagnostics on a stream: in colour and at its width if it is a terminal and NO_COLOR is unset."""
 
-    def __init__(self, stream: IO[str] | None = None) -> None:
+    def __init__(self, stream: IO[str] | None = None, *, all_: bool = False) -> None:
+        """`all_`: every finding in full, not one of each cause."""
         self.stream = sys.stdout if stream is None else stream
+        self.all = all_
         terminal = self.stream.isatty()
         self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = max(40, min(_columns(self.stream), 120)) if terminal else WIDTH
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
-        """The findings, or those of them that are shown, then the summary."""
-        for finding in report.findings if shown is None else shown:
-            self.lines(diagnostic.finding_lines(finding, self.width))
+        """The findings, or so many of them as are shown, then the summary."""
+        report = report.helped()
+        count = len(report.findings if shown is None else shown)
+        if count:
+            self.lines(diagnostic.cause_lines(report, report.findings[:count], self.width, all_=self.all))
             self.text("")
         self.lines(diagnostic.summary_lines(report, self.width))
 

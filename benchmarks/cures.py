@@ -1,0 +1,199 @@
+"""How often is an edit found that cures a broken program, and how large is it?
+
+    python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--bless]
+
+Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass` (mutations.py): of
+those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu check` does, with `--seconds` for
+edits; the first edit that is printed is applied to the text of the file, literally, and that file is checked again.
+
+Prints each program, and for each set how many have a cure, in how many it is no larger than the repaired program, in
+lines, and how many are verified with it: that has to be all of them.  Exit code 1 if one is not, or if cures are found
+for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of mutants,
+to tests/data/cures.json, which a test applies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import difflib
+import io
+import json
+import linecache
+import runpy
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from mutations import of_example
+
+from wsemu.launch.hooks import observers
+from wsemu.model import settings
+from wsemu.model.errors import WsemuError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
+
+ROOT = Path(__file__).resolve().parents[1]
+STORED = ROOT / "tests" / "data" / "cures.json"
+FOUND, SMALL = 0.80, 0.60
+"""of the programs; and of those with a cure"""
+LINES = 2
+"""of an edit that counts as small where nobody repaired the program by hand"""
+BUDGET = 2_000_000
+"""warp instructions of a launch: a mutant may not end"""
+
+
+class Program(NamedTuple):
+    """A broken program, and the repaired one."""
+
+    name: str
+    source: str
+    repaired: str
+    """empty where there is none: a small edit is then one of two lines"""
+
+
+class Result(NamedTuple):
+    program: Program
+    cure: Cure | None
+    small: bool
+    """no larger than what the repaired program changes"""
+    verified: bool
+    """with the cure applied"""
+    seconds: float
+    tried: int
+
+
+def checked(source: str, folder: Path) -> list[Report]:
+    """The reports of a program's launches."""
+    file = folder / "program.py"
+    file.write_text(source, encoding="utf-8")
+    linecache.checkcache(str(file))
+    reports: list[Report] = []
+    observers.append(reports.append)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), settings.using(settings.Settings(budget=BUDGET)):
+            runpy.run_path(str(file), run_name="__main__")
+    except (WsemuError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError, SystemExit):
+        pass  # the program itself may not be right
+    finally:
+        observers.remove(reports.append)
+    return reports
+
+
+def tried(program: Program, seconds: float) -> Result | None:
+    """What becomes of a program; None where nothing is found in it."""
+    with tempfile.TemporaryDirectory() as name:
+        reports = checked(program.source, Path(name))
+        report = next((r for r in reports if r.errors), next((r for r in reports if r.findings), None))
+        if report is None:
+            return None
+        started = time.perf_counter()
+        trials = report.helped(seconds).trials
+        took = time.perf_counter() - started
+        cure = trials.cure if trials else None
+        if cure is None:
+            return Result(program, None, False, False, took, trials.tried if trials else 0)
+        again = checked(cure.applied(program.source), Path(name))
+    number = reports.index(report)
+    verified = len(again) > number and again[number].verdict == "verified"
+    most = changed(program.source, program.repaired) if program.repaired else LINES
+    small = changed(program.source, cure.applied(program.source)) <= most
+    return Result(program, cure, small, verified, took, trials.tried if trials else 0)
+
+
+def changed(one: str, other: str) -> int:
+    """Lines that differ between two programs, those without code aside."""
+    old, new = (code(text) for text in (one, other))
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for tag, a, b, c, d in blocks if tag != "equal")
+
+
+def code(text: str) -> list[str]:
+    """The lines of a program, without its docstring, comments and blank lines."""
+    tree = ast.parse(text)
+    first = tree.body[0]
+    skipped = range(first.lineno, (first.end_lineno or 0) + 1) if ast.get_docstring(tree) else range(0)
+    lines = (line.partition("#")[0].rstrip() for n, line in enumerate(text.splitlines(), 1) if n not in skipped)
+    return [line for line in lines if line.strip()]
+
+
+def of_tests() -> Iterator[Program]:
+    """The programs with known bugs; what is repaired by hand is in tests/pass."""
+    for path in sorted(ROOT.glob("tests/fail/*/*.py")):
+        yield program(path, (ROOT / "tests" / "pass" / path.name).read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("examples/broken/*.py")):
+        yield program(path, "")
+
+
+def program(path: Path, repaired: str) -> Program:
+    return Program(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"), repaired)
+
+
+def of_mutants(count: int) -> list[Program]:
+    """Broken mutants of correct programs, evenly spread."""
+    found = []
+    for path in sorted(ROOT.glob("tests/pass/*.py")):
+        source = path.read_text(encoding="utf-8")
+        if len(source) > 4000:
+            continue
+        for mutation in of_example(path):
+            found.append(Program(f"{path.name}:{mutation.line} {mutation.before} -> {mutation.after}",
+                                 mutation.source(), source))  # fmt: skip
+    step = max(len(found) // (3 * count), 1)
+    return found[::step]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=settings.FIX_BUDGET, help="for the edits of a program")
+    parser.add_argument("--mutants", type=int, default=100, help="how many")
+    parser.add_argument("--mutants-alone", action="store_true", help="leave out the programs")
+    parser.add_argument("--bless", action="store_true", help="write the cures that tests apply")
+    given = parser.parse_args()
+    bad = 0
+    programs = [] if given.mutants_alone else [*of_tests()]
+    results = [done for p in programs if (done := tried(p, given.seconds)) is not None]
+    if results:
+        bad += summed("programs", results)
+    if given.bless:
+        stored: dict[str, Any] = {
+            r.program.name: {"says": r.cure.says, "diff": r.cure.diff} for r in results if r.cure is not None
+        }
+        STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    made: list[Result] = []
+    for mutant in of_mutants(given.mutants) if given.mutants else []:
+        done = tried(mutant, given.seconds)
+        if done is not None:
+            made.append(done)
+        if len(made) == given.mutants:
+            break
+    if made:
+        bad += summed("mutants", made)
+    return int(bad > 0)
+
+
+def summed(what: str, results: list[Result]) -> int:
+    """Print a set of results; returns how many goals it misses."""
+    for r in results:
+        state = "none" if r.cure is None else "WRONG" if not r.verified else "small" if r.small else "cured"
+        print(f"{state:6}{r.tried:4} {r.seconds:5.1f} s  {r.program.name[:110]}")
+        if r.cure is not None:
+            print(f"{'':18}{r.cure.says[:110]}")
+    cured = [r for r in results if r.cure is not None]
+    small, right = sum(r.small for r in cured), sum(r.verified for r in cured)
+    print(f"{what}: {len(results)}, cured {len(cured)} ({len(cured) / len(results):.0%}), as small as the repaired one "
+          f"{small} ({small / len(results):.0%}), verified as printed {right} of {len(cured)}, "
+          f"slowest {max(r.seconds for r in results):.1f} s\n")  # fmt: skip
+    return (len(cured) < FOUND * len(results)) + (small < SMALL * len(results)) + (right < len(cured))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

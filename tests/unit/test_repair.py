@@ -1,0 +1,405 @@
+"""Edits that are tried: what is a cure, what is said of it, and that it is right as it is printed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from tests.test_programs import run
+from wsemu import cuda, ptx
+from wsemu.model import settings
+from wsemu.model.cure import Change, Cure, Edit
+from wsemu.report.terminal import render
+
+ROOT = Path(__file__).parents[2]
+STORED = json.loads((ROOT / "tests" / "data" / "cures.json").read_text(encoding="utf-8"))
+PLENTY = 60.0
+"""seconds: so that it is the number of edits that ends a search, on any machine"""
+
+
+def patched(source: str, diff: list[str]) -> str:
+    """A text with the hunks of a unified diff, as a user would apply what is printed."""
+    lines, shift = source.splitlines(), 0
+    hunks = "\n".join(diff).split("@@ -")[1:]
+    for hunk in hunks:
+        head, *body = hunk.rstrip("\n").split("\n")
+        at = int(head.partition(",")[0].partition(" ")[0]) - 1 + shift
+        old = [line[1:] for line in body if line[:1] != "+"]
+        new = [line[1:] for line in body if line[:1] != "-"]
+        assert lines[at : at + len(old)] == old
+        lines[at : at + len(old)] = new
+        shift += len(new) - len(old)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_program_with_its_printed_cure_is_verified(name, tmp_path):
+    """benchmarks/cures.py stores what is printed."""
+    path = tmp_path / "program.py"
+    path.write_text(patched((ROOT / name).read_text(encoding="utf-8"), STORED[name]["diff"]), encoding="utf-8")
+    assert "failed" not in {report.verdict for report in run(path)}
+
+
+@pytest.mark.parametrize("name", [
+    "tests/fail/all-arrive/both_sides_arrive.py",
+    "tests/fail/race/no_loop_back_barrier.py",
+    "tests/fail/proxy/reduced_without_a_fence.py",
+    "tests/fail/uninitialized-read/sum_without_a_start.py",
+])  # fmt: skip
+def test_the_stored_cures_are_those_of_today(name):
+    report = next(report for report in run(ROOT / name) if report.findings)
+    cure = report.cures(budget=PLENTY)[0]
+    assert (cure.says, cure.diff) == (STORED[name]["says"], STORED[name]["diff"])
+
+
+# -- slips of the pen --------------------------------------------------------------------------------------------------
+F32 = np.float32
+
+
+@cuda.jit
+def role_with_one_tile_more(x, y):
+    tile = cuda.shared.array(32, F32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        total = F32(0)
+        for _ in range(4):
+            ptx.bar_sync(1, 64)
+            total += tile[lane]
+            ptx.bar_arrive(2, 64)
+        y[lane] = total
+    else:
+        for i in range(4 + 1):
+            tile[lane] = x[i % 4, lane]
+            ptx.bar_arrive(1, 64)
+            ptx.bar_sync(2, 64)
+
+
+@cuda.jit
+def stencil_one_too_far(x, y):
+    i = cuda.grid(1)
+    if i >= 1:
+        y[i] = x[i - 1] + x[i + 1]
+
+
+@cuda.jit
+def warp_for_block(x, y):
+    tile = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncwarp()
+    y[t] = tile[63 - t]
+
+
+@cuda.jit
+def barrier_in_a_branch(x, y, n):
+    tile = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    if t < n:
+        tile[t] = x[t]
+        cuda.syncthreads()
+    if t < n:
+        y[t] = tile[n - 1 - t]
+
+
+@cuda.jit
+def ring_of_the_wrong_count(x, y):
+    tile = cuda.shared.array((2, 32), F32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x >= 32:
+        for i in range(2):
+            tile[i, lane] = x[i, lane]
+            ptx.bar_arrive(1 + i, 96)
+    else:
+        for i in range(2):
+            ptx.bar_sync(1 + i, 96)
+            y[i, lane] = tile[i, lane]
+
+
+@cuda.jit
+def transposed(x, y):
+    i, j = cuda.threadIdx.x, cuda.threadIdx.y
+    y[i, j] = x[j, i]
+
+
+@cuda.jit
+def shuffle_behind_a_return(x, y, n):
+    t = cuda.threadIdx.x
+    value = x[t]
+    if t >= n:
+        return
+    other = cuda.shfl_xor_sync(0xFFFFFFFF, value, 1)
+    y[t] = other
+
+
+@cuda.jit
+def queue_drained_at_once(x, y):
+    queue = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    queue[t] = x[t]
+    if t == 0:
+        total = F32(0)
+        for k in range(64):
+            total += queue[k]
+        y[0] = total
+
+
+@cuda.jit
+def vector_at_an_odd_word(x, y):
+    t = cuda.threadIdx.x
+    a, b = ptx.ld_v2(x, 2 * t + 1)
+    y[t] = a + b
+
+
+@cuda.jit
+def used_before_it_is_there(x, y):
+    tile = cuda.shared.array(32, F32)
+    t = cuda.threadIdx.x
+    for i in range(2):
+        ptx.cp_async_ca(tile, t, x, 32 * i + t, 4)
+        ptx.cp_async_commit_group()
+        y[i, t] = tile[t]
+        ptx.cp_async_wait_group(0)
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, F32)
+
+
+SLIPS = {
+    "the loop bound of one role": (
+        role_with_one_tile_more, 64, (zeros(4, 32), zeros(32)), ["dangling-arrive", "deadlock", "barrier-recycling"],
+        ["range(4)", "`4`"],
+    ),
+    "an index by one": (stencil_one_too_far, 64, (zeros(64), zeros(64)), ["out-of-bounds"], ["i + 1"]),
+    "a warp's barrier": (warp_for_block, 64, (zeros(64), zeros(64)), ["race"], ["cuda.syncthreads()"]),
+    "a barrier in a branch": (
+        barrier_in_a_branch, 64, (zeros(64), zeros(64), 40), ["barrier-divergence"], ["cuda.syncthreads()"],
+    ),
+    "the count of a ring": (
+        ring_of_the_wrong_count, 64, (zeros(2, 32), zeros(2, 32)), ["deadlock", "oversubscribed", "race"], ["64"],
+    ),
+    "a shuffle behind a return": (
+        shuffle_behind_a_return, 32, (zeros(32), zeros(32), 20), ["barrier-divergence"], ["if t < n:", "early"],
+    ),
+    "a queue": (queue_drained_at_once, 64, (zeros(64), zeros(1)), ["race", "intra-warp-race"], ["cuda.syncthreads()"]),
+    "a vector": (vector_at_an_odd_word, 32, (zeros(72), zeros(32)), ["misaligned"], ["2 * t"]),
+    "a wait after the use": (
+        used_before_it_is_there, 32, (zeros(64), zeros(2, 32)), ["race", "async-outlives-cta"],
+        ["cp_async_wait_group(0)"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_is_named_and_its_cure_proven(name):
+    kernel, threads, arguments, codes, words = SLIPS[name]
+    report = wsemu.check(kernel, 1, threads, arguments)
+    shown = report.helped(PLENTY)
+    assert shown.findings[0].code in codes
+    assert any(word in report.cures()[0].says for word in words), [cure.says for cure in report.cures()]
+    assert "= help: proven: " in render(shown)
+    assert shown.trials.groups[0][0] == 0
+
+
+def test_what_is_expected_decides_between_two_cures():
+    """A swapped index beside a guard: both are verified, and only one computes what is meant."""
+    x, y = np.arange(8 * 4, dtype=F32).reshape(8, 4), zeros(8, 4)
+    report = wsemu.check(transposed, 1, (8, 4), (x, y))
+    assert report.findings[0].code == "out-of-bounds"
+    cure = report.cures(expected={"y": x}, budget=PLENTY)[0]
+    assert (cure.edits[0].kind, cure.expected, cure.drops) == ("swap", True, False)
+
+
+def test_a_condition_that_leaves_out_stores_comes_after_edits_that_keep_them():
+    cures = wsemu.check(stencil_one_too_far, 1, 64, (zeros(64), zeros(64))).cures(budget=PLENTY)
+    drops = [cure.drops for cure in cures]
+    assert not drops[0]
+    assert drops == sorted(drops)
+
+
+def test_two_cures_with_other_results_are_shown_with_how_they_differ():
+    x = np.arange(64, dtype=F32)
+    report = wsemu.check(stencil_one_too_far, 1, 64, (x, zeros(64))).helped(PLENTY)
+    assert report.trials.other.results > 0
+    assert "`y` differs in " in report.trials.other.differs
+    assert "= or, with other results: proven: " in render(report)
+
+
+# -- what a search leaves alone ----------------------------------------------------------------------------------------
+def test_the_arrays_hold_what_the_launch_left_in_them():
+    x, y = np.arange(64, dtype=F32), zeros(64)
+    report = wsemu.check(warp_for_block, 1, 64, (x, y))
+    x[:], y[:] = 5, 7
+    assert report.cures(budget=PLENTY)
+    assert set(x) == {5}
+    assert set(y) == {7}
+
+
+def test_a_launch_without_findings_keeps_nothing_and_tries_nothing():
+    @cuda.jit
+    def copied(x, y):
+        y[cuda.threadIdx.x] = x[cuda.threadIdx.x]
+
+    report = wsemu.check(copied, 1, 32, (zeros(32), zeros(32)))
+    assert report._launched is None
+    assert report.helped(PLENTY) is report
+    assert report.cures() == []
+
+
+def test_findings_stay_as_they_are_until_a_report_is_shown():
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64)))
+    findings = list(report.findings)
+    report.helped(PLENTY)
+    assert report.trials is None
+    assert report.findings == findings
+
+
+def test_a_report_that_travels_goes_without_its_launch():
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64)))
+    sent = pickle.loads(pickle.dumps(report))
+    assert sent._launched is None
+    assert sent == report
+    assert wsemu.Report.model_validate_json(report.helped(PLENTY).model_dump_json()) == report.helped()
+
+
+def test_nothing_is_tried_without_time_for_it():
+    with settings.using(settings.Settings(fix_budget=0.0)):
+        report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64)))
+    assert report.helped().trials.tried == 0
+    assert "= hint: " in render(report)
+    assert "proven" not in render(report)
+
+
+def test_why_a_search_ended_is_said():
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64))).helped(1e-9)
+    assert "no edit was tried: a launch takes too long to be made again and again" in " ".join(render(report).split())
+
+
+def test_expected_names_arrays_of_the_launch():
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64)))
+    with pytest.raises(wsemu.UsageError, match="expected names 'z': the kernel's arrays are x, y"):
+        report.cures(expected={"z": zeros(64)})
+    with pytest.raises(wsemu.UsageError, match=r"expected `y` is of shape \(3,\): the launch had one of shape \(64,\)"):
+        report.cures(expected={"y": zeros(3)})
+
+
+# -- findings of one cause ---------------------------------------------------------------------------------------------
+def test_findings_with_one_cause_are_shown_as_one():
+    report = wsemu.check(role_with_one_tile_more, 1, 64, (zeros(4, 32), zeros(32))).helped(PLENTY)
+    text, whole = render(report), render(report, all_=True)
+    assert len(report.findings) > 1
+    assert f"= {len(report.findings) - 1} more with the same cause:" in text
+    assert text.count("  --> ") == 1
+    assert whole.count("  --> ") == len(report.findings)
+
+
+def test_without_a_cure_findings_about_one_edge_are_one():
+    @cuda.jit
+    def both_ways(x, y):
+        tile = cuda.shared.array(64, F32)
+        t = cuda.threadIdx.x
+        for i in range(3):
+            tile[t] = x[t]
+            cuda.syncthreads()
+            y[t] = tile[63 - t]
+
+    report = wsemu.check(both_ways, 1, 64, (zeros(64), zeros(64))).helped(0.0)
+    assert report.trials.groups == [[0, 1]]
+    assert not report.trials.cures
+
+
+# -- as data -----------------------------------------------------------------------------------------------------------
+SOURCE = "a = 1\nb = 2\nc = 3\n"
+
+
+def cure(*changes: tuple[int, int, int, int, str], diff: list[str]) -> Cure:
+    names = ("line", "column", "end_line", "end_column", "text")
+    made = [Change(file="f.py", **dict(zip(names, change, strict=True))) for change in changes]
+    return Cure(file="f.py", edits=[Edit(kind="insert", says="", changes=made)], diff=diff, proof="")
+
+
+def test_changes_and_diff_say_the_same():
+    put = cure((2, 1, 2, 1, "x\n"), diff=["@@ -1,3 +1,4 @@", " a = 1", "+x", " b = 2", " c = 3"])
+    assert put.applied(SOURCE) == patched(SOURCE, put.diff) == "a = 1\nx\nb = 2\nc = 3\n"
+    assert put.blocks() == [(1, 1, ["a = 1", "x"])]
+    assert put.lines()[1] == ("+", 2, "x")
+    end = cure((4, 1, 4, 1, "d\n"), diff=["@@ -2,2 +2,3 @@", " b = 2", " c = 3", "+d"])
+    assert end.applied(SOURCE) == SOURCE + "d\n"
+    swapped = cure((3, 5, 3, 6, "4"), (1, 1, 2, 1, ""), diff=["@@ -1,3 +1,2 @@", "-a = 1", " b = 2", "-c = 3", "+c = 4"])
+    assert swapped.applied(SOURCE) == patched(SOURCE, swapped.diff) == "b = 2\nc = 4\n"
+    assert swapped.blocks() == [(1, 1, []), (3, 3, ["c = 4"])]
+
+
+def test_a_cure_of_another_text_is_not_applied():
+    with pytest.raises(ValueError, match="another one now"):
+        cure((9, 1, 9, 1, "x\n"), diff=[]).applied(SOURCE)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+PROGRAM = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def warp_for_block(x, y):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncwarp()
+    y[t] = tile[63 - t]
+
+for _ in range(2):
+    warp_for_block[1, 64](np.zeros(64, np.float32), np.zeros(64, np.float32))
+"""
+PATCH = """\
+--- a/program.py
++++ b/program.py
+@@ -7,4 +7,4 @@
+     t = cuda.threadIdx.x
+     tile[t] = x[t]
+-    cuda.syncwarp()
++    cuda.syncthreads()
+     y[t] = tile[63 - t]
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    return file
+
+
+def test_fix_prints_a_patch(program):
+    done = command("check", "--fix-budget", PLENTY, "--fix", "program.py", cwd=program.parent)
+    assert done.returncode == 1
+    assert PATCH in done.stdout
+    assert program.read_text() == PROGRAM
+
+
+def test_a_file_is_edited_where_the_user_agrees(program, monkeypatch):
+    for answer, text in (("n", PROGRAM), ("y", PROGRAM.replace("syncwarp", "syncthreads"))):
+        monkeypatch.setattr("builtins.input", lambda answer=answer: answer)
+        command("check", "--fix-budget", PLENTY, "--write", "program.py", cwd=program.parent)
+        assert program.read_text() == text
+    done = command("check", "--fix", "program.py", cwd=program.parent)
+    assert done.returncode == 0
+    assert "no fix is needed" in done.stdout
+
+
+def test_formats_for_machines_have_the_edits(program):
+    options = ("check", "--fix-budget", PLENTY, "--format")
+    sarif = json.loads(command(*options, "sarif", "program.py", cwd=program.parent).stdout)
+    (change,) = sarif["runs"][0]["results"][0]["fixes"][0]["artifactChanges"]
+    assert change["artifactLocation"]["uri"] == "program.py"
+    assert change["replacements"][0]["insertedContent"]["text"] == "cuda.syncthreads()"
+    report = json.loads(command(*options, "json", "program.py", cwd=program.parent).stdout)["reports"][0]
+    assert report["trials"]["cures"][0]["file"] == "program.py"
+    said = command(*options, "github", "program.py", cwd=program.parent).stdout
+    assert "line 9 of program.py:%0A```suggestion%0A    cuda.syncthreads()%0A```" in said

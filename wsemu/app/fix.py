@@ -1,0 +1,85 @@
+"""`wsemu check --fix`: the edits that cure a program's launches, as a patch, and written into its files.
+
+A kernel that several launches failed with gets the first edit that cures all of them.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.report.diagnostic import display_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
+    from wsemu.report.sink import Sink
+
+_LAUNCHES = 16
+"""of a kernel that an edit has to cure: further ones are not kept"""
+
+
+@dataclass(slots=True)
+class Fixes:
+    """The launches of a program that have findings, by kernel."""
+
+    reports: dict[str, list[Report]] = field(default_factory=dict)
+
+    def observe(self, report: Report) -> None:
+        """Keep a launch that edits may cure."""
+        if report.findings:
+            known = self.reports.setdefault(report.kernel, [])
+            if len(known) < _LAUNCHES:
+                known.append(report)
+
+    def finish(self, printer: Sink, *, write: bool) -> None:
+        """Print the patch; `write` asks, and edits the files."""
+        found = [*self._cures()]
+        if not found:
+            printer.text("no fix: no edit that was tried is a cure" if self.reports else "no fix is needed")
+            return
+        for cure in found:
+            name = display_path(cure.file)
+            printer.text("\n".join([f"--- a/{name}", f"+++ b/{name}", *cure.diff]))
+        if write:
+            self._write(found, printer)
+
+    def _cures(self) -> Iterator[Cure]:
+        """For each kernel an edit that cures all of its launches; one edit of each file."""
+        files: set[str] = set()
+        for reports in self.reports.values():
+            known = [report.cures() for report in reports]
+            cure = next((c for c in known[0] if all(other.is_cured_by(c) for other in reports[1:])), None)
+            if cure is not None and cure.file not in files:
+                files.add(cure.file)
+                yield cure
+
+    def _write(self, found: list[Cure], printer: Sink) -> None:
+        for cure in found:
+            name = display_path(cure.file)
+            path = Path(cure.file)
+            if not path.is_file():
+                printer.text(f"`{name}` is no file: it is as it was", "warning")
+                continue
+            now = path.read_text(encoding="utf-8")
+            if now != "".join(linecache.getlines(cure.file)):
+                printer.text(f"`{name}` has changed since it ran: it is as it was", "warning")
+            elif not _agreed(f"edit `{name}`: {cure.says}? [y/N] "):
+                printer.text(f"`{name}` is as it was")
+            else:
+                path.write_text(cure.applied(now), encoding="utf-8")
+                printer.text(f"edited `{name}`: {cure.says}")
+
+
+def _agreed(question: str) -> bool:
+    """Whether the user says yes; no, where there is nobody to ask."""
+    print(question, end="", file=sys.stderr, flush=True)
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
