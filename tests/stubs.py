@@ -27,10 +27,12 @@ def stubs() -> dict[str, str]:
     """File below `wsemu/language` -> text."""
     own = {name: getattr(cuda_names, name) for name in cuda_names.VALUES}
     kernels = {**cuda_names.FUNCTIONS, **cuda_names.VECTORS, **cuda_names.TYPES, **own}
-    imports = ["from typing import Any, Final", "", "from wsemu.host import xoroshiro"]
+    imports = ["from typing import Any, Final", "", "from wsemu.host import extending as extending", "from wsemu.host import xoroshiro"]
     imports += [f"from wsemu.host.driver import {name} as {name}" for name in sorted(cuda.HOST)]
     imports += ["from wsemu.host.reduction import Reduce as Reduce"]
     imports += ["from wsemu.language.markers import ScalarType", "", "reduce = Reduce", "random = xoroshiro"]
+    imports += ["HAS_NUMBA: Final[bool]", "literal_unroll: Final[Any]"]
+    imports += [f"{name}: Final[Any]" for name in sorted({*cuda_names.TYPE_NAMES, *cuda.FOREIGN} - {*kernels})]
     values = ["from typing import Any, Final", ""]
     values += [f"{name}: Final[dict[{key}, str]]" for name, key in PTX_VALUES.items()]
     return {

@@ -92,7 +92,7 @@ _NOT_MODELLED = frozenset(
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
 
 
-_FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource bf16 bfloat16 fp8".split())
+FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource bf16 bfloat16 fp8".split())
 """names of Numba-CUDA that kernels use, and that its own compiler alone knows"""
 
 
@@ -121,7 +121,7 @@ if not TYPE_CHECKING:
             from wsemu.host import extending
 
             return extending
-        if name in _FOREIGN:
+        if name in FOREIGN:
             return Foreign(name)
         if name in _NOT_MODELLED:
             from wsemu.model.errors import MissingName
@@ -133,5 +133,5 @@ if not TYPE_CHECKING:
 def __dir__() -> list[str]:
     own = ("declare_device", "guvectorize", "jit", "vectorize")
     return sorted(
-        {*dir(_names), *own, *HOST, *_FOREIGN, "HAS_NUMBA", "Reduce", "extending", "literal_unroll", "random", "reduce"}
+        {*dir(_names), *own, *HOST, *FOREIGN, "HAS_NUMBA", "Reduce", "extending", "literal_unroll", "random", "reduce"}
     )

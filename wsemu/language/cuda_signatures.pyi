@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from wsemu.host import extending as extending
 from wsemu.host import xoroshiro
 from wsemu.host.driver import CudaAPIError as CudaAPIError
 from wsemu.host.driver import CudaDriverError as CudaDriverError
@@ -11,12 +12,15 @@ from wsemu.host.driver import InOut as InOut
 from wsemu.host.driver import Out as Out
 from wsemu.host.driver import as_cuda_array as as_cuda_array
 from wsemu.host.driver import close as close
+from wsemu.host.driver import config as config
 from wsemu.host.driver import current_context as current_context
 from wsemu.host.driver import default_stream as default_stream
 from wsemu.host.driver import defer_cleanup as defer_cleanup
 from wsemu.host.driver import detect as detect
 from wsemu.host.driver import device_array as device_array
 from wsemu.host.driver import device_array_like as device_array_like
+from wsemu.host.driver import devicearray as devicearray
+from wsemu.host.driver import driver_is_available as driver_is_available
 from wsemu.host.driver import event as event
 from wsemu.host.driver import event_elapsed_time as event_elapsed_time
 from wsemu.host.driver import external_stream as external_stream
@@ -24,6 +28,7 @@ from wsemu.host.driver import from_cuda_array_interface as from_cuda_array_inter
 from wsemu.host.driver import get_current_device as get_current_device
 from wsemu.host.driver import gpus as gpus
 from wsemu.host.driver import is_available as is_available
+from wsemu.host.driver import is_bfloat16_supported as is_bfloat16_supported
 from wsemu.host.driver import is_cuda_array as is_cuda_array
 from wsemu.host.driver import is_float16_supported as is_float16_supported
 from wsemu.host.driver import is_supported_version as is_supported_version
@@ -50,6 +55,61 @@ from wsemu.language.markers import ScalarType
 
 reduce = Reduce
 random = xoroshiro
+HAS_NUMBA: Final[bool]
+literal_unroll: Final[Any]
+Archive: Final[Any]
+CUSource: Final[Any]
+Cubin: Final[Any]
+Fatbin: Final[Any]
+LTOIR: Final[Any]
+LinkableCode: Final[Any]
+Object: Final[Any]
+PTXSource: Final[Any]
+b1: Final[Any]
+bf16: Final[Any]
+bfloat16: Final[Any]
+bool_: Final[Any]
+byte: Final[Any]
+c16: Final[Any]
+c8: Final[Any]
+char: Final[Any]
+deferred_type: Final[Any]
+double: Final[Any]
+f2: Final[Any]
+f4: Final[Any]
+f8: Final[Any]
+ffi: Final[Any]
+ffi_forced_object: Final[Any]
+fp8: Final[Any]
+i1: Final[Any]
+i2: Final[Any]
+i4: Final[Any]
+i8: Final[Any]
+int_: Final[Any]
+intc: Final[Any]
+intp: Final[Any]
+long_: Final[Any]
+longlong: Final[Any]
+none: Final[Any]
+optional: Final[Any]
+pyobject: Final[Any]
+short: Final[Any]
+size_t: Final[Any]
+ssize_t: Final[Any]
+string: Final[Any]
+u1: Final[Any]
+u2: Final[Any]
+u4: Final[Any]
+u8: Final[Any]
+uchar: Final[Any]
+uint: Final[Any]
+uintc: Final[Any]
+uintp: Final[Any]
+ulong: Final[Any]
+ulonglong: Final[Any]
+ushort: Final[Any]
+void: Final[Any]
+voidptr: Final[Any]
 
 def grid(ndim: Any) -> Any:
     """
@@ -1875,7 +1935,7 @@ class libdevice:
         """
 class types:
     """
-    Number types by Numba's names.
+    Number types by Numba's names; any other of Numba's types.
     """
     boolean: Final[ScalarType]
     complex128: Final[ScalarType]

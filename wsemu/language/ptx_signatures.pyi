@@ -578,3 +578,759 @@ def griddepcontrol_launch_dependents() -> Any:
     """
     Lets the next launch begin; no effect here.  [PTX: griddepcontrol.launch_dependents]
     """
+def cluster_ctaid_x() -> Any:
+    """
+    The CTA's index in its cluster, along x, int32.  [PTX: %cluster_ctaid.x]
+    """
+def cluster_ctaid_y() -> Any:
+    """
+    The CTA's index in its cluster, along y, int32.  [PTX: %cluster_ctaid.y]
+    """
+def cluster_ctaid_z() -> Any:
+    """
+    The CTA's index in its cluster, along z, int32.  [PTX: %cluster_ctaid.z]
+    """
+def cluster_nctaid_x() -> Any:
+    """
+    The CTAs of a cluster, along x, int32.  [PTX: %cluster_nctaid.x]
+    """
+def cluster_nctaid_y() -> Any:
+    """
+    The CTAs of a cluster, along y, int32.  [PTX: %cluster_nctaid.y]
+    """
+def cluster_nctaid_z() -> Any:
+    """
+    The CTAs of a cluster, along z, int32.  [PTX: %cluster_nctaid.z]
+    """
+def clusterid_x() -> Any:
+    """
+    The cluster's index in the grid, along x, int32.  [PTX: %clusterid.x]
+    """
+def clusterid_y() -> Any:
+    """
+    The cluster's index in the grid, along y, int32.  [PTX: %clusterid.y]
+    """
+def clusterid_z() -> Any:
+    """
+    The cluster's index in the grid, along z, int32.  [PTX: %clusterid.z]
+    """
+def nclusterid_x() -> Any:
+    """
+    The clusters of the grid, along x, int32.  [PTX: %nclusterid.x]
+    """
+def nclusterid_y() -> Any:
+    """
+    The clusters of the grid, along y, int32.  [PTX: %nclusterid.y]
+    """
+def nclusterid_z() -> Any:
+    """
+    The clusters of the grid, along z, int32.  [PTX: %nclusterid.z]
+    """
+def cluster_ctarank() -> Any:
+    """
+    The CTA's rank in its cluster, int32.  [PTX: %cluster_ctarank]
+    """
+def cluster_nctarank() -> Any:
+    """
+    The CTAs of a cluster, int32.  [PTX: %cluster_nctarank]
+    """
+def cluster_arrive() -> Any:
+    """
+    Arrives at the cluster's barrier, gives what the thread did before, and goes on.  A thread
+    arrives once, then waits.  [PTX: barrier.cluster.arrive]
+    """
+def cluster_arrive_relaxed() -> Any:
+    """
+    As `cluster_arrive`, but gives nothing: it orders no memory, except that mbarriers made before a
+    `fence_mbarrier_init` are made for all.  [PTX: barrier.cluster.arrive.relaxed]
+    """
+def cluster_wait() -> Any:
+    """
+    Waits until all threads of the cluster that have not exited have arrived.  [PTX:
+    barrier.cluster.wait]
+    """
+def cluster_sync() -> Any:
+    """
+    `cluster_arrive` and `cluster_wait`.  [PTX: barrier.cluster.arrive, barrier.cluster.wait]
+    """
+def mapa(ary: Any, rank: Any) -> Any:
+    """
+    The shared array `ary` of the CTA of this rank in the cluster; its elements can be read, written
+    and used in atomics while that CTA runs.  [PTX: mapa]
+    """
+def mbarrier_arrive_cluster(bar: Any, index: Any, count: Any = ..., scope: Any = ...) -> Any:
+    """
+    As `mbarrier_arrive`, of an mbarrier of the CTA or of another one of the cluster, an array that
+    `mapa` gave; no token.  With the scope "cta" it gives nothing to other CTAs.  [PTX:
+    mbarrier.arrive.release.cluster.shared::cluster]
+    """
+def mbarrier_arrive_drop_cluster(bar: Any, index: Any, count: Any = ...) -> Any:
+    """
+    As `mbarrier_arrive_drop`, of an mbarrier of the CTA or of another one of the cluster, an array
+    that `mapa` gave; no token.  [PTX: mbarrier.arrive_drop.release.cluster.shared::cluster]
+    """
+def mbarrier_arrive_expect_tx_cluster(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    As `mbarrier_arrive_expect_tx`, of an mbarrier of the CTA or of another one of the cluster, an
+    array that `mapa` gave; no token.  [PTX:
+    mbarrier.arrive.expect_tx.release.cluster.shared::cluster]
+    """
+def mbarrier_expect_tx_cluster(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    As `mbarrier_expect_tx`, of an mbarrier of the CTA or of another one of the cluster, an array
+    that `mapa` gave; no token.  [PTX: mbarrier.expect_tx.relaxed.cluster.shared::cluster]
+    """
+def mbarrier_complete_tx_cluster(bar: Any, index: Any, bytes: Any) -> Any:
+    """
+    As `mbarrier_complete_tx`, of an mbarrier of the CTA or of another one of the cluster, an array
+    that `mapa` gave; no token.  [PTX: mbarrier.complete_tx.relaxed.cluster.shared::cluster]
+    """
+def cp_async_bulk_global_to_shared_multicast(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any, ctas: Any) -> Any:
+    """
+    As `cp_async_bulk_global_to_shared`, to the same place in each CTA of the cluster whose rank has
+    a bit in `ctas`; in each its own `bar[k]` is told.  `bytes` and both addresses are multiples of
+    16.  [PTX: cp.async.bulk.multicast::cluster]
+    """
+def cp_async_bulk_shared_to_cluster(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any) -> Any:
+    """
+    Copies `bytes` from element `j` of `src` in the CTA's shared memory to element `i` of `dst`,
+    then says so to the mbarrier `bar[k]`.  must expect its bytes.  `dst` and `bar` are of one CTA
+    of the cluster, arrays that `mapa` gave.  `bytes` and both addresses are multiples of 16.  Plain
+    stores to `src` need a `fence_proxy_async` before.  [PTX:
+    cp.async.bulk.shared::cluster.shared::cta]
+    """
+def cp_async_bulk_tensor_global_to_shared_multicast(dst: Any, i: Any, tmap: Any, coordinates: Any, bar: Any, k: Any, ctas: Any) -> Any:
+    """
+    As `cp_async_bulk_tensor_global_to_shared`, to the same place in each CTA of the cluster whose
+    rank has a bit in `ctas`.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates` are
+    those of the tile's first element, an int or a tuple, innermost first as in PTX, the innermost
+    at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor.multicast::cluster]
+    """
+def st_async(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    Stores `value` to `dst[i]`, goes on, and tells the mbarrier `bar[k]` when it is there, which
+    must expect its bytes.  `dst` and `bar` are of one CTA of the cluster, arrays that `mapa` gave.
+    Of numbers of 32 or 64 bits.  [PTX: st.async]
+    """
+def red_async_add(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` their sum, with `value`, as an atomic.  Of uint32, int32,
+    uint64, int64.  [PTX: red.async]
+    """
+def red_async_min(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` the smaller one, with `value`, as an atomic.  Of uint32,
+    int32, uint64, int64.  [PTX: red.async]
+    """
+def red_async_max(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` the larger one, with `value`, as an atomic.  Of uint32, int32,
+    uint64, int64.  [PTX: red.async]
+    """
+def red_async_and(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` their common bits, with `value`, as an atomic.  Of uint32,
+    int32, uint64, int64.  [PTX: red.async]
+    """
+def red_async_or(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` the bits of both, with `value`, as an atomic.  Of uint32,
+    int32, uint64, int64.  [PTX: red.async]
+    """
+def red_async_xor(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` the bits in which they differ, with `value`, as an atomic.  Of
+    uint32, int32, uint64, int64.  [PTX: red.async]
+    """
+def red_async_inc(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` 0 where the old one is at least `value`, else one more, with
+    `value`, as an atomic.  Of uint32.  [PTX: red.async]
+    """
+def red_async_dec(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
+    """
+    As `st_async`, puts into `dst[i]` `value` where the old one is 0 or above it, else one less,
+    with `value`, as an atomic.  Of uint32.  [PTX: red.async]
+    """
+def mma_m16n8k16_f32_f16_f16_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32]
+    """
+def mma_m16n8k8_f32_f16_f16_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32]
+    """
+def mma_m16n8k16_f16_f16_f16_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16]
+    """
+def mma_m16n8k8_f16_f16_f16_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16]
+    """
+def mma_m16n8k16_f32_bf16_bf16_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32]
+    """
+def mma_m16n8k8_f32_bf16_bf16_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32]
+    """
+def mma_m16n8k8_f32_tf32_tf32_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32]
+    """
+def mma_m16n8k4_f32_tf32_tf32_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32]
+    """
+def mma_m16n8k32_f32_e4m3_e4m3_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32]
+    """
+def mma_m16n8k32_f32_e4m3_e5m2_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32]
+    """
+def mma_m16n8k32_f32_e5m2_e4m3_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32]
+    """
+def mma_m16n8k32_f32_e5m2_e5m2_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32]
+    """
+def mma_m16n8k16_f32_e4m3_e4m3_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32]
+    """
+def mma_m16n8k16_f32_e4m3_e5m2_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32]
+    """
+def mma_m16n8k16_f32_e5m2_e4m3_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e4m3.f32]
+    """
+def mma_m16n8k16_f32_e5m2_e5m2_f32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e5m2.f32]
+    """
+def mma_m16n8k32_f16_e4m3_e4m3_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16]
+    """
+def mma_m16n8k32_f16_e4m3_e5m2_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16]
+    """
+def mma_m16n8k32_f16_e5m2_e4m3_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e4m3.f16]
+    """
+def mma_m16n8k32_f16_e5m2_e5m2_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e5m2.f16]
+    """
+def mma_m16n8k16_f16_e4m3_e4m3_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16]
+    """
+def mma_m16n8k16_f16_e4m3_e5m2_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e5m2.f16]
+    """
+def mma_m16n8k16_f16_e5m2_e4m3_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e4m3.f16]
+    """
+def mma_m16n8k16_f16_e5m2_e5m2_f16(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 uint32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e5m2.f16]
+    """
+def mma_m8n8k16_s32_s8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32]
+    """
+def mma_m8n8k16_s32_s8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.s8.s32]
+    """
+def mma_m8n8k16_s32_s8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32]
+    """
+def mma_m8n8k16_s32_s8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.u8.s32]
+    """
+def mma_m8n8k16_s32_u8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32]
+    """
+def mma_m8n8k16_s32_u8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k16.row.col.satfinite.s32.u8.s8.s32]
+    """
+def mma_m8n8k16_s32_u8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32]
+    """
+def mma_m8n8k16_s32_u8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k16.row.col.satfinite.s32.u8.u8.s32]
+    """
+def mma_m16n8k16_s32_s8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32]
+    """
+def mma_m16n8k16_s32_s8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k16.row.col.satfinite.s32.s8.s8.s32]
+    """
+def mma_m16n8k16_s32_s8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32]
+    """
+def mma_m16n8k16_s32_s8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k16.row.col.satfinite.s32.s8.u8.s32]
+    """
+def mma_m16n8k16_s32_u8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32]
+    """
+def mma_m16n8k16_s32_u8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k16.row.col.satfinite.s32.u8.s8.s32]
+    """
+def mma_m16n8k16_s32_u8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32]
+    """
+def mma_m16n8k16_s32_u8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k16.row.col.satfinite.s32.u8.u8.s32]
+    """
+def mma_m16n8k32_s32_s8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32]
+    """
+def mma_m16n8k32_s32_s8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32]
+    """
+def mma_m16n8k32_s32_s8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32]
+    """
+def mma_m16n8k32_s32_s8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32]
+    """
+def mma_m16n8k32_s32_u8_s8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32]
+    """
+def mma_m16n8k32_s32_u8_s8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32]
+    """
+def mma_m16n8k32_s32_u8_u8_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32]
+    """
+def mma_m16n8k32_s32_u8_u8_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.u8.s32]
+    """
+def mma_m8n8k32_s32_s4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32]
+    """
+def mma_m8n8k32_s32_s4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k32.row.col.satfinite.s32.s4.s4.s32]
+    """
+def mma_m8n8k32_s32_s4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k32.row.col.s32.s4.u4.s32]
+    """
+def mma_m8n8k32_s32_s4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k32.row.col.satfinite.s32.s4.u4.s32]
+    """
+def mma_m8n8k32_s32_u4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k32.row.col.s32.u4.s4.s32]
+    """
+def mma_m8n8k32_s32_u4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k32.row.col.satfinite.s32.u4.s4.s32]
+    """
+def mma_m8n8k32_s32_u4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32]
+    """
+def mma_m8n8k32_s32_u4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 2 int32, as `c` is; `a` has 1
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m8n8k32.row.col.satfinite.s32.u4.u4.s32]
+    """
+def mma_m16n8k32_s32_s4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32]
+    """
+def mma_m16n8k32_s32_s4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s4.s4.s32]
+    """
+def mma_m16n8k32_s32_s4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.s4.u4.s32]
+    """
+def mma_m16n8k32_s32_s4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s4.u4.s32]
+    """
+def mma_m16n8k32_s32_u4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.u4.s4.s32]
+    """
+def mma_m16n8k32_s32_u4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u4.s4.s32]
+    """
+def mma_m16n8k32_s32_u4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k32.row.col.s32.u4.u4.s32]
+    """
+def mma_m16n8k32_s32_u4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 2
+    uint32, `b` 1, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u4.u4.s32]
+    """
+def mma_m16n8k64_s32_s4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32]
+    """
+def mma_m16n8k64_s32_s4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.s4.s32]
+    """
+def mma_m16n8k64_s32_s4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32]
+    """
+def mma_m16n8k64_s32_s4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32]
+    """
+def mma_m16n8k64_s32_u4_s4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32]
+    """
+def mma_m16n8k64_s32_u4_s4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.s4.s32]
+    """
+def mma_m16n8k64_s32_u4_u4_s32(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32]
+    """
+def mma_m16n8k64_s32_u4_u4_s32_satfinite(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp, clamped to the range of int32: a tuple of 4 int32, as `c` is; `a` has 4
+    uint32, `b` 2, the lane's fragments as PTX has them.  All lanes of the warp execute it together.
+    [PTX: mma.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32]
+    """
+def mma_m8n8k128_s32_b1_b1_s32_xor_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc]
+    """
+def mma_m8n8k128_s32_b1_b1_s32_and_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 int32, as `c` is; `a` has 1 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc]
+    """
+def mma_m16n8k128_s32_b1_b1_s32_xor_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.xor.popc]
+    """
+def mma_m16n8k128_s32_b1_b1_s32_and_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 2 uint32, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc]
+    """
+def mma_m16n8k256_s32_b1_b1_s32_xor_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc]
+    """
+def mma_m16n8k256_s32_b1_b1_s32_and_popc(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 int32, as `c` is; `a` has 4 uint32, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc]
+    """
+def mma_m8n8k4_f64_f64_f64_f64(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 2 float64, as `c` is; `a` has 1 float64, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64]
+    """
+def mma_m16n8k4_f64_f64_f64_f64(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float64, as `c` is; `a` has 2 float64, `b` 1, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64]
+    """
+def mma_m16n8k8_f64_f64_f64_f64(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float64, as `c` is; `a` has 4 float64, `b` 2, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64]
+    """
+def mma_m16n8k16_f64_f64_f64_f64(a: Any, b: Any, c: Any) -> Any:
+    """
+    a b + c of the warp: a tuple of 4 float64, as `c` is; `a` has 8 float64, `b` 4, the lane's
+    fragments as PTX has them.  All lanes of the warp execute it together.  [PTX:
+    mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64]
+    """
+def ldmatrix_x1(array: Any, index: Any) -> Any:
+    """
+    Loads a matrix of 8 x 8 elements of 16 bits: 1 uint32 of the lane's fragments, as a tuple.  An
+    index of an array of 16-bit elements in shared memory names the first of 8, at a multiple of 16
+    bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it together.  [PTX:
+    ldmatrix.sync.aligned.m8n8.x1.shared.b16]
+    """
+def ldmatrix_x1_trans(array: Any, index: Any) -> Any:
+    """
+    Loads a matrix of 8 x 8 elements of 16 bits, transposed: 1 uint32 of the lane's fragments, as a
+    tuple.  An index of an array of 16-bit elements in shared memory names the first of 8, at a
+    multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it
+    together.  [PTX: ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16]
+    """
+def ldmatrix_x2(array: Any, index: Any) -> Any:
+    """
+    Loads 2 matrices of 8 x 8 elements of 16 bits: 2 uint32 of the lane's fragments, as a tuple.  An
+    index of an array of 16-bit elements in shared memory names the first of 8, at a multiple of 16
+    bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it together.  [PTX:
+    ldmatrix.sync.aligned.m8n8.x2.shared.b16]
+    """
+def ldmatrix_x2_trans(array: Any, index: Any) -> Any:
+    """
+    Loads 2 matrices of 8 x 8 elements of 16 bits, transposed: 2 uint32 of the lane's fragments, as
+    a tuple.  An index of an array of 16-bit elements in shared memory names the first of 8, at a
+    multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it
+    together.  [PTX: ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16]
+    """
+def ldmatrix_x4(array: Any, index: Any) -> Any:
+    """
+    Loads 4 matrices of 8 x 8 elements of 16 bits: 4 uint32 of the lane's fragments, as a tuple.  An
+    index of an array of 16-bit elements in shared memory names the first of 8, at a multiple of 16
+    bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it together.  [PTX:
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16]
+    """
+def ldmatrix_x4_trans(array: Any, index: Any) -> Any:
+    """
+    Loads 4 matrices of 8 x 8 elements of 16 bits, transposed: 4 uint32 of the lane's fragments, as
+    a tuple.  An index of an array of 16-bit elements in shared memory names the first of 8, at a
+    multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute it
+    together.  [PTX: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16]
+    """
+def stmatrix_x1(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores a matrix of 8 x 8 elements of 16 bits, of which `values` has the lane's fragments: a
+    tuple of 1 uint32.  An index of an array of 16-bit elements in shared memory names the first of
+    8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute
+    it together.  [PTX: stmatrix.sync.aligned.m8n8.x1.shared.b16]
+    """
+def stmatrix_x1_trans(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores a matrix of 8 x 8 elements of 16 bits, transposed, of which `values` has the lane's
+    fragments: a tuple of 1 uint32.  An index of an array of 16-bit elements in shared memory names
+    the first of 8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the
+    warp execute it together.  [PTX: stmatrix.sync.aligned.m8n8.x1.trans.shared.b16]
+    """
+def stmatrix_x2(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores 2 matrices of 8 x 8 elements of 16 bits, of which `values` has the lane's fragments: a
+    tuple of 2 uint32.  An index of an array of 16-bit elements in shared memory names the first of
+    8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute
+    it together.  [PTX: stmatrix.sync.aligned.m8n8.x2.shared.b16]
+    """
+def stmatrix_x2_trans(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores 2 matrices of 8 x 8 elements of 16 bits, transposed, of which `values` has the lane's
+    fragments: a tuple of 2 uint32.  An index of an array of 16-bit elements in shared memory names
+    the first of 8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the
+    warp execute it together.  [PTX: stmatrix.sync.aligned.m8n8.x2.trans.shared.b16]
+    """
+def stmatrix_x4(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores 4 matrices of 8 x 8 elements of 16 bits, of which `values` has the lane's fragments: a
+    tuple of 4 uint32.  An index of an array of 16-bit elements in shared memory names the first of
+    8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the warp execute
+    it together.  [PTX: stmatrix.sync.aligned.m8n8.x4.shared.b16]
+    """
+def stmatrix_x4_trans(array: Any, index: Any, values: Any) -> Any:
+    """
+    Stores 4 matrices of 8 x 8 elements of 16 bits, transposed, of which `values` has the lane's
+    fragments: a tuple of 4 uint32.  An index of an array of 16-bit elements in shared memory names
+    the first of 8, at a multiple of 16 bytes: lane 8 m + r has row r of matrix m.  All lanes of the
+    warp execute it together.  [PTX: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16]
+    """
+def movmatrix_trans(a: Any) -> Any:
+    """
+    The lane's fragment of the transpose of a matrix of 8 x 8 elements of 16 bits, of which `a` is
+    its fragment: uint32.  All lanes of the warp execute it together.  [PTX:
+    movmatrix.sync.aligned.m8n8.trans.b16]
+    """

@@ -13,8 +13,13 @@ from wsemu.model.limits import WARP, limits
 Dimensions = tuple[int, int, int]
 Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 """of a grid or a block: an int, or one to three"""
-Brackets = tuple[Size, Size] | tuple[Size, Size, object] | tuple[Size, Size, object, SupportsIndex]
-"""what stands in the brackets of a launch: `grid, block[, stream[, dynamic_shared]]`"""
+Brackets = (
+    tuple[Size, Size]
+    | tuple[Size, Size, object]
+    | tuple[Size, Size, object, SupportsIndex]
+    | tuple[Size, Size, object, SupportsIndex, Size]
+)
+"""what stands in the brackets of a launch: `grid, block[, stream[, dynamic_shared[, cluster]]]`"""
 
 
 @dataclass(frozen=True, slots=True)
