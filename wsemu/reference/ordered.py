@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Trace
 from wsemu.reference.memory.bounds import atomic
-from wsemu.reference.run import BudgetError, Cta, Launch
+from wsemu.reference.run import BudgetError, Cta, CtaGroup, Launch
 from wsemu.reference.state import Group, Region, Warp, chain
 from wsemu.reference.sync.named_barrier import StopError, report_dangling
 from wsemu.reference.warp import WarpRun
@@ -78,7 +78,7 @@ class OrderedCta(Cta):
     """A CTA that stops before ordered accesses."""
 
     def __init__(self, launch: Launch, number: int, ordered: frozenset[int]) -> None:
-        super().__init__(launch, number)
+        super().__init__(CtaGroup(launch, number), number)
         self.ordered = ordered
         self.served: dict[int, int] = {}
         """warp -> lanes that have made the access before which it stands"""

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.explore.session import Ask, Moved, value_at
+from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import TraceRequest
 from wsemu.proof.liveness import live_rows
@@ -33,7 +34,7 @@ class SlowSession:
 
         def make() -> Launch:
             return Launch(
-                bound.program, configuration.grid, configuration.block, bound.rows, bound.segments,
+                bound.program, Grouping(configuration.grid), configuration.block, bound.rows, bound.segments,
                 configuration.dynamic_shared, chosen.budget, options,
             )  # fmt: skip
 
