@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
 
-PATIENCE = 1_000_000
+PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
