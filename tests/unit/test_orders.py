@@ -12,7 +12,7 @@ from tests.unit import steering_kernels as kernels
 from wsemu import cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 RACE, STUCK, OUT = "race", "deadlock", "out-of-bounds"
 BROKEN: dict[str, list[tuple[dict[str, Any], str]]] = {
@@ -52,8 +52,9 @@ def test_what_is_broken_is_found(name: str, parts: dict[str, Any], code: str) ->
 
 
 @pytest.mark.parametrize(("name", "parts"), [
-    ("last_block", {}), ("spin_lock", {}), ("spin_lock", {"UNLOCKS": False}), ("ticket_lock", {"OFF": 1}), ("stream_k", {}),
-    ("work_queue", {"SPREAD": 2}), ("look_back", {}), ("checked_twice", {"CHECKS_AGAIN": False}), ("split_k", {}),
+    ("last_block", {}), ("spin_lock", {}), ("spin_lock", {"UNLOCKS": False}), ("ticket_lock", {"OFF": 1}),
+    ("stream_k", {}), ("work_queue", {"SPREAD": 2}), ("look_back", {}), ("split_k", {}),
+    ("checked_twice", {"CHECKS_AGAIN": False}),
 ])  # fmt: skip
 def test_both_engines_say_the_same(name: str, parts: dict[str, Any]) -> None:
     untold = {"seconds", "counters"}  # where a run waits for ever, they are those of a part of it

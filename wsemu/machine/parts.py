@@ -99,9 +99,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 
-def needed(
-    opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool, ordered: bool = False
-) -> frozenset[str]:
+def needed(opcodes: Iterable[int], *, races: bool, exact: bool, noted: bool, ordered: bool = False) -> frozenset[str]:
     """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes,
     notes what is read through the read-only cache, and waits for the host before ordered accesses."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}

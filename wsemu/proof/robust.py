@@ -2,9 +2,9 @@
 
 The PTX model allows more: two threads that each store and then load what the other stores may both miss it.  By Shasha
 and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory", TOPLAS 1988) an execution that is no
-interleaving has a *critical cycle*: accesses of several threads, of each of them two in program order, on two places, or
-one; those of one thread conflict with those of the next.  Of the cycles that some interleaving shows, these cannot come
-about otherwise:
+interleaving has a *critical cycle*: accesses of several threads, of each of them two in program order, on two places,
+or one; those of one thread conflict with those of the next.  Of the cycles that some interleaving shows, these cannot
+come about otherwise:
 
 - where a `fence.sc` stands between the two accesses of every thread;
 - where at most one step from a thread to the next is from a read to a write that it misses, or from a write to a later
@@ -67,7 +67,7 @@ class _Link(NamedTuple):
     """the second reads what the first wrote"""
 
 
-def weak(pairs: Collection[Pair], accesses: Collection[Strong]) -> Pair | None | bool:
+def weak(pairs: Collection[Pair], accesses: Collection[Strong]) -> Pair | bool | None:
     """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told."""
     return _Search(pairs, accesses).run()
 
@@ -85,7 +85,7 @@ class _Search:
             self.after.setdefault(pair.first, []).append(pair)
         self.steps = 0
 
-    def run(self) -> Pair | None | bool:
+    def run(self) -> Pair | bool | None:
         for start in sorted(set(self.pairs)):
             if not start.sequential:
                 found = self._from(start)
@@ -93,7 +93,7 @@ class _Search:
                     return found
         return None
 
-    def _from(self, start: Pair) -> Pair | None | bool:
+    def _from(self, start: Pair) -> Pair | bool | None:
         """A cycle through a pair, depth first; a way is where it stands, the threads that it has met, how many steps do
         not observe, whether some step that observes does not synchronise, and how it came to the pair that is last."""
         for first in (False, True):  # how the cycle comes back to the start: by observing or not

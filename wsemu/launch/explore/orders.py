@@ -1,4 +1,4 @@
-"""When the orders of a launch's atomics are tried, and on what: what `check` needs of it, without importing the rest."""
+"""When the orders of a launch's atomics are tried: what `check` needs of it, without importing the rest."""
 
 from __future__ import annotations
 
