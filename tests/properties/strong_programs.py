@@ -7,7 +7,7 @@ must not be `failed`; `incomplete` is no answer, and counted.
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -187,14 +187,14 @@ class Judged(NamedTuple):
         return f"{self.complaint}: {notation(self.program)}: {'races' if self.races else 'cannot race'}, {self.codes}"
 
 
-def verdict(program: Program, engine: str = "vm") -> tuple[str, tuple[str, ...]]:
+def verdict(program: Program, engine: Any = "vm") -> tuple[str, tuple[str, ...]]:
     """wsemu's verdict, and the codes of its findings."""
     source, grid, warps = ptx(program)
     report = wsemu.check(wsemu.load_ptx(source)["k"], grid, 32 * warps, (np.zeros(8, np.uint32),), engine=engine)
     return report.verdict, tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
 
 
-def judged_strong(program: Program, engine: str = "vm") -> Judged:
+def judged_strong(program: Program, engine: Any = "vm") -> Judged:
     races = explore(program).racing
     said, codes = verdict(program, engine)
     complaint = "missed" if races and said == "verified" else "false alarm" if not races and said == "failed" else ""

@@ -140,7 +140,7 @@ def split_k(semaphore: Any, y: Any) -> None:
 
 
 def look_back(status: Any, values: Any, x: Any, y: Any) -> None:
-    """A prefix sum: each CTA leaves its sum, looks back over those of its predecessors up to one that has its prefix."""
+    """A prefix sum: each CTA leaves its sum, and looks back over its predecessors up to one that has its prefix."""
     if cuda.threadIdx.x == 0:
         mine = cuda.blockIdx.x
         total = x[mine]

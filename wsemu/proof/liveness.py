@@ -21,7 +21,8 @@ def live_rows(program: Program) -> list[Rows]:
     reads: list[set[int]] = []
     writes: list[set[int]] = []
     for pc, fields in enumerate(code):
-        read, written = {fields[1] >> 1} - {0}, set()
+        read: set[int] = {fields[1] >> 1} - {0}
+        written: set[int] = set()
         for step in decoder.steps(pc):
             read |= {row for row in (*step.reads, *step.operands, step.address) if row > 0}
             if not step.guard:
@@ -37,8 +38,8 @@ def live_rows(program: Program) -> list[Rows]:
     work = list(range(len(code)))
     while work:
         pc = work.pop()
-        after = set().union(*(live[s] for s in successors(pc, code[pc]) if s < len(code)))
-        now = reads[pc] | (after - writes[pc])
+        later = set[int]().union(*(live[s] for s in successors(pc, code[pc]) if s < len(code)))
+        now = reads[pc] | (later - writes[pc])
         if now != live[pc]:
             live[pc] = now
             work += before[pc]
@@ -46,8 +47,8 @@ def live_rows(program: Program) -> list[Rows]:
 
 
 def lane_bytes(program: Program) -> dict[int, int]:
-    """Row -> bytes that a lane has of it; 0 for a predicate, of which it has a bit.  Rows that only vectors and matrices
-    name are left out."""
+    """Row -> bytes that a lane has of it; 0 for a predicate, of which it has a bit.  Rows that only vectors and
+    matrices name are left out."""
     found: dict[int, int] = {}
     for fields in program.code.tolist():
         operation = OPERATIONS[NAMES[fields[0]]]

@@ -2,9 +2,9 @@
 
 The PTX model allows more: two threads that each store and then load what the other stores may both miss it.  By Shasha
 and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory", TOPLAS 1988) an execution that is no
-interleaving has a *critical cycle*: accesses of several threads, of each of them two in program order, on two places, or
-one; those of one thread conflict with those of the next.  Of the cycles that some interleaving shows, these cannot come
-about otherwise:
+interleaving has a *critical cycle*: accesses of several threads, of each of them two in program order, on two places,
+or one; those of one thread conflict with those of the next.  Of the cycles that some interleaving shows, these cannot
+come about otherwise:
 
 - where a `fence.sc` stands between the two accesses of every thread;
 - where at most one step from a thread to the next is from a read to a write that it misses, or from a write to a later

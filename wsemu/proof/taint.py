@@ -176,9 +176,7 @@ def _sources(program: Program, lockstep: bool) -> list[int]:
     return sources
 
 
-def commuting_unused(
-    program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None
-) -> frozenset[int]:
+def commuting_unused(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
     """Of these atomics, by their pcs, those whose order shows nowhere: what they return is not used, and all that may
     touch their arrays are of one kind that commutes, unused too."""
     sources = sorted(atomics)

@@ -89,7 +89,7 @@ class Entry(NamedTuple):
     kind: int
     column: int
     """of an atomic write, where it is known by observation; or 0"""
-    count: int
+    written: int
     """the same: of the writes of that column the last one"""
     number: int
     """of its event"""
@@ -160,6 +160,13 @@ class _Touch(NamedTuple):
     """not by atomics alone"""
 
 
+_TABLES = (
+    "rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited", "behind", "forced",
+    "meeting", "cells", "touched", "touched_keys", "before", "gathered",
+)  # fmt: skip
+"""of `Knowledge`, each of which a copy has of its own"""
+
+
 class Knowledge:
     """The clocks of all threads of a launch, and what they have touched."""
 
@@ -167,8 +174,8 @@ class Knowledge:
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int],
     ) -> None:  # fmt: skip
-        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all; `ordered`
-        are the strong accesses whose order is tried: others order nothing."""
+        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
+        `ordered` are the strong accesses whose order is tried: others order nothing."""
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
         self.code = program.code.tolist()
@@ -225,8 +232,7 @@ class Knowledge:
         """The same, to go on from; what is shared of the two never changes in place."""
         made = object.__new__(Knowledge)
         made.__dict__.update(self.__dict__)
-        for name in ("rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited",
-                     "behind", "forced", "meeting", "cells", "touched", "touched_keys", "before", "gathered"):  # fmt: skip
+        for name in _TABLES:
             setattr(made, name, dict(getattr(self, name)))
         made.locations = {place: location.copy() for place, location in self.locations.items()}
         made.gone = set(self.gone)
@@ -245,7 +251,7 @@ class Knowledge:
             elif one.event.kind in self._rules:
                 self._rules[one.event.kind](one)
 
-    # -- rows ---------------------------------------------------------------------------------------------------------
+    # -- rows -----------------------------------------------------------------------------------------------------------
     def _threads(self, event: Event, lanes: int) -> list[Thread]:
         first = event.cta * self.of_cta + event.warp * LANES
         if self.lockstep:
@@ -324,12 +330,19 @@ class Knowledge:
         row = self._giving(event, threads).max(0)
         self.exited[event.cta] = _joined(self.exited.get(event.cta, np.zeros(0, np.int32)), row)
         for thread in threads:
-            for table in (self.fenced, self.pending, self.last, self.before, self.behind, self.forced):
-                table.pop(thread, None)  # type: ignore[attr-defined]
+            self._forget(thread)
         there = set(threads)
         for table in (self.own, self.seen):
             for key in [key for key in table if key[0] in there]:
                 del table[key]
+
+    def _forget(self, thread: Thread) -> None:
+        """A thread has ended."""
+        own: tuple[dict[Thread, Any], ...] = (
+            self.fenced, self.pending, self.last, self.before, self.behind, self.forced,
+        )  # fmt: skip
+        for table in own:
+            table.pop(thread, None)
 
     def _warp(self, made: Made) -> None:
         event = made.event
@@ -524,7 +537,7 @@ class Knowledge:
         if entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES):
             return True
         row = self.rows[cta][thread - cta * self.of_cta]
-        observed = entry.column and entry.column < len(row) and entry.count <= row[entry.column]
+        observed = entry.column and entry.column < len(row) and entry.written <= row[entry.column]
         return bool(entry.mark <= row[entry.thread] or observed)
 
     def _check(self, cta: int, place: Place, entry: Entry, writes: bool) -> Iterator[Race]:
@@ -567,7 +580,9 @@ class _Key:
         gathered = self._befores(known.gathered.items(), self._barrier) if several else []
         last = sorted((self._thread(t), self._place(p)) for t, p in known.last.items()) if known.acquires else []
         alive = [(self.rank[cta], w) for cta, w in self.alive]
-        touched = sorted((self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living)
+        touched = sorted(
+            (self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living
+        )
         told = repr((names, alive, last, before, gathered, touched))
         hashed = hashlib.blake2b(told.encode(), digest_size=16)
         width = known.width
@@ -578,7 +593,7 @@ class _Key:
         self._hash_cells(hashed, np.concatenate([*blocks, table]))
         return hashed.digest()
 
-    # -- other numbers ------------------------------------------------------------------------------------------------
+    # -- other numbers --------------------------------------------------------------------------------------------------
     def _thread(self, thread: Thread) -> Thread:
         size = self.known.of_cta
         return self.rank[thread // size] * size + thread % size
@@ -590,14 +605,14 @@ class _Key:
         return self.rank[key[0]], key[1]
 
     def _befores(self, items: Iterable[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
-        return sorted(
-            (number(key), sorted(
-                b._replace(access=b.access._replace(thread=self._thread(b.access.thread), place=self._place(b.access.place)))
-                for b in found))
-            for key, found in items
-        )  # fmt: skip
+        return sorted((number(key), sorted(map(self._before, found))) for key, found in items)
 
-    # -- what is told -------------------------------------------------------------------------------------------------
+    def _before(self, before: Before) -> Before:
+        access = before.access
+        renamed = access._replace(thread=self._thread(access.thread), place=self._place(access.place))
+        return before._replace(access=renamed)
+
+    # -- what is told ---------------------------------------------------------------------------------------------------
     def _special(self) -> tuple[list[object], list[Rows]]:
         """What is known besides what threads know, each with a name."""
         names: list[object] = []
@@ -616,7 +631,8 @@ class _Key:
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row for t, rows in table.items() for to, row in rows.items()}
                for name, table in by_thread.items()},
-            **{name: {((thread(t), place(p)), rank[to]): row for (t, p), rows in table.items() for to, row in rows.items()}
+            **{name: {((thread(t), place(p)), rank[to]): row
+                      for (t, p), rows in table.items() for to, row in rows.items()}
                for name, table in by_both.items()},
             "behind": {(thread(t), 0): row for t, row in known.behind.items()},
             "forced": {(thread(t), 0): row for t, row in known.forced.items()},
@@ -646,7 +662,7 @@ class _Key:
         for cell in cells.values():
             for entries in cell:
                 for e in entries:
-                    number.setdefault((e.thread, e.mark, e.column, e.count), len(number))
+                    number.setdefault((e.thread, e.mark, e.column, e.written), len(number))
         if not number:
             return
         threads, marks, columns, counts = np.array(list(number)).T
@@ -660,8 +676,8 @@ class _Key:
         for place, (written, read) in cells.items():
             told ^= hash((
                 self._place(place),
-                frozenset([(digests[e.thread, e.mark, e.column, e.count], e.kind, e.size) for e in written]),
-                frozenset([(digests[e.thread, e.mark, e.column, e.count], e.size) for e in read]),
+                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.kind, e.size) for e in written]),
+                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip
         hashed.update(repr((len(cells), told)).encode())
 

@@ -115,6 +115,8 @@ class OrderedRun:
         self.total = first.grid[0] * first.grid[1] * first.grid[2]
         self.arrays = first.arrays
         self.ctas: list[OrderedCta] = []
+        self.parted = 0
+        """states in which parts of warps had met barriers"""
 
     def start(self) -> None:
         """New CTAs, none of which has run."""
@@ -169,8 +171,23 @@ class OrderedRun:
              [(p.warp, p.waits, p.lanes, p.votes, p.voters) for p in b.participants])
             for b in own.barriers if b.arrived
         ]  # fmt: skip
+        order, alive = own.launch.watch.order, [w for w in own.warps if w.alive]
+        parted = 0
+        if order.by_lanes(cta):  # no two are held for one state
+            self.parted += 1
+            parted = self.parted
+        known = [
+            [order.before((cta, p.warp, p.interval), (cta, w.number)) for w in alive]
+            for b in own.barriers for p in (*b.before, *b.participants)
+        ]  # fmt: skip
         shared = bytes(own.shared.data), bytes(own.shared.written or b"")
-        return shared, barriers, [_warp_state(warp, own.served.get(warp.number, 0), live) for warp in own.warps]
+        return (
+            parted,
+            known,
+            shared,
+            barriers,
+            [_warp_state(warp, own.served.get(warp.number, 0), live) for warp in own.warps],
+        )
 
 
 def _copied(cta: OrderedCta) -> OrderedCta:

@@ -64,8 +64,8 @@ def _by_atomics(bound: Bound, places: Places) -> bool:
 
 
 def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided | None:
-    """Try all orders of the strong accesses of a launch, whose arrays are as before it.  `left`: what the arrays shall hold then, else what some order leaves.  None where they are too many from the
-    start."""
+    """Try all orders of the strong accesses of a launch, whose arrays are as before it; `left`: what they shall hold
+    then, else what some order leaves.  None where the orders are too many from the start."""
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
     ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
@@ -130,7 +130,9 @@ class _Told:
     def _left(self) -> tuple[str, ...]:
         if len(self.result.ends) < 2:
             return ()
-        return (f"what is left in arrays depends on the order of atomics: {len(self.result.ends):,} results are possible",)
+        return (
+            f"what is left in arrays depends on the order of atomics: {len(self.result.ends):,} results are possible",
+        )
 
     def _why(self) -> str:
         result, places = self.result, self.places
@@ -147,10 +149,16 @@ class _Told:
             )
         if result.why == "unclear":
             where = places.where(result.unclear[0])
-            return f"{where}: lanes of one store write one place, in some order of atomics: whose value stays is not decided"
+            return f"{where}: lanes of one store write one place in some order of atomics: whose value stays is open"
         if result.why == "barriers":
-            return "in one order of atomics a CTA waits at a barrier for ever" + "".join(f"; {o}" for o in self._order())
-        words = {"budget": "the step budget", "events": "more accesses than are followed", "trap": "what is not modelled"}
+            return "in one order of atomics a CTA waits at a barrier for ever" + "".join(
+                f"; {o}" for o in self._order()
+            )
+        words = {
+            "budget": "the step budget",
+            "events": "more accesses than are followed",
+            "trap": "what is not modelled",
+        }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
 
     # -- orders that fail ---------------------------------------------------------------------------------------------
@@ -181,11 +189,9 @@ class _Told:
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
         if not self.bound.settings.lockstep and not self._races_as_warps():
+            where = f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}"
             return Decided(
-                reasons=(
-                    f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}: a fence or an atomic orders "
-                    "accesses of its own thread alone, and those of other lanes of the warp are not decided",
-                )
+                reasons=(f"{where}: a fence or an atomic orders its own thread alone, those of other lanes are open",)
             )
         return Decided(findings=(self._explained(raw),))
 
@@ -227,12 +233,9 @@ class _Told:
         if not self.bound.settings.lockstep:
             for ask in stuck:
                 if self._others_may_write(ask):
-                    return Decided(
-                        reasons=(
-                            f"{self.places.where(ask.pc)}: lane {ask.lane} waits, and other lanes of its warp could go on "
-                            "to write there: how they take turns is not modelled",
-                        )
-                    )
+                    where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
+                    why = "other lanes of its warp could go on to write there: how they take turns is not modelled"
+                    return Decided(reasons=(f"{where}, and {why}",))
         return Decided(findings=(self._waits(stuck),))
 
     def _others_may_write(self, ask: Ask) -> bool:

@@ -1,4 +1,4 @@
-"""When the orders of a launch's atomics are tried, and on what: what `check` needs of it, without importing the rest."""
+"""When the orders of a launch's atomics are tried: what `check` needs of it, without importing the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
 
-PATIENCE = 1_000_000
+PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 

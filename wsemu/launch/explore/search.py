@@ -1,9 +1,9 @@
 """All orders of the strong accesses that steer a launch.
 
-A state is one in which every warp has ended, waits for others, or stands before an ordered access.  From each the search
-lets go every lane that stands, one after another, and sees where that leads: depth first, no state twice.  What a CTA
-does between two ordered accesses is one run of it, which decides plain accesses and barriers for all orders alike: a
-launch without races does the same there whatever others do meanwhile.
+A state is one in which every warp has ended, waits for others, or stands before an ordered access.  From each the
+search lets go every lane that stands, one after another, and sees where that leads: depth first, no state twice.  What
+a CTA does between two ordered accesses is one run of it, which decides plain accesses and barriers for all orders
+alike: a launch without races does the same there whatever others do meanwhile.
 
 Two states are one if arrays, shared memory, registers that still matter and what threads know of each other's accesses
 (`Knowledge.key`) are equal, whoever brought that about: so of N CTAs that leave a lock behind them, it does not matter
@@ -17,8 +17,8 @@ Only orders that matter are tried: where a lane stands before a place that no ot
 way, it alone goes on; and of CTAs that have no such place in common with others, those of one group after those of
 another.  Who touches what is learnt, and the search begins anew when there is news.
 
-Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and then every
-lane that stands is let go.
+Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and then
+every lane that stands is let go.
 
 Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
 """
@@ -69,12 +69,12 @@ class Result:
     stuck: list[Ask] = field(default_factory=list)
     """lanes that wait for ever"""
     why: str = ""
-    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, or `barriers`: in some order all
-    that are left wait at barriers"""
+    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, or `barriers`: in
+    some order all that are left wait at barriers"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()
-    reached: Reached = Reached((), ())
+    reached: Reached = field(default_factory=lambda: Reached((), ()))
 
     @property
     def decided(self) -> bool:

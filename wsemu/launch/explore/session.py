@@ -1,7 +1,7 @@
 """A launch on the VM whose CTAs are alive at once, and stop before each ordered access until one is let go.
 
-Each CTA is a machine of its own over the same arrays.  What a CTA does between two ordered accesses is one run of it: so a
-state of the launch is one in which every warp has ended, waits for others, or stands before an ordered access.
+Each CTA is a machine of its own over the same arrays.  What a CTA does between two ordered accesses is one run of it:
+so a state of the launch is one in which every warp has ended, waits for others, or stands before an ordered access.
 """
 
 from __future__ import annotations
@@ -135,6 +135,8 @@ class VmSession:
         self.maps = [np.zeros(len(kept), np.uint8) for kept in self.machines[0].maps]
         for machine in self.machines:
             self._share(machine)
+        self.parted = 0
+        """states in which parts of warps had met barriers"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
 
     def _share(self, machine: Machine) -> None:
@@ -288,9 +290,9 @@ class VmSession:
         hashed = hashlib.blake2b(digest_size=16)
         for data, writable in self.bound.segments:
             if writable:
-                hashed.update(data)
+                hashed.update(data.tobytes())
         for kept in self.maps:
-            hashed.update(kept)
+            hashed.update(kept.tobytes())
         return hashed.digest()
 
     def digest(self, cta: int) -> bytes:
@@ -304,7 +306,8 @@ class VmSession:
             alive = True
             self._digest_warp(hashed, machine, w, warp)
         if alive:
-            hashed.update(machine.shared)
+            hashed.update(machine.shared.tobytes())
+            self._digest_barriers(hashed, machine)
             for number, barrier in enumerate(machine.barriers):
                 if barrier["arrived"]:
                     fields = ("expected", "arrived", "syncs", "forms", "reduces", "popc", "every", "some", "warps")
@@ -327,11 +330,28 @@ class VmSession:
         if machine.state[0]["local_bytes"]:
             room = int(machine.state[0]["local_bytes"])
             start = int(warp["local_host"]) - address_of(machine.local)
-            hashed.update(machine.local[start : start + 2 * room])
+            hashed.update(machine.local[start : start + 2 * room].tobytes())
+
+    def _digest_barriers(self, hashed: Any, machine: Machine) -> None:
+        """Who knows of which operations of barriers: so it is judged whether one is used again too early."""
+        if machine.state[0]["by_lanes"]:  # no two are held for one state
+            self.parted += 1
+            hashed.update(b"parted %d" % self.parted)
+        count, size = machine.warp_count, layout.BARRIERS
+        used = [b for b in range(size) if machine.barriers["arrived"][b] or machine.barriers["generation"][b]]
+        if not used:
+            return
+        opened = [count + 1 + b for b in used if machine.barriers["arrived"][b]]
+        alive = np.flatnonzero(machine.warps["alive"])
+        rows = np.concatenate([machine.warp_clocks[alive, :count], machine.clocks[[count, *opened], :count]])
+        for b in used:
+            for first in (1, 3):  # of the open generation, of the one before
+                took = machine.clocks[count + 1 + first * size + b, :count]
+                hashed.update(b"%d %d" % (b, first) + np.packbits(rows >= took).tobytes())
 
     def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-        """(instruction, lanes) of those that do not run: what stands somewhere has yet to read its operands; the topmost
-        entry of the others tells where a lane goes on."""
+        """(instruction, lanes) of those that do not run: what stands somewhere has yet to read its operands; the
+        topmost entry of the others tells where a lane goes on."""
         for _, resume, mask in entries[1]:
             yield resume - 1, mask
         for _, resume, mask in reversed(entries[0]):
@@ -345,11 +365,11 @@ class VmSession:
         for row in sorted(self.live[pc]):
             size = self.widths.get(row)
             if size is None:
-                hashed.update(block[row : row + ROW])
+                hashed.update(block[row : row + ROW].tobytes())
             elif size == 0:
                 hashed.update(b"%d" % (int(block[row : row + 4].view(np.uint32)[0]) & lanes))
             else:
-                hashed.update(block[row : row + size * LANES].reshape(LANES, size)[chosen])
+                hashed.update(block[row : row + size * LANES].reshape(LANES, size)[chosen].tobytes())
         hashed.update(b"%d %d" % (pc, lanes))
 
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:

@@ -1,7 +1,7 @@
-"""Incomplete: fences and atomics on both sides, but nobody looks whether the other side was first.
+"""Race: fences and atomics on both sides, but nobody looks whether the other side was first.
 
-In the order of this run the store happens before the load; in another one the two race.  An order that comes from an
-atomic is that of one run, so that `verified` would be wrong here.
+In the order of this run the store happens before the load; in another one the two race.
+Hardware: loads old values where block 1 runs first.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def fenced_atomics_without_a_check(counter, data, y):
     else:
         cuda.atomic.add(counter, 0, 1)
         cuda.threadfence()
-        y[lane] = data[lane]  # expect: incomplete
+        y[lane] = data[lane]  # expect: race
 
 
 fenced_atomics_without_a_check[2, 32](np.zeros(1, np.int32), np.zeros(32, np.int32), np.zeros(32, np.int32))

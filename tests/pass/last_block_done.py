@@ -1,6 +1,6 @@
-"""Incomplete: a reduction whose last CTA, known by an atomic ticket, adds up the sums of all others.
+"""No false alarm: a reduction whose last CTA, known by an atomic ticket, adds up the sums of all others.
 
-As CUDA's sample threadFenceReduction does.  The program is right; which CTA is the last depends on the schedule.
+As CUDA's sample threadFenceReduction does.  Which CTA is the last depends on the schedule: all orders are tried.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def last_block_done(x, partial, tickets, y):
         is_last[0] = cuda.atomic.add(tickets, 0, 1) == cuda.gridDim.x - 1
         cuda.threadfence()
     cuda.syncthreads()
-    if is_last[0] and t == 0:  # expect: incomplete
+    if is_last[0] and t == 0:
         total = np.float32(0)
         for i in range(cuda.gridDim.x):
             total += partial[i]

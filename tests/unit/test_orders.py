@@ -1,0 +1,179 @@
+"""Launches that atomics steer: a correct kernel of each kind is verified, and what is broken in it is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.unit import steering_kernels as kernels
+from wsemu import cuda
+
+if TYPE_CHECKING:
+    pass
+
+RACE, STUCK, OUT = "race", "deadlock", "out-of-bounds"
+BROKEN: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "last_block": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"OFF": 1}, RACE)],
+    "spin_lock": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"UNLOCKS": False}, STUCK)],
+    "ticket_lock": [({"FENCE_BEFORE": False}, RACE), ({"UNLOCKS": False}, STUCK), ({"OFF": 1}, STUCK)],
+    "work_queue": [({"OFF": 1}, OUT), ({"SPREAD": 2}, RACE)],
+    "tile_scheduler": [({"OFF": 1}, OUT), ({"SPREAD": 2}, RACE), ({"SYNCS": False}, RACE)],
+    "stream_k": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"OFF": 1}, OUT)],
+    "split_k": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"OFF": 1}, STUCK)],
+    "look_back": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"OFF": -1}, OUT)],
+    "checked_twice": [({"FENCE_BEFORE": False}, RACE), ({"FENCE_AFTER": False}, RACE), ({"UNLOCKS": False}, STUCK)],
+}
+"""kernel -> what is changed in it, and the code of what is found then"""
+CTAS = 3
+
+
+def report(name: str, ctas: int = CTAS, engine: Any = "vm", **parts: Any) -> wsemu.Report:
+    kernel = kernels.variant(getattr(kernels, name), **parts)
+    return wsemu.check(kernel, ctas, 64, kernels.arguments(name, ctas), engine=engine)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_correct_kernel_is_verified(name: str) -> None:
+    found = report(name)
+    assert found.verdict == "verified", found.notes
+    assert found.proof.endswith("in all orders of the atomics that steer it")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "code"), [(name, parts, code) for name, cases in BROKEN.items() for parts, code in cases]
+)
+def test_what_is_broken_is_found(name: str, parts: dict[str, Any], code: str) -> None:
+    found = report(name, **parts)
+    assert found.verdict == "failed"
+    assert code in {finding.code for finding in found.findings}
+
+
+@pytest.mark.parametrize(("name", "parts"), [
+    ("last_block", {}), ("spin_lock", {}), ("spin_lock", {"UNLOCKS": False}), ("ticket_lock", {"OFF": 1}),
+    ("stream_k", {}), ("work_queue", {"SPREAD": 2}), ("look_back", {}), ("split_k", {}),
+    ("checked_twice", {"CHECKS_AGAIN": False}),
+])  # fmt: skip
+def test_both_engines_say_the_same(name: str, parts: dict[str, Any]) -> None:
+    untold = {"seconds", "counters"}  # where a run waits for ever, they are those of a part of it
+    one, other = (report(name, 2, engine, **parts).model_dump(exclude=untold) for engine in ("vm", "reference"))
+    assert one == other
+
+
+def test_the_result_is_that_of_a_run() -> None:
+    arguments = kernels.arguments("stream_k", 2)
+    wsemu.check(kernels.variant(kernels.stream_k), 2, 64, arguments)
+    assert arguments[-1].tolist() == [1 + t for t in range(64)]
+    waits = kernels.arguments("split_k", 3)
+    wsemu.check(kernels.variant(kernels.split_k), 3, 64, waits)
+    assert waits[-1].tolist() == [6] * 64
+
+
+def test_a_deadlock_says_who_could_write_there() -> None:
+    (finding,) = report("spin_lock", UNLOCKS=False).findings
+    assert finding.message == "warp 0 of CTA (1, 0, 0) waits for ever for `mutex[0]` to change"
+    assert "all others have ended" in "\n".join(finding.notes) or "wait themselves" in "\n".join(finding.notes)
+    assert "in this order of atomics" in "\n".join(finding.notes)
+
+
+# -- what is left open ------------------------------------------------------------------------------------------------
+@cuda.jit
+def both_store_and_look(x, y, seen):
+    i = cuda.blockIdx.x
+    if cuda.threadIdx.x == 0:
+        if i == 0:
+            cuda.atomic.exch(x, 0, 1)
+            seen[0] = cuda.atomic.add(y, 0, 0)
+            if seen[0] == 1:
+                x[1] = 1
+        else:
+            cuda.atomic.exch(y, 0, 1)
+            seen[1] = cuda.atomic.add(x, 0, 0)
+            if seen[1] == 1:
+                y[1] = 1
+
+
+def test_more_than_interleavings_is_not_decided() -> None:
+    """Store buffering: both may see nothing, which no order of the four shows."""
+    found = wsemu.check(both_store_and_look, 2, 32, (kernels.ints(2), kernels.ints(2), kernels.ints(2)))
+    assert found.verdict == "incomplete"
+    assert any("seen in another order than they are made" in note for note in found.notes)
+
+
+@cuda.jit
+def lanes_take_slots(count, y):
+    slot = cuda.atomic.add(count, 0, 1)
+    if slot < 8:
+        y[slot] = 1
+
+
+def test_lanes_that_come_in_too_many_orders_are_not_decided() -> None:
+    assert wsemu.check(lanes_take_slots, 1, 32, (kernels.ints(1), kernels.ints(8))).verdict == "incomplete"
+
+
+@cuda.jit
+def lanes_of_a_warp_pass_a_lock_on(mutex, count):
+    while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
+        pass
+    count[0] += 1
+    cuda.atomic.exch(mutex, 0, 0)
+
+
+def test_lanes_that_wait_for_their_warp_are_not_called_a_deadlock() -> None:
+    """The lane that has the lock may stand at the join of the others: on sm_70 and later it goes on."""
+    small = wsemu.check(lanes_of_a_warp_pass_a_lock_on, 1, 2, (kernels.ints(1), kernels.ints(1)), budget=200_000)
+    assert "deadlock" not in {finding.code for finding in small.findings}
+    assert small.verdict != "verified"
+
+
+@cuda.jit
+def fence_of_all_then_one_tells(data, flag, y):
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        data[t] = t
+        cuda.threadfence()
+        cuda.syncthreads()
+        if t == 0:
+            cuda.atomic.exch(flag, 0, 1)
+    else:
+        if t == 0:
+            while cuda.atomic.add(flag, 0, 0) == 0:
+                pass
+        cuda.syncthreads()
+        cuda.threadfence()
+        y[t] = data[t]
+
+
+def test_sequential_fences_order_what_barriers_bring_to_an_atomic() -> None:
+    """The fence of each thread comes before that of the reader: the other way round the flag could not be seen."""
+    found = wsemu.check(fence_of_all_then_one_tells, 2, 64, (kernels.ints(64), kernels.ints(1), kernels.ints(64)))
+    assert found.verdict == "verified", found.notes
+
+
+def test_an_array_that_orders_leave_different_is_told() -> None:
+    @cuda.jit
+    def last_one_stays(x, y):
+        if cuda.threadIdx.x == 0 and cuda.atomic.exch(x, 0, cuda.blockIdx.x + 1) == 0:
+            y[0] = 1
+
+    found = wsemu.check(last_one_stays, 2, 32, (kernels.ints(1), kernels.ints(1)))
+    assert found.verdict == "verified", found.notes
+    assert any("2 results are possible" in note for note in found.notes)
+
+
+def test_a_histogram_is_not_tried_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one run decides costs no more than the run."""
+    from wsemu.launch.explore import decide
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("orders were tried")
+
+    monkeypatch.setattr(decide, "decide", fail)
+
+    @cuda.jit
+    def histogram(x, bins):
+        cuda.atomic.add(bins, x[cuda.grid(1)] % 4, 1)
+
+    assert wsemu.check(histogram, 4, 64, (np.arange(256), kernels.ints(4))).verdict == "verified"
