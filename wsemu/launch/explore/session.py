@@ -103,7 +103,7 @@ def value_at(place: tuple[int, int], memory: Any) -> bytes:
     return bytes(memory[0][number][offset : offset + 8]) if 0 <= number < len(memory[0]) else b""
 
 
-_KEPT = ("state", "registers", "warps", "barriers", "stacks", "shared", "local", "segments")
+_KEPT = ("state", "registers", "warps", "ctas", "barriers", "stacks", "shared", "local", "segments")
 _CLOCKS = ("clocks", "warp_clocks", "lane_clocks", "leaders", "bases", "known")
 
 
@@ -162,7 +162,7 @@ class VmSession:
         for cta, machine in enumerate(self.machines):
             self.load(cta, self.fresh[cta])
             state = machine.state[0]
-            state["cta"], state["cta_end"], state["cta_step"], state["cta_first"] = cta, cta + 1, 1, cta
+            state["group"], state["group_end"], state["group_step"], state["group_first"] = cta, cta + 1, 1, cta
             moved.append(self._run(cta))
         return moved
 
