@@ -1,6 +1,6 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases] [--programs 100000] [--seed 0] [--workers N]
+    python benchmarks/soundness.py [--kind barriers|phases|atomics] [--programs 100000] [--seed 0] [--workers N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -8,7 +8,9 @@ engine runs as data of one kernel; every tenth also has a kernel of its own, and
 interpreter. In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
 lane_explorer.py): the compiled engine runs the kernel of each, and, where it has branches on lanes, the same with their
 sides exchanged; every eighth runs in the reference interpreter. With `--kind phases` they are programs of mbarriers,
-copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
+copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too. With `--kind atomics` they are programs of strong accesses, fences
+and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model allows
+(memory_model.py); every sixteenth runs in the reference interpreter.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
 program that shows it. Exit code 1 if there is one.
 
@@ -36,6 +38,7 @@ from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
+from tests.properties.strong_programs import judged_strong, strong_program
 
 CHUNK = 250
 """programs that a worker takes at a time"""
@@ -46,6 +49,7 @@ REFERENCE_LANES = 8
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed": 1},
+    "atomics": {"strong": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -111,6 +115,8 @@ class Parted:
 def work(part: Part) -> Result:
     if part.family in PHASE_FAMILIES:
         return work_phases(part)
+    if part.family == "strong":
+        return work_strong(part)
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     kind = Abstract if part.family in FAMILIES else Parted
@@ -148,6 +154,22 @@ def work_phases(part: Part) -> Result:
     return result
 
 
+def work_strong(part: Part) -> Result:
+    """The same for programs of strong accesses; of one that is `incomplete` nothing is said."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        program = strong_program(source)
+        engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
+        found = judged_strong(program, engine)
+        result.found["can race" if found.races else "cannot race"] += 1
+        result.found[found.verdict] += 1
+        result.checks[engine] += 1
+        if found.complaint:
+            result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
 def parts(kind: str, programs: int, seed: int) -> list[Part]:
     """All that is to be done."""
     made, whole, given = [], sum(SHARES[kind].values()), 0
@@ -168,7 +190,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in PHASE_FAMILIES:
+    if family in PHASE_FAMILIES or family == "strong":
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")

@@ -38,8 +38,7 @@ def test_message_passing(sends: str, looks: str, cta: int) -> None:
 
 @pytest.mark.parametrize("line", [
     "P0@0: W x 1; W f 1 release gpu | P1@1: A add f 1 relaxed gpu -> c | P2@2: R f acquire gpu -> a; ?a=2 R x",
-    "P0@0: W x 1; W f 1 release gpu | P1@1: R f acquire gpu -> a; ?a=1 W g 1 release gpu | P2@2: R g acquire gpu -> b; "
-    + "?b=1 R x",
+    "P0@0: W x 1; W f 1 release | P1@1: R f acquire -> a; ?a=1 W g 1 release | P2@2: R g acquire -> a; ?a=1 R x",
     "P0@0: A add f 1 relaxed gpu -> a; ?a=1 W f 0 | P1@1: A add f 1 relaxed gpu -> b; ?b=1 W f 0",
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["vm", "reference"])

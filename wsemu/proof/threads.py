@@ -251,7 +251,7 @@ class Knowledge:
             elif one.event.kind in self._rules:
                 self._rules[one.event.kind](one)
 
-    # -- rows -----------------------------------------------------------------------------------------------------------
+    # -- rows ----------------------------------------------------------------------------------------------------------
     def _threads(self, event: Event, lanes: int) -> list[Thread]:
         first = event.cta * self.of_cta + event.warp * LANES
         if self.lockstep:
@@ -279,7 +279,7 @@ class Knowledge:
             self.rows[cta] = rows = np.pad(rows, ((0, 0), (0, width - rows.shape[1] + 16)))
         return rows
 
-    # -- barriers and lanes ---------------------------------------------------------------------------------------------
+    # -- barriers and lanes --------------------------------------------------------------------------------------------
     def _give(self, event: Event, waits: bool) -> None:
         key = event.cta, event.place
         threads = self._threads(event, event.lanes)
@@ -357,7 +357,7 @@ class Knowledge:
             for thread in threads:
                 self.before[thread] = self.before.get(thread, _NOTHING) | gathered
 
-    # -- fences and strong accesses -------------------------------------------------------------------------------------
+    # -- fences and strong accesses ------------------------------------------------------------------------------------
     def _fence(self, made: Made) -> None:
         event = made.event
         wide = event.kind != "fence.cta"
@@ -474,7 +474,7 @@ class Knowledge:
         self.shared.follow(access)
         self.before[thread] = known | {Before(access)}
 
-    # -- accesses -------------------------------------------------------------------------------------------------------
+    # -- accesses ------------------------------------------------------------------------------------------------------
     def _access(self, made: Made, number: int) -> Iterator[Race]:
         event = made.event
         fields = self.code[event.pc]
@@ -556,7 +556,7 @@ class Knowledge:
         else:
             self.cells[place] = (entry,), ()
 
-    # -- comparing ------------------------------------------------------------------------------------------------------
+    # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, order: Sequence[int] | None = None) -> bytes:
         """What of all that matters to accesses to come: who knows of which of those before.  Equal for two histories
         that leave the same knowledge, whoever brought it about.  `order`: the CTAs as they shall count."""
@@ -593,7 +593,7 @@ class _Key:
         self._hash_cells(hashed, np.concatenate([*blocks, table]))
         return hashed.digest()
 
-    # -- other numbers --------------------------------------------------------------------------------------------------
+    # -- other numbers -------------------------------------------------------------------------------------------------
     def _thread(self, thread: Thread) -> Thread:
         size = self.known.of_cta
         return self.rank[thread // size] * size + thread % size
@@ -612,7 +612,7 @@ class _Key:
         renamed = access._replace(thread=self._thread(access.thread), place=self._place(access.place))
         return before._replace(access=renamed)
 
-    # -- what is told ---------------------------------------------------------------------------------------------------
+    # -- what is told --------------------------------------------------------------------------------------------------
     def _special(self) -> tuple[list[object], list[Rows]]:
         """What is known besides what threads know, each with a name."""
         names: list[object] = []
