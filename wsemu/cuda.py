@@ -103,6 +103,10 @@ if not TYPE_CHECKING:
             from wsemu.host import driver
 
             return getattr(driver, name)
+        if name == "Kernel":  # what `jit` makes, for annotations
+            from wsemu.launch.kernel import Kernel
+
+            return Kernel
         if name in ("reduce", "Reduce"):
             from wsemu.host.reduction import Reduce
 

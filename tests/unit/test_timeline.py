@@ -508,6 +508,8 @@ def test_a_narrow_window_has_text_of_its_own(lines):
     texts = ["".join(Page(part).said) for part in narrow]
     assert max(len(line) for text in texts for line in text.splitlines()) <= FEW_COLUMNS + 4
     assert made.count('id="finding-A"') == 1
+    fragment = report_fragment(lines["no_empty_wait"].report)  # a notebook may be shown without its styles
+    assert fragment.count("write-after-read hazard") == 1
 
 
 def test_names_are_escaped(tmp_path):

@@ -130,6 +130,16 @@ def test_pyright_takes_the_programs_of_the_documentation(monkeypatch):
     assert pyright(".").startswith("0 errors")
 
 
+def test_names_that_type_checkers_know_are_there_when_a_program_runs():
+    """What the signatures define, and the class of kernels."""
+    from wsemu import cuda, ptx
+
+    for module, name in ((cuda, "cuda_signatures.pyi"), (ptx, "ptx_signatures.pyi")):
+        defined = re.findall(r"(?m)^(?:def|class) (\w+)|^(\w+)(?:: | = )|^from .* as (\w+)$", stubs()[name])
+        for parts in (*defined, ("Kernel",) if module is cuda else ("bar_sync",)):
+            assert getattr(module, "".join(parts)) is not None
+
+
 @pytest.mark.parametrize("name", sorted(stubs()))
 def test_editors_know_every_name_of_kernels(name, bless):
     path = ROOT / "wsemu" / "language" / name

@@ -163,7 +163,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
     body = tag(
         "body",
         tag("h1", report.kernel, " ", _badge(report)),
-        _summary(report),
+        _summary(report, linked=True),
         _section("Time line", _timeline(timeline, window(timeline, first), linked=True)),
         _section("Findings", *_shown(report, linked=True)),
         _section("Costs by line", heat(timeline.lines)),
@@ -176,7 +176,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
 
 def report_fragment(report: Report) -> str:
     """A report in a notebook: verdict and findings."""
-    parts = [_summary(report), *(_shown(report, linked=False) if report.findings else [])]
+    parts = [_summary(report, linked=False), *(_shown(report, linked=False) if report.findings else [])]
     return tag("div", style(SHEET), tag("p", tag("b", report.kernel), " ", _badge(report)), *parts, class_="wsemu")
 
 
@@ -199,8 +199,8 @@ def _badge(report: Report) -> Markup:
     return tag("span", report.verdict, class_=f"badge {report.verdict}")
 
 
-def _summary(report: Report) -> Markup:
-    return _in_both_widths(lambda columns: summary_lines(report, columns), "summary")
+def _summary(report: Report, *, linked: bool) -> Markup:
+    return _told(lambda columns: summary_lines(report, columns), "summary", linked=linked)
 
 
 def _shown(report: Report, *, linked: bool) -> list[Markup]:
@@ -214,7 +214,7 @@ def _findings(findings: Iterable[Finding], *, linked: bool) -> Markup:
     """Their diagnostics; with names for links where there is one page of them."""
     shown = []
     for n, finding in enumerate(findings):
-        text = _in_both_widths(functools.partial(_lettered, finding, letter(n)), finding.severity)
+        text = _told(functools.partial(_lettered, finding, letter(n)), finding.severity, linked=linked)
         name, label = f"finding-{letter(n)}" if linked else None, f"finding {letter(n)}, {finding.code}"
         shown.append(tag("article", text, id=name, aria_label=label, tabindex=-1 if linked else None))
     return join(shown) if shown else tag("p", "none", class_="muted")
@@ -225,10 +225,11 @@ def _lettered(finding: Finding, label: str, columns: int) -> list[Line]:
     return [[(f"{label} ", "strong"), *first], *rest]
 
 
-def _in_both_widths(lines: Callable[[int], Iterable[Line]], class_: str = "") -> Markup:
-    """Text of a terminal, once for a wide window and once for a narrow one, of which the style sheet shows one."""
-    widths = ((COLUMNS, "wide"), (FEW_COLUMNS, "narrow"))
-    return join(tag("pre", _styled(lines(columns)), class_=f"{name} {class_}".strip()) for columns, name in widths)
+def _told(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
+    """Text of a terminal: on a page once for a wide window and once for a narrow one, of which the style sheet shows
+    one; in a notebook, which may be shown without its styles, once."""
+    widths = ((COLUMNS, "wide "), (FEW_COLUMNS, "narrow ")) if linked else ((COLUMNS, ""),)
+    return join(tag("pre", _styled(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
 
 
 def _styled(lines: Iterable[Line]) -> Markup:
