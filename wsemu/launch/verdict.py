@@ -13,7 +13,7 @@ import operator
 import time
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
-from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Verdict
+from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
@@ -45,6 +45,45 @@ DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
+class _Doubts(NamedTuple):
+    """What keeps a run from proving anything, in words, kind by kind."""
+
+    stopped: list[str]
+    unmodelled: list[str]
+    undefined: list[str]
+    asserted: list[str]
+    orders: list[str]
+    """of atomics, on which findings hang"""
+    steered: dict[str, str]
+    """what hangs on an order -> on the order of what"""
+
+    def reasons(self) -> list[str]:
+        return [text for kind in self for text in kind]
+
+    def words(self, status: str) -> list[str]:
+        """The same, a word or two for each kind."""
+        words = [STOPPED.get(status, "not modelled")] if self.stopped else []
+        words += ["not modelled"] if self.unmodelled and "not modelled" not in words else []
+        words += ["undefined value"] if self.undefined else []
+        words += ["failed assertion"] if self.asserted else []
+        words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
+        return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
+
+
+class _Findings(NamedTuple):
+    """What was found: what stays, what a suppression accepts, suppressions of no use, and how many are not told."""
+
+    kept: list[Finding]
+    suppressed: list[Suppressed]
+    unused: list[Unused]
+    costliest: list[Finding]
+    untold: int
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.severity == "error" for finding in self.kept)
+
+
 def judge(
     configuration: LaunchConfiguration,
     places: Places,
@@ -62,7 +101,43 @@ def judge(
     wanted, apart = _without_meetings(wanted, places)
     undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places, settings.lockstep)
-    wanted, doubts = _without_atomics(wanted, places, trace_of, bool(steered))
+    wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
+    found = _found(wanted, places, trace_of, settings, bool(steered), more)
+    stopped = _stopped(places, settings, found.failed)
+    if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
+        stopped.append(_too_many(found.untold))
+    unmodelled = [*program.unmodelled, *_warps_apart(places), *apart]
+    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, steered)
+    verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
+    return Report(
+        kernel=program.name,
+        grid=configuration.grid,
+        block=configuration.block,
+        verdict=verdict,
+        arch=configuration.arch,
+        dynamic_shared=configuration.dynamic_shared,
+        findings=found.kept,
+        suppressed=found.suppressed,
+        unused=found.unused,
+        untold=found.untold,
+        costliest=found.costliest,
+        counters=count(program, outcome),
+        notes=[*notes, *_notes(places, settings, found, doubts, loose)],
+        reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
+        proof=_proof(places, settings, found.suppressed, found.kept) if verdict == "verified" else "",
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _found(
+    wanted: list[RawFinding],
+    places: Places,
+    trace_of: Tracer,
+    settings: Settings,
+    steered: bool,
+    more: Callable[[Places], list[Finding]] | None,
+) -> _Findings:
+    """The raw findings explained, with what else is found, and without what is accepted."""
     if wanted:
         places.keep_sources()
     trace = _trace(wanted, places, trace_of)
@@ -80,73 +155,26 @@ def judge(
     if len(folded) < len(wanted) and any(entry.finding.code == "race" for entry in suppressed):
         # accepted is the race: the bytes that it leaves unwritten are another matter
         reads = [raw for raw in wanted if raw.code == "uninitialized-read"]
-        apart_again = [_finished(finding, certain, settings) for finding in _explained(reads, places, trace)]
+        apart = [_finished(finding, certain, settings) for finding in _explained(reads, places, trace)]
         kept = [finding for finding in findings if finding.code != "uninitialized-read"]
-        findings, more_suppressed, _ = accepted([*apart_again, *kept], places, settings)
+        findings, more_suppressed, _ = accepted([*apart, *kept], places, settings)
         suppressed = [*(entry for entry in suppressed if entry.finding.code != "uninitialized-read"), *more_suppressed]
-    failed = any(finding.severity == "error" for finding in findings)
-    stopped = _stopped(places, settings, failed)
-    if untold and not failed:  # all that were kept are accepted, of the others nobody has said that
-        stopped.append(_too_many(untold))
-    asserted = _asserted(places, aborts=True)
-    reasons = [*stopped, *program.unmodelled, *apart, *undefined, *asserted, *doubts, *steered]
-    decided = None
-    if decide is not None and not failed and _is_up_to_atomics(outcome, steered, len(reasons), stopped, doubts):
-        decided = decide()
-    elif decide is not None and failed and _may_be_fenced(program, findings):
-        decided = decide()
-        if decided is not None and decided.proven:  # a run knows warps alone, and `fence.sc` orders more
-            findings = [finding for finding in findings if finding.code != "race"]
-        else:
-            decided = None
-    if decided is not None:
-        more_findings, more_suppressed, _ = accepted(list(decided.findings), places, settings)
-        findings, suppressed = [*more_findings, *findings], [*suppressed, *more_suppressed]
-        failed = any(finding.severity == "error" for finding in findings)
-        reasons = [] if decided.proven else [*reasons, *decided.reasons]
-        loose = [*decided.notes, *(() if decided.proven else loose)]
-        if decided.proven:
-            stopped, doubts, steered = [], [], {}
-        if decided.findings and not failed:
-            reasons.append("an order of atomics fails in a way that is accepted: what follows is not tried")
-    words = [STOPPED.get(outcome.status, "not modelled")] if stopped else []
-    words += ["not modelled"] if (apart or program.unmodelled) and "not modelled" not in words else []
-    words += ["undefined value"] if undefined else []
-    words += ["failed assertion"] if asserted else []
-    words += ["atomics"] if doubts or "atomics" in steered.values() else []
-    words += [word for word in ("clocks", "active lanes", "polls") if word in steered.values()]
-    said = [
-        *notes,
-        *([_too_many(untold)] if untold and failed else []),
-        *reasons,
-        *_asserted(places, aborts=False),
-        *loose,
-        *_lucky_alignment_notes(places),
-        *(_same_values(places) if settings.strict else []),
-    ]
-    verdict: Verdict = "failed" if failed else "incomplete" if reasons else "verified"
-    wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in findings)
-    if wrong and _wrote_arrays(program, outcome):
-        what = "this run stored" if outcome.status == "done" else "was stored until then"
-        said.append(f"the arrays hold what {what}: do not use them")
-    return Report(
-        kernel=program.name,
-        grid=configuration.grid,
-        block=configuration.block,
-        verdict=verdict,
-        arch=configuration.arch,
-        dynamic_shared=configuration.dynamic_shared,
-        findings=findings,
-        suppressed=suppressed,
-        unused=unused,
-        untold=untold,
-        costliest=costliest,
-        counters=count(program, outcome),
-        notes=said,
-        reasons=words if verdict == "incomplete" else [],
-        proof=_proof(places, settings, suppressed, findings, decided is not None) if verdict == "verified" else "",
-        seconds=time.perf_counter() - started,
-    )
+    return _Findings(findings, suppressed, unused, costliest, untold)
+
+
+def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts, loose: list[str]) -> Iterator[str]:
+    """What a report says beside its findings."""
+    if found.untold and found.failed:
+        yield _too_many(found.untold)
+    yield from doubts.reasons()
+    yield from _asserted(places, aborts=False)
+    yield from loose
+    yield from _lucky_alignment_notes(places)
+    yield from _same_values(places)
+    wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
+    if wrong and _wrote_arrays(places.program, places.outcome):
+        what = "this run stored" if places.outcome.status == "done" else "was stored until then"
+        yield f"the arrays hold what {what}: do not use them"
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:

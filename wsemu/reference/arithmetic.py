@@ -77,19 +77,36 @@ def to_float(value: Bits, type_: str) -> float:
 def from_float(value: float, type_: str) -> Bits:
     """The bit pattern of `value` rounded to nearest even."""
     f = FORMATS[type_]
-    if not math.isfinite(value):
+    if not math.isfinite(value) or _holds(value, f):
         encoded = struct.pack("<" + f.code, value)
     else:
         encoded = struct.pack("<" + f.code, rounded(Fraction(value), type_, math.copysign(1.0, value) < 0))
     return int.from_bytes(encoded, "little")
 
 
+def _holds(value: float, f: Format) -> bool:
+    """Whether a format has this finite number, so that it needs no rounding."""
+    above, below = value.as_integer_ratio()  # below is a power of two
+    whole = abs(above).bit_length()
+    least = f.least - f.precision + 1
+    return (
+        whole - (above & -above).bit_length() < f.precision
+        and whole - below.bit_length() <= f.greatest
+        and below.bit_length() - (above & -above).bit_length() <= -least
+    )
+
+
 def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     """`value` rounded to nearest even in a format, subnormals and overflow included."""
+    return _rounded(value.numerator, value.denominator, type_, negative_zero)
+
+
+def _rounded(numerator: int, below: int, type_: str, negative_zero: bool) -> float:
+    """The same of a fraction that need not be reduced; its denominator is positive."""
     f = FORMATS[type_]
-    if value == 0:
+    if numerator == 0:
         return -0.0 if negative_zero else 0.0
-    above, below = abs(value.numerator), value.denominator
+    above = abs(numerator)
     exponent = above.bit_length() - below.bit_length()
     if _scaled(below, exponent) > _scaled(above, -exponent):
         exponent -= 1
@@ -99,7 +116,7 @@ def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     steps += 2 * rest > below or (2 * rest == below and steps % 2)  # half to even
     overflows = steps.bit_length() + unit > f.greatest + 1
     result = math.inf if overflows else math.ldexp(steps, unit)
-    return -result if value < 0 else result
+    return -result if numerator < 0 else result
 
 
 def _scaled(value: int, exponent: int) -> int:
@@ -288,10 +305,11 @@ def _fma(a: float, b: float, c: float, type_: str) -> float:
         return a * b + c  # inf or nan, which no rounding changes
     if not math.isfinite(c):
         return c
-    product = Fraction(a) * Fraction(b)
-    exact = product + Fraction(c)
+    (a_above, a_below), (b_above, b_below), (c_above, c_below) = (x.as_integer_ratio() for x in (a, b, c))
+    product, below = a_above * b_above, a_below * b_below
+    exact = product * c_below + c_above * below
     both_negative = math.copysign(1.0, a) * math.copysign(1.0, b) < 0 and math.copysign(1.0, c) < 0
-    return rounded(exact, type_, both_negative and product == 0)
+    return _rounded(exact, below * c_below, type_, both_negative and product == 0)
 
 
 def _zero(how: str, *signs: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 _WIDE = ("warp", "matrix")
 """kinds of operations that all lanes that are named execute together"""
 _UNWRITTEN = (0,) * LANES
+ALL_LANES = (1 << LANES) - 1
+
+
+@functools.lru_cache(maxsize=4096)
+def _truths(bits: int) -> tuple[bool, ...]:
+    """A predicate, lane by lane."""
+    return tuple(bool(bits >> lane & 1) for lane in range(LANES))
 
 
 class WarpRun:
@@ -95,8 +103,7 @@ class WarpRun:
     def values(self, row: int, type_: str) -> Sequence[int]:
         """All lanes of a register or predicate, as `read` gives them; a lane that is written meanwhile may change."""
         if type_ == "p":
-            bits = self.warp.predicates.get(row, 0)
-            return [bool(bits >> lane & 1) for lane in range(LANES)]
+            return _truths(self.warp.predicates.get(row, 0))
         return self.warp.registers.get(row) or _UNWRITTEN
 
     def write(self, row: int, type_: str, lane: int, value: int) -> None:
@@ -106,6 +113,18 @@ class WarpRun:
             self.warp.predicates[row] = old | bit if value else old & ~bit
         else:
             self.warp.registers.setdefault(row, [0] * LANES)[lane] = value
+
+    def write_lanes(self, row: int, type_: str, lanes: int, values: Sequence[int]) -> None:
+        """Some lanes of a register or predicate, of which all 32 are given."""
+        if type_ == "p":
+            true = sum(1 << lane for lane in lanes_of(lanes) if values[lane])
+            self.warp.predicates[row] = self.warp.predicates.get(row, 0) & ~lanes | true
+        elif lanes == ALL_LANES:
+            self.warp.registers[row] = list(values)
+        else:
+            held = self.warp.registers.setdefault(row, [0] * LANES)
+            for lane in lanes_of(lanes):
+                held[lane] = values[lane]
 
     # -- control --------------------------------------------------------------------------------------------------
     def _bra(self, fields: list[int], taken: int) -> None:
@@ -389,9 +408,15 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     operation = OPERATIONS[name]
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
-    columns = [run.values(row, type_) for row, type_ in sources]
+    rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
+    results: dict[tuple[int, ...], int] = {}  # lanes often have the same operands
+    values = [0] * LANES
     for lane in lanes_of(lanes):
-        run.write(fields[2], operation.result, lane, meaning(*[column[lane] for column in columns]))
+        given = rows[lane]
+        if given not in results:
+            results[given] = meaning(*given)
+        values[lane] = results[given]
+    run.write_lanes(fields[2], operation.result, lanes, values)
 
 
 _FENCES: dict[str, EventKind] = {"fence.cta": "fence.cta", "fence.gpu": "fence.gpu", "fence.sys": "fence.sys"}

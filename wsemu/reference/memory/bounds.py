@@ -13,6 +13,7 @@ from wsemu.model.isa import (
     ATOMICS,
     FIRST_ARRAY,
     INDEX_BIAS,
+    LANES,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
@@ -141,14 +142,12 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         run.launch.watch.read_only.note(run, places, element * count, stores=False, unused=fields[7])
     check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load", AS_LOAD)
-    for lane in lanes_of(lanes):
-        for k in range(count):
-            value = 0
-            if lane in places:
-                segment, _, offset = places[lane]
-                at = offset + k * element
-                value = int.from_bytes(segment.data[at : at + element], "little")
-            run.write(fields[2] + k * ROW, "b", lane, value)
+    for k in range(count):
+        values = [0] * LANES
+        for lane, (segment, _, offset) in places.items():
+            at = offset + k * element
+            values[lane] = int.from_bytes(segment.data[at : at + element], "little")
+        run.write_lanes(fields[2] + k * ROW, "b", lanes, values)
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
