@@ -92,7 +92,9 @@ def _trips(
         lines = _in_lines(places, sorted(set(ends.values())))
         return [], [f"{places.where(unfit.pc)}: {unfit.why}: nothing is shown for other trip counts of {lines}"]
     room = " that the arrays have room for" if proof.moves else ""
-    return [f"{_in_lines(places, proof.ends)} (`{name}`){room}"], []
+    step = proof.launches.step
+    steps = f" in steps of {step:,}" if step > 1 else ""
+    return [f"{_in_lines(places, proof.ends)} (`{name}`{steps}){room}"], []
 
 
 def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, int]) -> Proof:
@@ -104,9 +106,9 @@ def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, in
         raise Unfit(end, "arrays that nothing has written are not followed")
     proof = prove(places.program, geometry, bound.rows, rows, ends)
     now = max(1, abs(int(bound.rows[rows[0]][1])))
-    work = places.outcome.warp_instructions * sum(max(n, now) for n in range(proof.last + 1)) // now
+    work = places.outcome.warp_instructions * sum(max(n, now) for n in proof.launches) // now
     if work > MOST_WORK:
-        raise Unfit(end, f"the {proof.last + 1:,} launches that would show it are too much work")
+        raise Unfit(end, f"the {len(proof.launches):,} launches that would show it are too much work")
     return proof
 
 
@@ -116,12 +118,12 @@ def _run_all(
 ) -> None:  # fmt: skip
     """Run the launches that speak for all; Unfit where one of them is not right, or cannot be made."""
     end = proof.ends[0]
-    for n in range(proof.last + 1):
+    for n in proof.launches:
         given = {row: (bound.rows[row][0], n) for row in rows}
         report, outcome = again(bound._replace(rows={**bound.rows, **given}))
         codes = sorted({finding.code for finding in report.errors})
         if codes == ["out-of-bounds"] and n > int(bound.rows[rows[0]][1]):
-            raise Unfit(end, f"the arrays have no room for `{name}` = {n:,}, and {proof.last:,} would show it")
+            raise Unfit(end, f"the arrays have no room for `{name}` = {n:,}, and {proof.launches[-1]:,} would show it")
         if report.verdict != "verified":
             raise Unfit(
                 end, f"with `{name}` = {n:,} the launch is {report.verdict} ({', '.join(codes or report.reasons)})"
