@@ -226,3 +226,21 @@ def test_what_is_said_of_random_loops_is_so(tmp_path):
     found = [tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
     assert [one.contradictions for one in found if one.contradictions] == []
     assert sum(one.trips for one in found) >= 1
+
+
+@cuda.jit
+def looks_at_one(n, x, z, y):
+    """Reads data that steers with one iteration alone."""
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        if n == 1 and z[lane] > 0:
+            y[lane] = 1
+        y[k * 32 + lane + 32] = x[k * 32 + lane] + z[lane]
+        cuda.syncthreads()
+
+
+def test_contents_that_steer_at_another_trip_count_are_left_out():
+    found = scope(looks_at_one, 4, floats(), floats(), floats(), block=32)
+    assert found.loops
+    assert found.contents == ["x"]
+    assert any("contents of `z`" in limit for limit in found.limits)

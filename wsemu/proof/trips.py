@@ -374,10 +374,11 @@ def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
                     got[place] += count
     k = 1
     for place, arrived in got.items():
-        count = expected.get(place, 0)
-        if count:
-            factor = count // math.gcd(arrived, count)
-            k = math.lcm(k, factor * (1 + arrived * factor // count % 2))
+        if not expected.get(place):
+            raise Unfit(traces[0].before[0].pc if traces[0].before else 0, "an mbarrier's count is not known")
+        count = expected[place]
+        factor = count // math.gcd(arrived, count)
+        k = math.lcm(k, factor * (1 + arrived * factor // count % 2))
     return k
 
 
