@@ -81,7 +81,7 @@ def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
     found = {}
     for pc in steered:
         inside = [after for after in successors(pc, code[pc]) if after < len(loops) and loops[after] == loops[pc]]
-        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] == "bra" and code[pc][1]:
+        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] in ("bra", "exit") and code[pc][1]:
             found[inside[0]] = pc
     return found
 
