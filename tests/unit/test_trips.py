@@ -226,3 +226,67 @@ def test_what_is_said_of_random_loops_is_so(tmp_path):
     found = [tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
     assert [one.contradictions for one in found if one.contradictions] == []
     assert sum(one.trips for one in found) >= 1
+
+
+@cuda.jit
+def looks_at_one(n, x, z, y):
+    """Reads data that steers with one iteration alone."""
+    lane = cuda.threadIdx.x
+    for k in range(n):
+        if n == 1 and z[lane] > 0:
+            y[lane] = 1
+        y[k * 32 + lane + 32] = x[k * 32 + lane] + z[lane]
+        cuda.syncthreads()
+
+
+def test_contents_that_steer_at_another_trip_count_are_left_out():
+    found = scope(looks_at_one, 4, floats(), floats(), floats(), block=32)
+    assert found.loops
+    assert found.contents == ["x"]
+    assert any("contents of `z`" in limit for limit in found.limits)
+
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry copies(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    .reg .pred %p<4>; .reg .b32 %r<10>; .reg .f32 %f<4>; .reg .b64 %rd<8>;
+    .shared .align 4 .b8 tile[256];
+    ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r2, [n];
+    mov.u32 %r1, %tid.x;
+    setp.eq.s32 %p1, %r2, 0;
+    @%p1 bra done;
+    mov.u32 %r3, 0;
+    mov.u32 %r7, tile;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    add.s64 %rd5, %rd2, %rd3;
+loop:
+    ld.global.f32 %f1, [%rd4];
+    and.b32 %r4, %r3, 1;
+    shl.b32 %r5, %r4, 7;
+    shl.b32 %r6, %r1, 2;
+    add.s32 %r5, %r5, %r6;
+    add.s32 %r5, %r5, %r7;
+    st.shared.f32 [%r5], %f1;
+    bar.sync 0;
+    ld.shared.f32 %f2, [%r5];
+    st.global.f32 [%rd5], %f2;
+    add.s64 %rd4, %rd4, 128;
+    add.s64 %rd5, %rd5, 128;
+    add.s32 %r3, %r3, 1;
+    setp.lt.u32 %p2, %r3, %r2;
+    @%p2 bra loop;
+done:
+    ret;
+}
+"""
+
+
+def test_pointers_of_ptx_move_by_strides(tmp_path):
+    (tmp_path / "copies.ptx").write_text(PTX)
+    kernel = wsemu.load_ptx(tmp_path / "copies.ptx")["copies"]
+    found = scope(kernel, floats(), floats(), np.uint32(5), block=32)
+    assert [loop.partition(" (")[2] for loop in found.loops] == ["`n`) that the arrays have room for"]

@@ -567,9 +567,12 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         from wsemu.machine.run import Launch, Watch
 
         watch = Watch(stored=stored_segments(program, bound.arrays), **found)
-        options = {**sizes, "workers": workers, "descending": chosen.cta_order == "descending", "watch": watch}
+        spread = _workers(bound) if workers is None else workers
+        options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options)
-        return run.run(), run.trace, run.initial
+        outcome = run.run()
+        program.derived["work"] = outcome.warp_instructions // configuration.ctas
+        return outcome, run.trace, run.initial
     if chosen.engine == "reference":
         from wsemu.model.outcome import Trace, TraceRequest
         from wsemu.reference import run as reference
@@ -581,6 +584,25 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         whole = outcome.trace or Trace()
         return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+
+
+MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23
+"""warp instructions, and bytes of arrays, of a launch whose CTAs are spread over the cores: some 20 ms"""
+
+
+def _workers(bound: Bound) -> int | None:
+    """How many cores share the CTAs of a launch that works much: as much as the kernel's last launch did, CTA by CTA,
+    or where there was none, as large as its arrays are.  None: the engine decides, by the threads."""
+    ctas = bound.configuration.ctas
+    if ctas == 1:
+        return None
+    work = bound.program.derived.get("work")
+    large = sum(data.nbytes for data, _ in bound.segments) >= MUCH_MEMORY if work is None else work * ctas >= MUCH_WORK
+    if not large:
+        return None
+    from wsemu.machine.run import cores
+
+    return min(cores(), ctas)
 
 
 def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from wsemu.proof.contents import Source, Steering
     from wsemu.proof.trips import Proof
 
+    Again = Callable[[Bound], tuple[Report, Outcome]]
 
-def extended(report: Report, places: Places, bound: Bound, again: Callable[[Bound], tuple[Report, Outcome]]) -> Report:
+
+def extended(report: Report, places: Places, bound: Bound, again: Again) -> Report:
     """A report with its scope, where it is of a launch that is right in every schedule; its `proof` tells of it.
 
     `again` runs the launch from the beginning, as it is bound then.
@@ -35,32 +37,43 @@ def extended(report: Report, places: Places, bound: Bound, again: Callable[[Boun
     return report.model_copy(update={"scope": found, "proof": proof, "notes": [*report.notes, *found.limits]})
 
 
-def scope(places: Places, bound: Bound, again: Callable[[Bound], tuple[Report, Outcome]]) -> Scope:
+def scope(places: Places, bound: Bound, again: Again) -> Scope:
     """What a verified launch says of others."""
-    found = Contents(places.program, places.outcome.executions, places.segment_of.get, _same(places))
+    executed = [*places.outcome.executions]
+    found = _contents(places, executed)
+    loops: list[str] = []
+    limits: list[str] = []
+    for source, steered in found.steering().items():
+        if source.argument >= 0:
+            try:
+                loops += _trips(source, [at.pc for at in steered], executed, places, bound, again)
+            except _NotShown as error:
+                limits.append(str(error))
+    if loops:  # they may execute what this launch does not
+        found = _contents(places, executed)
+    arrays, values, looks = _free(found, places, bound)
+    return Scope(contents=arrays, values=values, loops=loops, limits=[*limits, *looks])
+
+
+def _contents(places: Places, executed: Sequence[int]) -> Contents:
+    return Contents(places.program, executed, places.segment_of.get, _same(places))
+
+
+def _free(found: Contents, places: Places, bound: Bound) -> tuple[list[str], list[str], list[str]]:
+    """The arrays and the scalars that steer nothing, and where other arrays do."""
     steering, loaded = found.steering(), found.loaded()
-    names = {source: _names(source, places, bound.names) for source in found.sources}
-    read = [source for source in found.sources if source.argument >= 0 or source.segment in loaded]
-    free = [source for source in read if source not in steering and names[source]]
+    arrays, looks = [], []
     scalars: dict[str, bool] = {}
-    for source in read:
+    for source in found.sources:
+        names = _names(source, places, bound.names)
         if source.argument >= 0:
-            for name in names[source]:
-                scalars[name] = scalars.get(name, True) and source in free
-    loops, limits = [], []
-    for source, places_ in steering.items():
-        if source.argument >= 0:
-            said, limit = _trips(source, [at.pc for at in places_], names[source][0], places, bound, again)
-            loops += said
-            limits += limit
-        elif names[source]:
-            limits.append(_looks(places_[0], names[source], places))
-    return Scope(
-        contents=[name for source in free if source.argument < 0 for name in names[source]],
-        values=[name for name, is_free in scalars.items() if is_free],
-        loops=loops,
-        limits=limits,
-    )
+            for name in names:
+                scalars[name] = scalars.get(name, True) and source not in steering
+        elif source in steering and names:
+            looks.append(_looks(steering[source][0], names, places))
+        elif source.segment in loaded:
+            arrays += names
+    return arrays, [name for name, is_free in scalars.items() if is_free], looks
 
 
 def _looks(at: Steering, names: Sequence[str], places: Places) -> str:
@@ -75,24 +88,33 @@ MOST_WORK = 50_000_000
 """warp instructions of the launches that show every trip count"""
 
 
+class _NotShown(Exception):
+    """Why nothing is shown for other trip counts."""
+
+
 def _trips(
-    source: Source, steered: Sequence[int], name: str, places: Places, bound: Bound,
-    again: Callable[[Bound], tuple[Report, Outcome]],
-) -> tuple[list[str], list[str]]:  # fmt: skip
-    """Of an argument that steers: the loops that may run any number of times for it, or why that is not shown."""
-    program = places.program
+    source: Source, steered: Sequence[int], executed: list[int], places: Places, bound: Bound, again: Again
+) -> list[str]:
+    """The loops that may run any number of times for an argument that steers; _NotShown says why they may not.
+
+    `executed` counts what the launches execute by which that is shown, too.
+    """
+    program, name = places.program, bound.names[source.argument]
     ends = loop_ends(program, sorted({pc for pc in steered if places.outcome.executions[pc]}))
     rows = [p.row for p in program.parameters if (p.argument, p.component) == source[1:] and p.type in ("b32", "b64")]
     if not ends or not rows:
-        return [], []
+        return []
     try:
         proof = _proof(bound, places, rows, ends)
-        _run_all(proof, rows, name, places, bound, again)
+        _run_all(proof, rows, name, executed, bound, again)
     except Unfit as unfit:
         lines = _in_lines(places, sorted(set(ends.values())))
-        return [], [f"{places.where(unfit.pc)}: {unfit.why}: nothing is shown for other trip counts of {lines}"]
+        said = f"{places.where(unfit.pc)}: {unfit.why}: nothing is shown for other trip counts of {lines}"
+        raise _NotShown(said) from None
     room = " that the arrays have room for" if proof.moves else ""
-    return [f"{_in_lines(places, proof.ends)} (`{name}`){room}"], []
+    step = proof.launches.step
+    steps = f" in steps of {step:,}" if step > 1 else ""
+    return [f"{_in_lines(places, proof.ends)} (`{name}`{steps}){room}"]
 
 
 def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, int]) -> Proof:
@@ -104,30 +126,28 @@ def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, in
         raise Unfit(end, "arrays that nothing has written are not followed")
     proof = prove(places.program, geometry, bound.rows, rows, ends)
     now = max(1, abs(int(bound.rows[rows[0]][1])))
-    work = places.outcome.warp_instructions * sum(max(n, now) for n in range(proof.last + 1)) // now
+    work = places.outcome.warp_instructions * sum(max(n, now) for n in proof.launches) // now
     if work > MOST_WORK:
-        raise Unfit(end, f"the {proof.last + 1:,} launches that would show it are too much work")
+        raise Unfit(end, f"the {len(proof.launches):,} launches that would show it are too much work")
     return proof
 
 
-def _run_all(
-    proof: Proof, rows: Sequence[int], name: str, places: Places, bound: Bound,
-    again: Callable[[Bound], tuple[Report, Outcome]],
-) -> None:  # fmt: skip
+def _run_all(proof: Proof, rows: Sequence[int], name: str, executed: list[int], bound: Bound, again: Again) -> None:
     """Run the launches that speak for all; Unfit where one of them is not right, or cannot be made."""
     end = proof.ends[0]
-    for n in range(proof.last + 1):
+    for n in proof.launches:
         given = {row: (bound.rows[row][0], n) for row in rows}
         report, outcome = again(bound._replace(rows={**bound.rows, **given}))
         codes = sorted({finding.code for finding in report.errors})
         if codes == ["out-of-bounds"] and n > int(bound.rows[rows[0]][1]):
-            raise Unfit(end, f"the arrays have no room for `{name}` = {n:,}, and {proof.last:,} would show it")
+            raise Unfit(end, f"the arrays have no room for `{name}` = {n:,}, and {proof.launches[-1]:,} would show it")
         if report.verdict != "verified":
             raise Unfit(
                 end, f"with `{name}` = {n:,} the launch is {report.verdict} ({', '.join(codes or report.reasons)})"
             )
         if any(raw.code == "same-value" for raw in outcome.findings):
             raise Unfit(end, "several lanes of one store write one value, which others may not be")
+        executed[:] = map(max, executed, outcome.executions)
 
 
 def _in_lines(places: Places, ends: Sequence[int]) -> str:

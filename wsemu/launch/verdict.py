@@ -28,7 +28,7 @@ from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.explore.decide import Decided
     from wsemu.model.launch_shape import LaunchConfiguration
@@ -56,6 +56,8 @@ class _Doubts(NamedTuple):
     """of atomics, on which findings hang"""
     steered: dict[str, str]
     """what hangs on an order -> on the order of what"""
+    tried: Sequence[str] = ()
+    """why trying orders decided nothing"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -106,8 +108,12 @@ def judge(
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
-    unmodelled = [*program.unmodelled, *_warps_apart(places), *apart]
+    unmodelled = [*program.unmodelled, *apart]
     doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, steered)
+    decided = None if decide is None else _decided(found, doubts, places, settings, decide)
+    if decided is not None:
+        found, doubts = _in_all_orders(found, doubts, places, settings, decided)
+        loose = [*decided.notes, *(() if decided.proven else loose)]
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     return Report(
         kernel=program.name,
@@ -124,7 +130,7 @@ def judge(
         counters=count(program, outcome),
         notes=[*notes, *_notes(places, settings, found, doubts, loose)],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found.suppressed, found.kept) if verdict == "verified" else "",
+        proof=_proof(places, settings, found.suppressed, found.kept, decided is not None) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -170,7 +176,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     yield from _asserted(places, aborts=False)
     yield from loose
     yield from _lucky_alignment_notes(places)
-    yield from _same_values(places)
+    yield from _same_values(places) if settings.strict else ()
     wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
@@ -204,13 +210,40 @@ def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
     return errors == {"race"} and {"atomic", "fence"} <= kinds
 
 
-def _is_up_to_atomics(
-    outcome: Outcome, steered: dict[str, str], reasons: int, stopped: list[str], doubts: list[str]
-) -> bool:
+def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
     """Whether nothing but the order of atomics stands between a run and a proof."""
-    atomics = sum(word == "atomics" for word in steered.values())
-    endless = len(stopped) if outcome.status == "budget" else 0
-    return reasons > 0 and (atomics > 0 or bool(doubts)) and reasons == atomics + len(doubts) + endless
+    atomics = sum(word == "atomics" for word in doubts.steered.values())
+    endless = len(doubts.stopped) if outcome.status == "budget" else 0
+    hangs = atomics + len(doubts.orders)
+    return hangs > 0 and len(doubts.reasons()) == hangs + endless
+
+
+def _decided(
+    found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decide: Callable[[], Decided | None]
+) -> Decided | None:
+    """What trying all orders of strong accesses says, where one run does not speak for all or may say too much."""
+    if not found.failed:
+        return decide() if _is_up_to_atomics(places.outcome, doubts) else None
+    if found.untold or _stopped(places, settings, False) or not _may_be_fenced(places.program, found.kept):
+        return None
+    decided = decide()
+    return decided if decided is not None and decided.proven else None
+
+
+def _in_all_orders(
+    found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decided: Decided
+) -> tuple[_Findings, _Doubts]:
+    """What was found, and what is in doubt, with what trying all orders says: a run knows warps alone, and `fence.sc`
+    orders more than it sees."""
+    kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
+    more, suppressed, _ = accepted(list(decided.findings), places, settings)
+    found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
+    if decided.proven:
+        return found, doubts._replace(stopped=[], orders=[], steered={})
+    tried = list(decided.reasons)
+    if decided.findings and not found.failed:
+        tried.append("an order of atomics fails in a way that is accepted: what follows is not tried")
+    return found, doubts._replace(tried=tried)
 
 
 def _proof(

@@ -48,14 +48,14 @@ from wsemu.proof.affine import (
     Value,
 )  # fmt: skip
 
-LOOKED_AT = 40
-"""iterations that periods are looked for in"""
+LOOKED_AT = (10, 40)
+"""iterations that periods are looked for in; more where some register has none"""
 MOST_PERIOD = 24
 """iterations of a round"""
-MOST_GROWTH = 64
-"""values of the argument to a round"""
+MOST_STEP = 1 << 20
+"""of the argument, to one more iteration"""
 MOST_LAUNCHES = 400
-STEPS = 60_000
+STEPS = 150_000
 """instructions of paths that are followed, altogether"""
 _FAR = 1 << 20
 """iterations that do not end while periods are looked for"""
@@ -68,8 +68,8 @@ class Proof(NamedTuple):
 
     ends: tuple[int, ...]
     """the branches that end the loops"""
-    last: int
-    """launches with 0 to so much as the argument have to be right"""
+    launches: range
+    """values of the argument with which launches have to be right"""
     moves: bool
     """whether the loop walks through an array, which must have room for it"""
 
@@ -81,7 +81,7 @@ def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
     found = {}
     for pc in steered:
         inside = [after for after in successors(pc, code[pc]) if after < len(loops) and loops[after] == loops[pc]]
-        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] == "bra" and code[pc][1]:
+        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] in ("bra", "exit") and code[pc][1]:
             found[inside[0]] = pc
     return found
 
@@ -93,12 +93,13 @@ def prove(
     """The proof for the argument in these rows, whose loops are `ends` (`loop_ends`); Unfit where there is none."""
     heads = frozenset(ends)
     machine = Machine(program, geometry, rows, STEPS)
-    at, first, steps = _periods(_first(machine, argument, heads))
+    now = int(rows[argument[0]][1])
+    at, first, steps = _periods(machine, argument, heads)
     reasons: Counter[tuple[int, str]] = Counter()
-    for period, growth in _candidates(first, steps, _moduli(program)):
+    for period, step in _candidates(first, steps, _moduli(program)):
         for n, (later, margin) in enumerate(_APART):
             try:
-                found = _Family(machine, argument, heads, at + later, period, growth, margin).proof()
+                found = _Family(machine, argument, heads, at + later, period, step, margin).proof(now)
                 return found._replace(ends=tuple(sorted({ends[head] for head in found.ends})))
             except Unfit as unfit:
                 if unfit.final or LOADED.why in unfit.why or SHUFFLED.why in unfit.why:
@@ -122,19 +123,31 @@ def _moduli(program: Program) -> int:
 
 
 def _candidates(period: int, steps: Sequence[int], moduli: int) -> Iterator[tuple[int, int]]:
-    """Iterations of a round, and how much the argument grows in it, those that are likely first."""
+    """Iterations of a round, and how much the argument grows in each, those that are likely first."""
     periods = [period * factor for factor in range(1, MOST_PERIOD // period + 1)]
     likely = [period for period in periods if 2 * moduli % period == 0]
     for step in steps:
-        yield from ((period, period * step) for period in likely if period * step <= MOST_GROWTH)
-    yield from ((period, period) for period in periods if period not in likely)
+        yield from ((period, step) for period in likely)
+    yield from ((period, 1) for period in periods if period not in likely)
 
 
 # -- how the loop repeats ----------------------------------------------------------------------------------------------
-def _first(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -> list[Path]:
-    """The paths of threads through many iterations of a loop that does not end, with what they had at its head."""
+def _periods(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -> tuple[int, int, list[int]]:
+    """(iterations before the first round, iterations of a round, steps of an iteration to try)."""
     paths = [machine.start({row: Value(_FAR) for row in argument})]
-    for rounds in range(LOOKED_AT + 1):
+    begun = 0
+    for rounds in LOOKED_AT:
+        paths = _look(machine, paths, heads, range(begun, rounds + 1))
+        begun = rounds + 1
+        found, complete = _found(paths)
+        if complete:
+            break
+    return found
+
+
+def _look(machine: Machine, paths: list[Path], heads: frozenset[int], iterations: range) -> list[Path]:
+    """The paths of threads through iterations of a loop that does not end, with what they had at its head."""
+    for rounds in iterations:
         paths = [other for path in paths for other in (machine.run(path, heads, rounds) if not path.ended else [path])]
         for path in paths:
             path.history.append((path.threads, path.state.copy()))
@@ -144,22 +157,26 @@ def _first(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -> 
     return looping
 
 
-def _periods(paths: Sequence[Path]) -> tuple[int, int, list[int]]:
-    """(iterations before the first round, iterations of a round, steps of an iteration to try)."""
+def _found(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bool]:
+    """What these iterations tell, as `_periods` has it; whether all registers tell something."""
+    complete = True
     start, period = 1, 1
     steps: Counter[int] = Counter()
     for path in paths:
         for row in path.state:
+            if not isinstance(path.state[row], Value):
+                continue
             found = _row_period(path, row)
-            if found is not None:
+            if found is None:
+                complete = False
+            else:
                 start, period = max(start, found[0]), math.lcm(period, found[1])
                 if found[2] and found[2] % found[1] == 0:
                     steps[abs(found[2] // found[1])] += 1
     if period > MOST_PERIOD:
         raise Unfit(paths[0].head, f"its iterations repeat after {period}")
-    small = sorted(step for step in steps if step <= MOST_GROWTH)
-    more = [step * factor for factor in (2, 4, 8, 16, 32) for step in small[:1]]
-    return start, period, list(dict.fromkeys([1, *small, *more]))
+    small = sorted(step for step in steps if step <= MOST_STEP)[:6]
+    return (start, period, list(dict.fromkeys([1, *small, 2, 4, 8, 16, 32]))), complete
 
 
 def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
@@ -192,27 +209,31 @@ class _Trace:
 
 
 class _Family:
-    """Launches whose argument is n_0 + growth * N, for each n_0 of `growth` numbers in a row."""
+    """Launches whose argument is n_0 + growth * N, for n_0 of one iteration more and another one, up to a round."""
 
     def __init__(
-        self, machine: Machine, argument: Sequence[int], heads: frozenset[int], at: int, period: int, growth: int,
+        self, machine: Machine, argument: Sequence[int], heads: frozenset[int], at: int, period: int, step: int,
         margin: int,
     ) -> None:  # fmt: skip
         self.machine, self.argument, self.heads = machine, argument, heads
-        self.at, self.period, self.growth, self.margin = at, period, growth, margin
+        self.at, self.period, self.step, self.margin = at, period, step, margin
+        self.growth = step * period
         self.ends: set[int] = set()
 
-    def proof(self) -> Proof:
-        first = (self.at + 1) * max(1, self.growth // self.period)
+    def proof(self, now: int) -> Proof:
+        """The proof for the argument `now` and all that differ from it by multiples of a step."""
+        rest = now % self.step
+        first = (self.at + 1) * self.step + rest
         last, moves = 0, False
-        for n in range(first, first + self.growth):
+        for n in range(first, first + self.growth, self.step):
             traces = self._traces(n)
             rounds = self.margin + 3 * _factor(traces, self.machine.geometry)
             last = max(last, n + self.growth * rounds)
-            if last > MOST_LAUNCHES:
-                raise Unfit(min(self.heads), f"{last:,} launches would show it: too many", final=True)
+            if last // self.step > MOST_LAUNCHES:
+                why = f"{last // self.step:,} launches would show it: too many"
+                raise Unfit(min(self.heads), why, final=True)
             moves |= _Places(traces, rounds - self.margin, self.machine.geometry).check()
-        return Proof(tuple(sorted(self.ends)), last, moves)
+        return Proof(tuple(sorted(self.ends)), range(rest, last + 1, self.step), moves)
 
     def _traces(self, n: int) -> list[_Trace]:
         machine, g = self.machine, self.growth
@@ -353,10 +374,11 @@ def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
                     got[place] += count
     k = 1
     for place, arrived in got.items():
-        count = expected.get(place, 0)
-        if count:
-            factor = count // math.gcd(arrived, count)
-            k = math.lcm(k, factor * (1 + arrived * factor // count % 2))
+        if not expected.get(place):
+            raise Unfit(traces[0].before[0].pc if traces[0].before else 0, "an mbarrier's count is not known")
+        count = expected[place]
+        factor = count // math.gcd(arrived, count)
+        k = math.lcm(k, factor * (1 + arrived * factor // count % 2))
     return k
 
 

@@ -1,0 +1,302 @@
+"""What one launch says of others, tried; how work is spread; how long small things take.
+
+    python benchmarks/scale.py [--programs 10000] [--seed 0] [--jobs N] [--only PART] [--examples 0]
+
+every       `--programs` generated kernels of loops (tests/properties/loop_programs.py): each "for every trip count" is
+            tried at 0 to 30 iterations, each "for all contents" with three other fills; prints how often what could be
+            said, why no more, and every contradiction
+sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
+launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
+            best of several
+cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, and whether the arrays are the same bytes
+cluster     with `--examples N`: a fuzzing campaign of so many examples on a Dask cluster of 4 whose workers are killed,
+            one every 2 s, against an undisturbed one here
+
+Exit code 1 if something is contradicted or differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import wsemu
+from tests.properties.loop_programs import loaded, program, tried
+from wsemu import cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHUNK = 50
+"""kernels that a process takes at a time"""
+PARTS = ("every", "sweep", "launches", "cores", "cluster")
+
+
+# -- every ------------------------------------------------------------------------------------------------------------
+def _chunk(part: tuple[int, int]) -> tuple[Counter[str], Counter[str], list[str]]:
+    """Counts, reasons and contradictions of the programs with these seeds."""
+    first, last = part
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    wrong: list[str] = []
+    programs = [program(seed) for seed in range(first, last)]
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = loaded(programs, Path(folder), f"loops_{first}")
+        for seed, made, kernel in zip(range(first, last), programs, kernels, strict=True):
+            found = tried(made, kernel)
+            counts[found.verdict] += 1
+            counts["for every trip count"] += found.trips
+            counts["for all contents of an array"] += bool(found.contents)
+            if found.verdict == "verified" and not found.trips:
+                reasons[_reason(found.reason)] += 1
+            wrong += [f"seed {seed}: {what}\n{made.source}" for what in found.contradictions]
+    return counts, reasons, wrong
+
+
+def _reason(text: str) -> str:
+    """Why, without places and numbers."""
+    what = text.rpartition("; ")[2].partition(": ")[2].partition(": nothing is shown")[0]
+    return "".join("N" if c.isdigit() else c for c in what) or "there is no loop that the argument ends"
+
+
+def every(programs: int, seed: int, jobs: int) -> bool:
+    parts = [(n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    wrong: list[str] = []
+    began = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for some, why, contradictions in pool.imap_unordered(_chunk, parts):
+            counts += some
+            reasons += why
+            wrong += contradictions
+    print(f"every: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
+    print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
+    for why, count in reasons.most_common(12):
+        print(f"  no every: {count:,} {why}")
+    print(f"  contradicted: {len(wrong)}")
+    for what in wrong[:5]:
+        print(what)
+    return not wrong
+
+
+# -- sweep ------------------------------------------------------------------------------------------------------------
+SWEPT = """
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def scale(n, x):
+    tile = cuda.shared.array((2, 64), np.float32)
+    for k in range(cuda.blockIdx.x, -(-n // 64), cuda.gridDim.x):
+        i = k * 64 + cuda.threadIdx.x
+        tile[k % 2, cuda.threadIdx.x] = x[i] if i < n else 0
+        cuda.syncthreads()
+        if i < n:
+            x[i] = 2 * tile[k % 2, cuda.threadIdx.x]
+        cuda.syncthreads()
+
+def run(n, ctas):
+    x = np.ones(n, np.float32)
+    scale[ctas, 64](n, x)
+    assert (x == 2).all()
+"""
+
+
+def sweep(jobs: int) -> bool:
+    told = []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "swept.py").write_text(SWEPT)
+        for count in dict.fromkeys((1, jobs)):
+            command = [sys.executable, "-m", "wsemu.cli", "sweep", "swept.py::run", "--size", "ctas=1,2,3,8"]
+            began = time.perf_counter()
+            done = subprocess.run([*command, "--jobs", str(count), "--format", "json"], cwd=folder, capture_output=True)
+            seconds = time.perf_counter() - began
+            told.append(json.loads(done.stdout))
+            sizes = len(told[-1]["sizes"])
+            print(f"sweep: {sizes} sizes in {seconds:.2f} s by {count}: {sizes / seconds:.0f} a second")
+    return all(report == told[0] for report in told)
+
+
+# -- launches ---------------------------------------------------------------------------------------------------------
+SOURCE = """
+from wsemu import cuda
+
+@cuda.jit
+def k(x):
+    i = cuda.grid(1)
+    v = x[i]
+    w = v * 2 + {n}
+    if i > 3:
+        w += 1
+    x[i] = w
+"""
+TINY = SOURCE.format(n=1) + "import numpy as np\nk[1, 64](np.ones(64, np.float32))\n"
+
+
+def _best(call: Callable[[], Any], times: int) -> float:
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - began)
+    return 1e3 * min(found)
+
+
+def launches() -> bool:
+    x = np.ones(64, np.float32)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sys.path.insert(0, name)
+        modules = []
+        for n in range(20):
+            (folder / f"fresh{n}.py").write_text(SOURCE.format(n=n))
+            modules.append(__import__(f"fresh{n}"))
+        modules[0].k[1, 64](x)
+        fresh = iter(modules[1:])
+        print(f"launches: compiled before {_best(lambda: modules[0].k[1, 64](x), 300):.2f} ms")
+        print(f"launches: from source     {_best(lambda: next(fresh).k[1, 64](x), 19):.2f} ms")
+        (folder / "tiny.py").write_text(TINY)
+        command = [sys.executable, "-m", "wsemu.cli", "check", "tiny.py"]
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = str(folder / "cache")
+
+        def check() -> None:
+            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+
+        check()
+        print(f"launches: wsemu check     {_best(check, 7):.0f} ms")
+    return True
+
+
+# -- cores ------------------------------------------------------------------------------------------------------------
+@cuda.jit
+def sgemv(a, x, y):
+    """One row a thread."""
+    row = cuda.grid(1)
+    total = np.float32(0)
+    for column in range(a.shape[1]):
+        total += a[row, column] * x[column]
+    y[row] = total
+
+
+@cuda.jit
+def saxpy(alpha, x, y):
+    i = cuda.grid(1)
+    y[i] = alpha * x[i] + y[i]
+
+
+def cores() -> bool:
+    draw = np.random.default_rng(0)
+    same = True
+    a, x, big = (draw.random(shape, np.float32) for shape in ((4096, 1024), 1024, 1 << 20))
+    for name, kernel, grid, block, make in (
+        ("SGEMV 4096", sgemv, 32, 128, lambda: (a, x, np.zeros(4096, np.float32))),
+        ("SAXPY 2^20", saxpy, 4096, 256, lambda: (np.float32(2), big, big.copy())),
+    ):
+        results, alone = [], 0.0
+        count = 1
+        while count <= (os.cpu_count() or 1):
+            arguments = make()
+            wsemu.check(kernel, grid, block, arguments, workers=count)
+            results.append(arguments[-1].tobytes())
+            seconds = _best(lambda: wsemu.check(kernel, grid, block, make(), workers=count), 3)  # noqa: B023
+            alone = alone or seconds
+            print(f"cores: {name} on {count}: {seconds:.1f} ms, {alone / seconds / count:.2f} of linear")
+            count *= 2
+        same &= len(set(results)) == 1
+    return same
+
+
+# -- cluster ----------------------------------------------------------------------------------------------------------
+FUZZED = """
+from hypothesis import given, strategies as st
+
+@given(x=st.integers(0, 10**6), y=st.lists(st.integers()))
+def test_rarely_fails(x, y):
+    assert not (x % 97 == 1 and len(y) > 1), "x and y"
+"""
+
+
+class _Nobody:
+    def show(self, progress: Any) -> None:
+        """Nobody looks."""
+
+
+def cluster(examples: int, jobs: int) -> bool:
+    import distributed
+
+    from wsemu.campaign import fuzz, spread
+
+    here = Path.cwd()
+    folder = Path(tempfile.mkdtemp())
+    os.chdir(folder)
+    try:
+        Path("fuzzed.py").write_text(FUZZED)
+        campaign = fuzz.Campaign.of("fuzzed.py::test_rarely_fails", examples, 200, 0)
+        quiet = fuzz.run(campaign, jobs, folder / "here.sqlite", _Nobody())
+        kills = 0
+        with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as workers:
+            stop = threading.Event()
+
+            def kill() -> None:
+                nonlocal kills
+                while not stop.wait(2.0):
+                    alive = [worker.pid for worker in workers.workers.values() if getattr(worker, "pid", None)]
+                    if alive:
+                        os.kill(alive[kills % len(alive)], signal.SIGKILL)
+                        kills += 1
+
+            killer = threading.Thread(target=kill, daemon=True)
+            killer.start()
+            began = time.perf_counter()
+            with spread.on(workers.scheduler_address) as executor:
+                killed = fuzz.run(campaign, jobs, folder / "there.sqlite", _Nobody(), executor=executor)
+            seconds = time.perf_counter() - began
+            stop.set()
+            killer.join()
+        same = quiet.outcomes == killed.outcomes and killed.done == examples
+        said = "the same" if same else "OTHERS"
+        print(f"cluster: {killed.done:,} examples, {kills} workers killed in {seconds:.0f} s: {said}")
+        return same
+    finally:
+        os.chdir(here)
+        shutil.rmtree(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--examples", type=int, default=0)
+    parser.add_argument("--only", choices=PARTS, action="append")
+    given = parser.parse_args()
+    parts: dict[str, Callable[[], bool]] = {
+        "launches": launches,
+        "cores": cores,
+        "sweep": lambda: sweep(given.jobs),
+        "every": lambda: every(given.programs, given.seed, given.jobs),
+        "cluster": lambda: cluster(given.examples, given.jobs) if given.examples else True,
+    }
+    good = [part() for name, part in parts.items() if not given.only or name in given.only]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
