@@ -70,6 +70,34 @@ def test_pytest_runs_tests_with_wsemu_in_the_place_of_numba_cuda(pytester: pytes
     assert {name for name in sys.modules if name.startswith("numba.cuda")} == before
 
 
+SUITE = """
+import numpy as np
+from numba import cuda
+from numba.cuda.testing import CUDATestCase, skip_on_cudasim, skip_unless_cc_60, skip_unless_cudasim, unittest
+
+class Suite(CUDATestCase):
+    @skip_on_cudasim("warps")
+    @skip_unless_cc_60
+    def test_lanes(self):
+        @cuda.jit
+        def lanes(x):
+            i = cuda.grid(1)
+            x[i] = cuda.shfl_sync(-1, i, 3)
+        x = np.zeros(32)
+        lanes[1, 32](x)
+        self.assertPreciseEqual(x, np.full(32, 3.0))
+
+    @skip_unless_cudasim("the simulator")
+    def test_simulator(self):
+        self.fail()
+"""
+
+
+def test_suites_of_numba_cuda_programs_have_their_test_case(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(SUITE)
+    pytester.runpytest("--wsemu-numba", "-p", "no:cacheprovider").assert_outcomes(passed=1, skipped=1)
+
+
 def test_an_installed_takeover_is_removed() -> None:
     takeover.install()
     try:

@@ -74,6 +74,10 @@ _PARTS: dict[str, Callable[[], Any]] = {
 """submodule -> the object that stands for it, or the names in it"""
 
 
+_TESTS: dict[str, Callable[[], Any]] = {"testing": lambda: importlib.import_module("wsemu.host.testing")}
+"""the same of what test suites import"""
+
+
 class _Hook:
     """A finder and loader of modules, first in `sys.meta_path`."""
 
@@ -86,7 +90,7 @@ class _Hook:
         root, part = _split(name)
         if part is None:
             return None
-        if part not in _PARTS:
+        if part not in _PARTS and part not in _TESTS:
             known = ", ".join(f"`{p}`" for p in _PARTS)
             missing = MissingModule(
                 f"wsemu runs this program without Numba-CUDA and has nothing for `{root}.{part}`",
@@ -109,7 +113,7 @@ class _Hook:
             cuda.__path__ = []  # what makes Python ask for submodules
             sys.modules[name] = cuda
         else:
-            made = _PARTS[_split(name)[1] or ""]()
+            made = {**_PARTS, **_TESTS}[_split(name)[1] or ""]()
             if isinstance(made, dict):
                 vars(module).update(made)
             else:

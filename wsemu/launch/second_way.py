@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,7 +80,7 @@ def _first_line(error: Exception) -> str:
 def _numba_cuda() -> Iterator[bool]:
     """Numba-CUDA itself, where it is installed: whoever stands in its place steps aside."""
     with contextlib.ExitStack() as stack:
-        for step in aside:
+        for step in (*aside, _no_simulator):
             stack.enter_context(step())
         from wsemu.backends import numba_cuda
 
@@ -89,6 +90,21 @@ def _numba_cuda() -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+@contextlib.contextmanager
+def _no_simulator() -> Iterator[None]:
+    """Numba-CUDA is its compiler, also where the program asks for the simulator."""
+    from numba.core import config
+
+    variable, chosen = os.environ.pop("NUMBA_ENABLE_CUDASIM", None), config.ENABLE_CUDASIM
+    config.ENABLE_CUDASIM = 0
+    try:
+        yield
+    finally:
+        config.ENABLE_CUDASIM = chosen
+        if variable is not None:
+            os.environ["NUMBA_ENABLE_CUDASIM"] = variable
 
 
 def _named(kernel: Any, text: str, arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:

@@ -57,11 +57,15 @@ _QUALIFIED = {
 """id of a marker -> how a kernel has to name it"""
 
 
+_NO_PATTERNS = (
+    type, ModuleType, FunctionType, BuiltinFunctionType, Foreign, Namespace, KernelFunction, KernelValue,
+)  # fmt: skip
+
+
 def is_pattern(obj: Any) -> bool:
     """Whether an object is one whose methods a kernel may call, itself as `self`."""
-    others = (type, ModuleType, FunctionType, BuiltinFunctionType)
     kind: Any = type(obj)
-    return not isinstance(obj, (*others, Foreign)) and not hasattr(obj, "py_func") and has_methods(kind)
+    return not isinstance(obj, _NO_PATTERNS) and not hasattr(obj, "py_func") and has_methods(kind)
 
 
 class Names:

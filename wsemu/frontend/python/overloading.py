@@ -28,8 +28,10 @@ def overloaded(function: Any, args: list[Value], kwargs: dict[str, Value]) -> Fu
 
 def numba_type(value: Value) -> Any:
     """The type that Numba gives a value."""
-    from numba.core import types
+    from numba.core import types as numbas
     from numba.np.numpy_support import from_dtype
+
+    types: Any = numbas
 
     match value:
         case Scalar() | ComplexValue():
@@ -44,5 +46,5 @@ def numba_type(value: Value) -> Any:
         case Static() if value.object is None:
             return types.none
         case Static() if isinstance(value.object, str):
-            return types.literal(value.object)
+            return types.StringLiteral(value.object)
     return types.undefined
