@@ -91,9 +91,12 @@ class Gpu:
         self.done(self.driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode()))
         return found
 
-    def launch(self, function: Any, grid: int, block: int, shared: int, parameters: list[Any]) -> None:
+    def launch(
+        self, function: Any, grid: int | tuple[int, int], block: int, shared: int, parameters: list[Any]
+    ) -> None:  # fmt: skip
+        ctas = grid if isinstance(grid, tuple) else (grid, 1)
         pointers = (ctypes.c_void_p * len(parameters))(*map(ctypes.addressof, parameters))
-        shape = [ctypes.c_uint(n) for n in (grid, 1, 1, block, 1, 1, shared)]
+        shape = [ctypes.c_uint(n) for n in (*ctas, 1, block, 1, 1, shared)]
         self.done(self.driver.cuLaunchKernel(function, *shape, None, pointers, None))
         self.done(self.driver.cuCtxSynchronize())
 

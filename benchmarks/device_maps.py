@@ -128,7 +128,7 @@ def record(gpu: Any, count: int) -> Any:
         gpu.put(held, memory)
         gpu.put(tile, shared)
         fields = drawn_.fields._replace(address=drawn_.fields.address + held)
-        map_ = _encoded(gpu, fields)
+        map_ = encoded(gpu, fields)
         other += bytes(map_) != encode(fields)
         words = (*drawn_.coordinates, 0, 0, 0, 0)[:5]
         numbers = (len(shared), drawn_.offset, fields.tile_bytes, *(word & 0xFFFFFFFF for word in words))
@@ -141,7 +141,7 @@ def record(gpu: Any, count: int) -> Any:
     return np.array(found, np.uint32)
 
 
-def _encoded(gpu: Any, fields: MapFields) -> Any:
+def encoded(gpu: Any, fields: MapFields) -> Any:
     """The map that the driver makes, at a multiple of 64."""
     raw = (ctypes.c_uint8 * 192)()
     start = -ctypes.addressof(raw) % 64

@@ -170,6 +170,15 @@ def test_ldmatrix(engine: str, count: int, trans: bool, space: str) -> None:
         assert np.array_equal(out[:, m], pairs(matrix[G, 2 * T], matrix[G, 2 * T + 1]))
 
 
+def test_the_shape_of_an_ldmatrix_may_stand_behind_the_number(engine: str) -> None:
+    found = []
+    for spelled in ("m8n8.x2.trans.shared.b16", "x2.m8n8.trans.shared.b16", "x2.trans.m8n8.shared.b16"):
+        report, out = small(f"{FILL}ldmatrix.sync.aligned.{spelled} {{%d0, %d1}}, [%s];", engine=engine)
+        assert report.verdict == "verified", report
+        found.append(out.tolist())
+    assert found[0] == found[1] == found[2]
+
+
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_stmatrix_is_the_reverse(engine: str, count: int, trans: bool) -> None:

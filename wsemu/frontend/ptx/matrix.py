@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.copies import constant_of
-from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.memory import address_of
 from wsemu.frontend.ptx.syntax import Number, Sink, Vector
 from wsemu.model.matrix import (
@@ -99,14 +99,18 @@ def _multiply(
 _NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
 
 
-def _rows_of(rest: list[str]) -> tuple[int, str, str]:
-    """(matrices, `.trans` or nothing, state space) of x4{.trans}{.shared}.b16"""
-    count = _NUMBERS[rest.pop(0)]
-    trans = rest.pop(0) if rest[0] == "trans" else ""
-    space = rest.pop(0) if rest[0] in _SHARED else ""
-    if rest != ["b16"]:
+def _rows_of(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
+    """(matrices, `.trans` or nothing, state space) of sync.aligned.m8n8.x4{.trans}{.shared}.b16, in which ptxas takes
+    the shape behind the number, too."""
+    if modifiers[:2] != ("sync", "aligned"):
         raise UnhandledForm
-    return count, f".{trans}" if trans else "", "shared" if space else ""
+    shape, number, trans, space, type_ = picked(
+        modifiers[2:], frozenset({"m8n8"}), frozenset(_NUMBERS), frozenset({"trans"}), frozenset(_SHARED),
+        frozenset({"b16"}),
+    )  # fmt: skip
+    if not (shape and number and type_) or modifiers[-1] != "b16":
+        raise UnhandledForm
+    return _NUMBERS[number], f".{trans}" if trans else "", "shared" if space else ""
 
 
 class _Lanes:
@@ -130,11 +134,7 @@ class _Lanes:
 
 def load_matrix(e: Emitter, instruction: Instruction) -> None:
     """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [row]"""
-    match instruction.modifiers:
-        case ("sync", "aligned", "m8n8", *rest):
-            count, trans, space = _rows_of(rest)
-        case _:
-            raise UnhandledForm
+    count, trans, space = _rows_of(instruction.modifiers)
     destination, source = instruction.operands
     address, offset, array = address_of(e, source, space)
     with _Lanes(e, count):
@@ -146,11 +146,7 @@ def load_matrix(e: Emitter, instruction: Instruction) -> None:
 
 def store_matrix(e: Emitter, instruction: Instruction) -> None:
     """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [row], r"""
-    match instruction.modifiers:
-        case ("sync", "aligned", "m8n8", *rest):
-            count, trans, space = _rows_of(rest)
-        case _:
-            raise UnhandledForm
+    count, trans, space = _rows_of(instruction.modifiers)
     destination, source = instruction.operands
     address, offset, array = address_of(e, destination, space)
     name = f"collect.x{count}{trans}"
