@@ -1,6 +1,6 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|atomics] [--programs 100000] [--seed 0] [--workers N]
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics] [--programs 100000] [--seed 0] [--workers N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import Judged, judged, judged_lanes
+from tests.properties.cluster_programs import CLUSTER_FAMILIES, judged_clusters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
@@ -50,6 +51,7 @@ SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed": 1},
     "atomics": {"strong": 1},
+    "clusters": {"clustered": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -117,6 +119,8 @@ def work(part: Part) -> Result:
         return work_phases(part)
     if part.family == "strong":
         return work_strong(part)
+    if part.family in CLUSTER_FAMILIES:
+        return work_clusters(part)
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     kind = Abstract if part.family in FAMILIES else Parted
@@ -170,6 +174,22 @@ def work_strong(part: Part) -> Result:
     return result
 
 
+def work_clusters(part: Part) -> Result:
+    """The same spread over the CTAs of a cluster."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = ("vm", "reference") if k % REFERENCE_LANES == 1 else ("vm",)
+        found = judged_clusters(CLUSTER_FAMILIES[part.family](source), engines)
+        result.found.update(found.outlook.faults)
+        result.found.update([HARMLESS] * found.harmless)
+        result.found[UNKNOWN if not found.outlook.known else "failed" if found.outlook.faults else "verified"] += 1
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
 def parts(kind: str, programs: int, seed: int) -> list[Part]:
     """All that is to be done."""
     made, whole, given = [], sum(SHARES[kind].values()), 0
@@ -190,7 +210,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in PHASE_FAMILIES or family == "strong":
+    if family in PHASE_FAMILIES or family in CLUSTER_FAMILIES or family == "strong":
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")

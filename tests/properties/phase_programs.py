@@ -278,13 +278,15 @@ class JudgedPhases(NamedTuple):
         return "\n".join([self.text, *(f"    {line}" for line in self.complaints)])
 
 
-def judged_phases(program: Program, engines: tuple[Engine, ...]) -> JudgedPhases:
+def judged_phases(
+    program: Program, engines: tuple[Engine, ...], check: Callable[[Program, Engine], wsemu.Report] = check_program
+) -> JudgedPhases:
     """Compare wsemu with enumeration."""
     can = outlook(program)
     complaints: list[str] = []
     harmless = False
     for engine in engines if can.known else ():
-        report = check_program(program, engine)
+        report = check(program, engine)
         errors = {finding.code for finding in report.findings if finding.severity == "error"}
         named = ", ".join(sorted(errors)) or "nothing"
         shown = ", ".join(sorted(can.faults)) or "no fault"

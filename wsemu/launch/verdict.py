@@ -130,7 +130,7 @@ def judge(
         counters=count(program, outcome),
         notes=[*notes, *_notes(places, settings, found, doubts, loose)],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found.suppressed, found.kept, decided is not None) if verdict == "verified" else "",
+        proof=_proof(places, settings, found, decided is not None) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -246,14 +246,12 @@ def _in_all_orders(
     return found, doubts._replace(tried=tried)
 
 
-def _proof(
-    places: Places, settings: Settings, suppressed: list[Suppressed], findings: list[Finding], tried: bool
-) -> str:
+def _proof(places: Places, settings: Settings, found: _Findings, tried: bool) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
     `tried`: for all orders of atomics."""
-    counts = Counter(finding.code for finding in (*findings, *(entry.finding for entry in suppressed)))
+    counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    shown = _shown(places, settings, suppressed) + (", in all orders of the atomics that steer it" if tried else "")
+    shown = _shown(places, settings, found.suppressed) + (", in all orders of the atomics that steer it" if tried else "")
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 
