@@ -2,14 +2,14 @@
 
     python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--bless]
 
-Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass` (mutations.py): of
-those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu check` does, with `--seconds` for
-edits; the first edit that is printed is applied to the text of the file, literally, and that file is checked again.
+Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass` (mutations.py):
+of those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu check` does, with `--seconds`
+for edits; the first edit that is printed is applied to the text of the file, literally, and that is checked again.
 
 Prints each program, and for each set how many have a cure, in how many it is no larger than the repaired program, in
 lines, and how many are verified with it: that has to be all of them.  Exit code 1 if one is not, or if cures are found
-for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of mutants,
-to tests/data/cures.json, which a test applies.
+for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of
+mutants, to tests/data/cures.json, which a test applies.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from wsemu.checkers.conflict import ACCESSES, ASYNCHRONOUS, LANES_APART, VERBS, 
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.evidence.schedule import Witness, around, numbered, reading
 from wsemu.model.finding import Finding
-from wsemu.model.isa import ATOMIC, FIELDS, READ, WRITE
+from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ, WRITE
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _wait_help(found: Conflict) -> str:
     if not found.first.copies:
         who, issuer = found.first.who, found.second.who
         if (one.warp, found.second.copies) == (two.warp, True):
-            return f"let all lanes that make (1) be done before the issue on {there}: a barrier, or `cuda.syncwarp()`"
+            return f"let all lanes that make (1) be done before the issue on {there}: {_meeting(places, 'make (1)')}"
         return (
             f"let {who} arrive on an mbarrier (empty) or a barrier {places.after(one.pc, two.pc)}, and {issuer} wait "
             f"for it before {there}"
@@ -460,14 +460,22 @@ def _phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
     if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _made_by(found, 1):
         line = places.near(gives.pc, two.pc)
         return (
-            f"add `cuda.syncwarp()` before {line}, where {lanes_text(gives.lanes)} of {found.first.who} arrives for it"
+            f"add {_meeting(places, 'make (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
+            "arrives for it"
         )
     takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if takes is not None and takes.kind == "await" and not takes.lanes & _made_by(found, 2):
         line = places.near(takes.pc, one.pc)
         who = f"{lanes_text(takes.lanes)} of {found.second.who}"
-        return f"add `cuda.syncwarp()` behind {line}, where {who} waits for all, or let each lane wait"
+        return f"add {_meeting(places, 'make (2)')} behind {line}, where {who} waits for all, or let each lane wait"
     return _PHASE_LANES_HELP
+
+
+def _meeting(places: Places, do: str) -> str:
+    """What lets lanes wait for each other: those of other warps, too, where a CTA has some."""
+    x, y, z = places.block
+    others = f", or `cuda.syncthreads()` where other warps {do}, too," if x * y * z > LANES else ""
+    return f"`cuda.syncwarp()`{others}"
 
 
 def _made_by(found: Conflict, number: int) -> int:

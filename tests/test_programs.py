@@ -47,6 +47,8 @@ SMALL = {
 """arguments of programs that take long on the reference engine"""
 LARGE = {"dgemm", "fft"}
 """examples that have no size for the reference engine: a test of their own runs a part of them there"""
+UNDECIDED = {"undefined-shuffle"}
+"""codes of warnings of launches of which nothing is proven"""
 EXPECT = re.compile(r"(?:#|//) expect: ([a-z\-, ]+)$")
 Mark = tuple[str, int, str]
 """what the name of the file ends in, a line and a code"""
@@ -158,7 +160,8 @@ def test_a_bug_is_found_where_it_is(path: Path) -> None:
     reports = agree(path)
     assert not list(unexpected(path, reports))
     failed = any(severity(code) == "error" for *_, code in marks(path))
-    assert {report.verdict for report in reports} == {"failed" if failed else "verified"}
+    warned = "incomplete" if path.parent.name in UNDECIDED else "verified"
+    assert {report.verdict for report in reports} == {"failed" if failed else warned}
 
 
 @programs(FAIL + INCOMPLETE)

@@ -442,6 +442,25 @@ def debug(
     raise typer.Exit(debugger.command(file, arguments or [], given, how))
 
 
+@app.command(cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def lean(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+) -> None:
+    """Run FILE, take each barrier, fence and atomic out in turn, and say which ones the proofs do not need."""
+    from wsemu.app import commands
+    from wsemu.app import lean as lean_program
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    raise typer.Exit(lean_program.run(file, arguments or [], given))
+
+
 @app.command(
     epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; what is known is kept.",
 )

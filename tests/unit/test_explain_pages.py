@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from wsemu.launch.result import Report
 
+UNDECIDED = {"undefined-shuffle"}
+"""codes of warnings of launches of which nothing is proven"""
+
 
 def reports(program: str, file: Path) -> list[Report]:
     """What the launches of a program come to."""
@@ -46,7 +49,8 @@ def test_a_page_has_its_sections(code):
 def test_the_bad_kernel_has_the_bug(code, tmp_path):
     (report,) = reports(page_of(code).bad, tmp_path / "bad.py")
     assert code in [finding.code for finding in report.findings]
-    assert report.verdict == ("failed" if CODES[code][0] == "error" else "verified")
+    warned = "incomplete" if code in UNDECIDED else "verified"
+    assert report.verdict == ("failed" if CODES[code][0] == "error" else warned)
 
 
 @pytest.mark.parametrize("code", CODES)

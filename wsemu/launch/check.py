@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsemu.evidence.places import Places
-from wsemu.launch.hooks import around, observers, passed_over, refused, starting, traceable
+from wsemu.launch.hooks import around, keeping, observers, passed_over, refused, starting, traceable
 from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
@@ -321,10 +321,14 @@ def _examine(
     captured = [c.array for c in done.bound.program.constant_arrays if _is_blank(c.array)]
     for array in captured:
         array.blank = False  # type: ignore[attr-defined]
-    if report.findings and more is None and not isinstance(kernel, CodeKernel):
+    if (report.findings or keeping) and more is None and not isinstance(kernel, CodeKernel):
         from wsemu.launch.attempts import Launched
 
-        report._launched = Launched.of(kernel, arguments, blank, captured, done)
+        launched = Launched.of(kernel, arguments, blank, captured, done)
+        report._launched = launched if report.findings else None
+        for keep in keeping:
+            if launched is not None:
+                keep(report, launched)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need
     for look in traceable:
@@ -427,7 +431,7 @@ def judged(
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
-    before = initial() if report.findings else []
+    before = initial() if report.findings or keeping else []
     if report.errors:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     return Examined(bound, places, trace, report, before)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from wsemu.evidence.places import Places
+    from wsemu.launch.attempts import Launched
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.errors import WsemuError
@@ -25,6 +26,8 @@ traceable: list[Callable[[Report, Places, Tracer], None]] = []
 """called with each launch that was checked, and with what runs it again for its trace; before the observers"""
 passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
+keeping: list[Callable[[Report, Launched], None]] = []
+"""called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
 around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
 aside: list[Callable[[], AbstractContextManager[None]]] = []

@@ -189,7 +189,7 @@ def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings
     chosen = (
         raw
         for raw in places.outcome.overflow
-        if CHECKER_OF.get(raw.code) in settings.checkers or raw.code in ("undefined-shuffle", "failed-assertion")
+        if CHECKER_OF.get(raw.code) in settings.checkers or raw.code == "failed-assertion"
     )
     return len({_source_of(raw, places) for raw in chosen} - known)
 
@@ -329,7 +329,8 @@ def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[Ra
     if not met:
         return wanted, []
     out = [id(raw) for group in met for raw in group]
-    kept = [raw for raw in wanted if id(raw) not in out and raw.code not in ("intra-warp-race", "uninitialized-read")]
+    follows = ("intra-warp-race", "uninitialized-read", "undefined-shuffle")
+    kept = [raw for raw in wanted if id(raw) not in out and raw.code not in follows]
     return kept, [
         f"{places.where(group[0].pc)} and line {', '.join(str(places.line(raw.pc)) for raw in group[1:])}: lanes of a "
         "warp meet in one warp-wide operation from different places: not modelled"

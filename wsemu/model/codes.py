@@ -114,6 +114,7 @@ _CODES = {
     "read-only-written": Code(
         "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
     ),
+    "undefined-shuffle": Code("warning", "a shuffle that reads a lane which takes no part", "shuffle"),
     "bank-conflict": Code("warning", "lanes of a shared access meet in one bank", "bank-conflict", source="outcome"),
     "uncoalesced": Code(
         "warning", "a global access touches more sectors than its bytes need", "coalescing", source="outcome"
@@ -127,7 +128,7 @@ _CODES = {
     ),
 }  # fmt: skip
 """in the order in which checkers are named and findings of several checkers stand"""
-MARKS = ("undefined-shuffle", "failed-assertion", "same-value")
+MARKS = ("failed-assertion", "same-value")
 """what an engine records besides findings: `verdict` makes reasons and notes of it"""
 
 CODES: dict[str, Code] = {}

@@ -5,6 +5,7 @@ A report is JSON: `Report.model_validate_json(report.model_dump_json()) == repor
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -214,6 +215,12 @@ class Finding(Record):
                 return super().__getattr__(name)
             self._complete()
             return self.__dict__[name]
+
+    def __str__(self) -> str:
+        """`error[race] at copy.py:18: write-after-read hazard on shared `tile[t]``."""
+        site = next((site for site in self.places if site.primary), None)
+        where = f" at {os.path.basename(site.file)}:{site.line}" if site else ""
+        return f"{self.severity}[{self.code}]{where}: {self.message}"
 
     def __eq__(self, other: object) -> bool:
         for finding in (self, other):

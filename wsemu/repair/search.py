@@ -71,6 +71,7 @@ _BY_CODE = {
     "out-of-bounds": "bound compare swap index load size stage argument guard",
     "misaligned": "index argument size pad swap",
     "read-only-written": "call move insert",
+    "undefined-shuffle": "return split unguard move argument",
     "bank-conflict": "pad swap index",
     "uncoalesced": "swap index",
 }
@@ -218,7 +219,7 @@ class _Search:
     def keeps(self, attempted: Attempted) -> bool:
         """Whether a launch that was right does what it did: an edit against costs, or of what is left over, may change
         no result."""
-        return self.report.verdict == "failed" or digest(attempted.results) == self.results
+        return self.report.verdict != "verified" or digest(attempted.results) == self.results
 
     def _look(self, before: Any) -> Callable[[Any], Any]:
         """What makes the keys of the errors that are left, of a report with fewer of them, which it explains."""
@@ -264,7 +265,7 @@ def is_cure(now: Any, before: Any) -> bool:
     """Whether a launch is verified, and without what the one before it was told for."""
     if now.verdict != "verified":
         return False
-    if before.verdict == "failed":
+    if before.verdict != "verified":
         return True
     return len(now.findings) < len(before.findings) and not new_warnings(now, before)
 

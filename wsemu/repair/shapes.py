@@ -33,13 +33,13 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _block(scene: Scene, statements: list[ast.stmt], by: int) -> str:
-    """The lines of statements, indented by so many steps more (1), or less (-1)."""
+    """The lines of statements, indented by a step more (1), or less (-1)."""
     start, _ = scene.text.lines(statements[0])
     _, end = scene.text.lines(statements[-1])
     lines = scene.text.data[start:end].decode().splitlines(keepends=True)
     if by > 0:
         return "".join(_STEP + line if line.strip() else line for line in lines)
-    return "".join(line.removeprefix(_STEP) for line in lines)
+    return "".join(line.removeprefix(_STEP) if by < 0 else line for line in lines)
 
 
 def _clean(scene: Scene, statements: list[ast.stmt]) -> bool:

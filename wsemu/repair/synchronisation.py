@@ -60,6 +60,10 @@ _EXCHANGED: dict[str, tuple[str, ...]] = {
     "setmaxnreg_inc": ("setmaxnreg_dec",),
     "setmaxnreg_dec": ("setmaxnreg_inc",),
 }
+_OF_PATTERNS = frozenset(
+    "start_async_dma wait_for_dma_finish wait_for_dma_start finish_async_dma consumer_wait producer_acquire "
+    "consumer_release".split()
+)
 _NO_ARGUMENTS = ("syncthreads", "syncwarp", "fence_proxy_async")
 _SIBLINGS = {
     "start_async_dma": ("wait_for_dma_finish",),
@@ -204,7 +208,7 @@ def exchanged(scene: Scene) -> Iterator[Candidate]:
             waits = (other in WAITS) - (name in WAITS)
             made = scene.replacement("call", call, new, 0.5 * rank, waits)
             if made:
-                yield made
+                yield made._replace(odd=name in _OF_PATTERNS)
     for call in scene.called("syncwarp"):
         if call.args and (made := scene.replacement("argument", call.args[0], "0xFFFFFFFF")):
             yield made

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wsemu.repair.scene import last_name, synchronises
+from wsemu.repair.text import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "cp_async_bulk_tensor_global_to_shared": ("", "place", "", "coordinates", "", "index"),
     "cp_async_ca": ("", "place", "", "place", "size"),
     "cp_async_cg": ("", "place", "", "place", "size"),
+    **dict.fromkeys(("ld_v2", "ld_v4", "st_v2", "st_v4"), ("", "place")),
     "setmaxnreg_inc": ("registers",),
     "setmaxnreg_dec": ("registers",),
     "producer_acquire": ("", "round"),
@@ -59,6 +61,7 @@ _SIMPLE = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
     yield from arguments(scene)
+    yield from whole_counts(scene)
     yield from whole_rings(scene)
     yield from bounds(scene)
     yield from comparisons(scene)
@@ -213,6 +216,21 @@ def _is_stage(scene: Scene, node: ast.AST) -> bool:
     )  # fmt: skip
 
 
+def whole_counts(scene: Scene) -> Iterator[Candidate]:
+    """The count of all barriers that have the same one, in one edit."""
+    calls = [call for call in scene.called(*_BARRIERS) if len(call.args) > 1]
+    for count in dict.fromkeys(scene.text.of(call.args[1]) for call in calls):
+        alike = [call for call in calls if scene.text.of(call.args[1]) == count]
+        if len(alike) < 2:
+            continue
+        for rank, new in enumerate(_others(scene, alike[0].args[1], "count", {})):
+            pieces = [Piece(*scene.text.span(call.args[1]), new) for call in alike]
+            lines = ", ".join(str(call.lineno) for call in alike)
+            says = f"write `{new}` in place of the count `{count}` in lines {lines}"
+            near = min(map(scene.distance, alike)) + 0.5 + 0.3 * rank
+            yield scene.candidate("argument", says, pieces, near)
+
+
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
     """All barriers of one id, or of two, by stage or by pair: one for each in the place of one for all."""
     calls = [call for call in scene.called(*_BARRIERS) if call.args]
@@ -232,8 +250,6 @@ def _assigns(function: ast.FunctionDef, name: str) -> bool:
 
 
 def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candidate | None:
-    from wsemu.repair.text import Piece
-
     pieces, texts = [], []
     for call in calls:
         loops = _loop_names(scene, call)

@@ -134,9 +134,7 @@ def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
     """Findings with the same cause, a line each."""
     yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
     for finding in more:
-        site = next((site for site in finding.sites if site.primary), None)
-        where = f" ({os.path.basename(display_path(site.file))}:{site.line})" if site else ""
-        text = f"{'':{gutter + 5}}{finding.severity}[{finding.code}]{where}: {finding.message}"
+        text = f"{'':{gutter + 5}}{finding}"
         for line in wrapped(text, width, " " * (gutter + 9)):
             yield [(line, "")]
 

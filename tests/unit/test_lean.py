@@ -1,0 +1,53 @@
+"""`wsemu lean`: what the proofs of a program's launches do not need."""
+
+from __future__ import annotations
+
+from tests.commands import wsemu as command
+
+PROGRAM = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def reversed(x, y, total):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncthreads()
+    y[t] = tile[63 - t]
+    cuda.syncthreads()
+    if t == 0:
+        cuda.atomic.add(total, 0, 1)
+
+for ctas in {ctas}:
+    x = np.arange(64, dtype=np.float32)
+    reversed[ctas, 64](x, np.zeros(64 * ctas, np.float32)[:64], np.zeros(1, np.int32))
+"""
+
+
+def lean(tmp_path, text):
+    (tmp_path / "program.py").write_text(text)
+    return command("lean", "program.py", cwd=tmp_path)
+
+
+def test_what_a_proof_does_not_need_is_told_with_the_steps_saved(tmp_path):
+    said = " ".join(lean(tmp_path, PROGRAM.format(ctas=[1])).stdout.split())
+    assert "reversed: 3 barriers, fences and atomics, tried one by one in 1 verified launch (1 x 64" in said
+    assert "program.py:11: `cuda.syncthreads()` is not needed: 2 warp instructions fewer" in said
+    assert "program.py:9:" not in said
+    assert "`total[0] += 1` in its place is enough" in said
+
+
+def test_what_one_launch_needs_is_needed(tmp_path):
+    atomic = PROGRAM.replace("    y[t] = tile[63 - t]\n", "    y[t + 64 * cuda.blockIdx.x] = tile[63 - t]\n")
+    atomic = atomic.replace("[:64]", "")
+    said = " ".join(lean(tmp_path, atomic.format(ctas=[1, 2])).stdout.split())
+    assert "in 2 verified launches (1 x 64 threads, 2 x" in said
+    assert "cuda.atomic.add" not in said
+    assert "program.py:11:" in said
+
+
+def test_nothing_is_taken_from_what_is_not_verified(tmp_path):
+    done = lean(tmp_path, PROGRAM.format(ctas=[2]))
+    assert done.returncode == 1
+    assert "no launch is verified" in done.stdout

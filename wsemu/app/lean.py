@@ -1,0 +1,93 @@
+"""`wsemu lean FILE`: which barriers, fences and atomics the proofs of a program's launches do not need."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app import config, program
+from wsemu.launch.hooks import keeping
+from wsemu.model.errors import UsageError
+from wsemu.repair.lean import Need, Part, needs
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wsemu.launch.attempts import Launched
+    from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
+
+USAGE = 2
+
+
+class _Quiet(Printer):
+    """Says what goes wrong with the program, and nothing of its launches."""
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class _Kernels:
+    """What the launches of each kernel need."""
+
+    parts: dict[str, dict[Part, list[Need]]] = field(default_factory=dict)
+    launches: dict[str, list[str]] = field(default_factory=dict)
+
+    def observe(self, report: Report, launched: Launched) -> None:
+        """Take the parts of a verified launch out, one after the other."""
+        if report.verdict != "verified":
+            return
+        x, y, z = report.grid
+        a, b, c = report.block
+        self.launches.setdefault(report.kernel, []).append(f"{x * y * z} x {a * b * c} threads")
+        known = self.parts.setdefault(report.kernel, {})
+        for part, need in needs(launched, report.counters.warp_instructions).items():
+            known.setdefault(part, []).append(need)
+
+    def tell(self, printer: Printer) -> None:
+        """What no launch of a kernel needs, and how many things they do need."""
+        if not self.parts:
+            printer.text("no launch is verified: there is no proof to take things from", "warning")
+        for kernel, parts in self.parts.items():
+            sizes = ", ".join(dict.fromkeys(self.launches[kernel]))
+            spare = {part: found for part, found in parts.items() if not any(need.needed for need in found)}
+            count = len(self.launches[kernel])
+            printer.text(f"{kernel}: {len(parts)} barriers, fences and atomics, tried one by one in {count} verified "
+                         f"launch{'es' * (count != 1)} ({sizes})", "strong")  # fmt: skip
+            for part, found in spare.items():
+                saved = sum(need.saved for need in found)
+                instead = f", and `{part.becomes}` in its place is enough" if part.becomes else ""
+                steps = (
+                    f"{abs(saved):,} warp instructions {'fewer' if saved > 0 else 'more'}" if saved else "as many steps"
+                )
+                printer.text(
+                    f"  {os.path.basename(part.file)}:{part.line}: `{part.text}` is not needed{instead}: {steps}"
+                )
+            if not spare:
+                printer.text("  all are needed")
+        if any(self.parts.values()):
+            printer.text("that holds for these launches: other sizes may need what they do not, and of two things that "
+                         "are not needed, one may be")  # fmt: skip
+
+
+def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> int:
+    """Run a program, and say what its proofs do not need; returns the exit code of the program's check."""
+    printer = _Quiet()
+    try:
+        _, settings = config.configured(file, given)
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
+    kernels = _Kernels()
+    keeping.append(kernels.observe)
+    try:
+        code = program.run(file, arguments, settings, printer=printer)
+    finally:
+        keeping.remove(kernels.observe)
+    if code != USAGE:
+        kernels.tell(printer)
+    return code

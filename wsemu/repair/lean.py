@@ -1,0 +1,72 @@
+"""What a proof does not need: each barrier, fence and atomic taken out in turn, and the launch made again."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.repair.scene import FENCES, Scene, last_name
+from wsemu.repair.search import digest
+from wsemu.repair.text import Piece, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.repair.search import Launched
+
+_BARRIERS = frozenset("syncthreads syncwarp bar_sync barrier_sync bar_arrive barrier_arrive".split())
+_UPDATES = {"add": "+=", "sub": "-="}
+
+
+class Part(NamedTuple):
+    """Something that synchronises."""
+
+    file: str
+    line: int
+    text: str
+    becomes: str
+    """what stands in its place: nothing, or the plain update of an atomic"""
+
+
+class Need(NamedTuple):
+    """Whether a launch needs it."""
+
+    needed: bool
+    saved: int
+    """warp instructions that the launch does without it"""
+
+
+def needs(launched: Launched, steps: int) -> dict[Part, Need]:
+    """The parts of a verified launch of so many steps, and which of them it needs to be verified, with the same
+    results."""
+    found: dict[Part, Need] = {}
+    with launched.again():
+        same = launched.repeated()
+        if same is None or same.report.verdict != "verified":
+            return found
+        results = digest(same.results)
+        for file, (source, lines) in launched.sources().items():
+            text = Text(file, source)
+            functions = [*dict.fromkeys(f for line in sorted(lines) if (f := text.outermost(line)))]
+            for part, piece in _parts(Scene(text, functions, [], [])):
+                done = launched.attempt({file: (text.tree, text.edited([piece]))}, lambda _: None)
+                right = done is not None and done.report.verdict == "verified" and digest(done.results) == results
+                less = steps - done.report.counters.warp_instructions if right and done is not None else 0
+                found[part] = Need(not right, less)
+    return found
+
+
+def _parts(scene: Scene) -> Iterator[tuple[Part, Piece]]:
+    """What can be taken out, and how."""
+    for statement in scene.statements:
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+            continue
+        call = statement.value
+        text = scene.text.of(call)
+        if last_name(call) in _BARRIERS | FENCES:
+            yield Part(scene.text.file, statement.lineno, text, ""), scene.cut(statement)
+        elif last_name(call) in _UPDATES and ".atomic." in scene.text.of(call.func) and len(call.args) == 3:
+            array, index, value = map(scene.text.of, call.args)
+            index = index[1:-1] if isinstance(call.args[1], ast.Tuple) and index.startswith("(") else index
+            plain = f"{array}[{index}] {_UPDATES[last_name(call)]} {value}"
+            yield Part(scene.text.file, statement.lineno, text, plain), Piece(*scene.text.span(statement), plain)
