@@ -27,7 +27,8 @@ def stubs() -> dict[str, str]:
     """File below `wsemu/language` -> text."""
     own = {name: getattr(cuda_names, name) for name in cuda_names.VALUES}
     kernels = {**cuda_names.FUNCTIONS, **cuda_names.VECTORS, **cuda_names.TYPES, **own}
-    imports = ["from typing import Any, Final", "", "from wsemu.host import extending as extending", "from wsemu.host import xoroshiro"]
+    imports = ["from typing import Any, Final", ""]
+    imports += ["from wsemu.host import extending as extending", "from wsemu.host import xoroshiro"]
     imports += [f"from wsemu.host.driver import {name} as {name}" for name in sorted(cuda.HOST)]
     imports += ["from wsemu.host.reduction import Reduce as Reduce"]
     imports += ["from wsemu.language.markers import ScalarType", "", "reduce = Reduce", "random = xoroshiro"]

@@ -12,7 +12,7 @@ from pathlib import PureWindowsPath
 import pytest
 
 from wsemu.backends import gpu_process
-from wsemu.campaign import fuzz
+from wsemu.campaign import spread
 from wsemu.launch.replay import witness_file
 from wsemu.model.errors import UsageError
 from wsemu.report import diagnostic, json
@@ -57,7 +57,7 @@ def test_where_processes_cannot_fork_the_gpu_is_refused_with_a_remedy(monkeypatc
 def test_ctrl_c_does_not_reach_the_processes_of_a_campaign():
     """A group or a session of their own: the command decides when they end."""
     key = "creationflags" if sys.platform == "win32" else "start_new_session"
-    assert fuzz._ALONE[key]
+    assert spread._ALONE[key]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "cp437", "ascii", "utf-8"])

@@ -42,7 +42,7 @@ def test_before_the_first_launch_the_arrays_tell():
 
 def test_then_what_it_did():
     launch = bound(8, 4)
-    check._run(launch, None)
+    check.ran(launch, None)
     did = launch.program.derived["work"]
     assert did > 0
     assert check._workers(launch) is None
@@ -55,6 +55,6 @@ def test_the_bytes_are_the_same_for_any_number_of_workers():
     results = []
     for workers in (1, 2, 4):
         launch = bound(8, 16)
-        outcome, _, _ = check._run(launch, workers)
+        outcome, _, _ = check.ran(launch, workers)
         results.append((outcome.warp_instructions, [bytes(data) for data, _ in launch.segments]))
     assert results[0] == results[1] == results[2]

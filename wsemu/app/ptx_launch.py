@@ -103,9 +103,12 @@ def run(file: Path, words: Sequence[str]) -> None:
         if not value:
             raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
-    shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
-    cluster = [_extent(options.cluster, "cluster")] if options.cluster else []
-    launch = kernel[*shape, 0, _bytes(options.dynamic_shared), *cluster]
+    grid, block = _extent(options.grid, "grid"), _extent(options.block, "block")
+    dynamic = _bytes(options.dynamic_shared)
+    if options.cluster:
+        launch = kernel[grid, block, 0, dynamic, _extent(options.cluster, "cluster")]
+    else:
+        launch = kernel[grid, block, 0, dynamic]
     arguments = [argument(text, number) for number, text in enumerate(options.arg)]
     launch(*arguments)
     if options.out:

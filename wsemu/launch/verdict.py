@@ -251,7 +251,8 @@ def _proof(places: Places, settings: Settings, found: _Findings, tried: bool) ->
     `tried`: for all orders of atomics."""
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    shown = _shown(places, settings, found.suppressed) + (", in all orders of the atomics that steer it" if tried else "")
+    in_all = ", in all orders of the atomics that steer it" if tried else ""
+    shown = _shown(places, settings, found.suppressed) + in_all
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 
