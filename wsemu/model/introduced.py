@@ -1,7 +1,7 @@
 """From which architecture on there are the instructions of a program.
 
-Source: PTX ISA, "Target ISA Notes" of each instruction.  `mma` and `wmma` are not asked: there the architecture says how
-sums are rounded, whichever types it has.
+Source: PTX ISA, "Target ISA Notes" of each instruction.  `mma` and `wmma` are not asked: there the architecture says
+how sums are rounded, whichever types it has.
 """
 
 from __future__ import annotations
