@@ -1,7 +1,7 @@
 """From which architecture on there are the instructions of a program.
 
-Source: PTX ISA, "Target ISA Notes" of each instruction.  Where an operation of the bytecode stands for several
-instructions (a `wmma` and an `mma`), what the oldest of them needs.
+Source: PTX ISA, "Target ISA Notes" of each instruction.  `mma` and `wmma` are not asked: there the architecture says
+how sums are rounded, whichever types it has.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from wsemu.model.limits import LATEST
 if TYPE_CHECKING:
     from wsemu.model.program import Program
 
-_TYPES = {"bf16": 80, "tf32": 80, "f64": 80, "e4m3": 89, "e5m2": 89, "f16": 70}
-"""of the elements that tensor cores multiply; of integers it is sm_75"""
 _FAMILIES: Final = (
     ("mbarrier.expect_tx", 90, "expectations of bytes"),
     ("mbarrier.complete_tx", 90, "expectations of bytes"),
@@ -37,8 +35,6 @@ _FAMILIES: Final = (
 
 def _needs(name: str) -> tuple[int, str]:
     """The compute capability that an operation needs, and how it is called; 0: it is old enough."""
-    if name.startswith("mma."):
-        return _TYPES.get(name.split(".")[3], 75), "tensor cores for this type"
     return next(((since, called) for start, since, called in _FAMILIES if name.startswith(start)), (0, ""))
 
 
