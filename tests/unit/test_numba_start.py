@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 from tests.commands import wsemu
-from wsemu import cuda
+from wsemu import UsageError, cuda
+from wsemu.backends import numba_cuda
 from wsemu.host import takeover
 from wsemu.launch import check as launching
 from wsemu.launch import hooks
+from wsemu.model.settings import Settings, using
 
 pytest_plugins = ["pytester"]
 PROGRAM = """
@@ -30,6 +33,14 @@ x = np.zeros(4)
 fill[1, 4](x)
 print(x.sum(), sys.argv[1:], __name__)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """What launches import is there before `pytester`, which forgets modules at its end."""
+    for name in ("wsemu.host.testing", "wsemu.launch.thread_output", "numba.tests.support", "wsemu.report.terminal"):
+        importlib.import_module(name)
+    cuda.jit(_plain)[1, 1](np.zeros(1))
 
 
 def test_run_m_runs_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +124,37 @@ def test_an_installed_takeover_is_removed() -> None:
         takeover.remove()
 
 
+SECOND_WAY = launching._second_way
+
+
 @cuda.jit
 def stepped(x, n):
-    x[::n] = 1
+    y = x[::n]
+    y[cuda.threadIdx.x] = 1
+    if n < 0:
+        x[0] = x[6]
+
+
+def test_numba_cudas_ptx_is_the_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        numba_cuda.numba_cuda()
+    except UsageError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(launching, "_second_way", SECOND_WAY)
+    x = np.zeros(8)
+    report = launching.check(stepped, 1, 4, (x, 2))
+    assert (report.verdict, x.tolist()) == ("verified", [1, 0] * 4)
+    assert report.notes[0].startswith("run from the PTX that Numba-CUDA makes of it")
+    racy = launching.check(stepped, 1, 4, (x, -1))
+    assert {site.line for site in racy.errors[0].sites} <= {
+        line + stepped.py_func.__code__.co_firstlineno for line in (3, 5)
+    }
+    with using(Settings(numba_ptx=False)):
+        assert launching.check(stepped, 1, 4, (x, 2)).verdict == "incomplete"
 
 
 def test_without_numba_cuda_there_is_no_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "_second_way", SECOND_WAY)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     report = launching.check(stepped, 1, 1, (np.zeros(4), 2))
     assert report.verdict == "incomplete"
