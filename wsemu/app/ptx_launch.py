@@ -96,12 +96,13 @@ def run(file: Path, words: Sequence[str]) -> None:
     options = Options.read(words)
     module = load_ptx(file)
     kernel = module[options.entry] if options.entry else module.only()
-    wanted = (("grid", options.grid, "CTAs"), ("block", options.block, "threads of a CTA"))
+    block = options.block or ",".join(map(str, kernel.block))
+    wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
     for name, value, what in wanted:
         if not value:
             raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
-    shape = [_extent(options.grid, "grid"), _extent(options.block, "block")]
+    shape = [_extent(options.grid, "grid"), _extent(block, "block")]
     launch = kernel[*shape, 0, _bytes(options.dynamic_shared)]
     arguments = [argument(text, number) for number, text in enumerate(options.arg)]
     launch(*arguments)
