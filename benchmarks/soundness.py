@@ -11,8 +11,8 @@ lane_explorer.py): the compiled engine runs the kernel of each, and, where it ha
 sides exchanged; every eighth runs in the reference interpreter. With `--kind phases` they are programs of mbarriers,
 copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
 With `--kind clusters` these are spread over the CTAs of a cluster, with `--kind atomics` they are programs of strong
-accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model allows
-(memory_model.py); every sixteenth runs in the reference interpreter.
+accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model
+allows (memory_model.py); every sixteenth runs in the reference interpreter.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
 program that shows it. Exit code 1 if there is one.
 

@@ -59,6 +59,17 @@ def test_a_launch_like_that_of_a_file(folder: Path) -> None:
     assert run(folder / "right.json")[0] == 0
 
 
+def test_the_block_is_that_of_the_ptx_where_none_is_given(folder: Path) -> None:
+    words = ["--grid", "1", "--arg", folder / "x.npy", "--arg", "u32:32", "--arg", "f32:2"]
+    assert run(folder / "add.ptx", *words)[0] == 2
+    for name in ("maxntid", "reqntid"):
+        bounded = PTX.replace(".param .f32 a)\n", f".param .f32 a)\n.{name} 32, 1, 1\n")
+        (folder / f"{name}.ptx").write_text(bounded, encoding="utf-8")
+        code, said = run(folder / f"{name}.ptx", *words)
+        assert code == 0, said
+        assert "block 32" in said
+
+
 def test_a_folder_is_checked_whole(folder: Path) -> None:
     launch(folder, "too_far", n=48)
     code, said = run(folder)

@@ -98,17 +98,18 @@ def run(file: Path, words: Sequence[str]) -> None:
     options = Options.read(words)
     module = load_ptx(file)
     kernel = module[options.entry] if options.entry else module.only()
-    wanted = (("grid", options.grid, "CTAs"), ("block", options.block, "threads of a CTA"))
+    block = options.block or ",".join(map(str, kernel.block))
+    wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
     for name, value, what in wanted:
         if not value:
             raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
     _check_out(options.out)
-    grid, block = _extent(options.grid, "grid"), _extent(options.block, "block")
+    grid, threads = _extent(options.grid, "grid"), _extent(block, "block")
     dynamic = _bytes(options.dynamic_shared)
     if options.cluster:
-        launch = kernel[grid, block, 0, dynamic, _extent(options.cluster, "cluster")]
+        launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
-        launch = kernel[grid, block, 0, dynamic]
+        launch = kernel[grid, threads, 0, dynamic]
     arguments = [argument(text, number) for number, text in enumerate(options.arg)]
     launch(*arguments)
     if options.out:

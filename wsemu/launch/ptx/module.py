@@ -176,6 +176,13 @@ class PtxKernel(CodeKernel):
         local = function.name.rpartition("::")[2] if "<" not in function.name else function.name
         return (function.name, str(function), local, self.entry.name)
 
+    @property
+    def block(self) -> tuple[int, ...]:
+        """The threads of a CTA that its PTX asks for, or at most allows; nothing where it says neither."""
+        given = self._module.file.functions[self.entry.name].directives
+        found = given.get("reqntid") or given.get("maxntid")
+        return tuple(found.values) if found is not None else ()
+
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
         from wsemu.launch.ptx.arguments import fitted
