@@ -74,7 +74,13 @@ class Witness:
     def __init__(self, places: Places, trace: Trace, ctas: Collection[int]) -> None:
         self.places = places
         self.trace = trace
-        self.events = [event for event in trace.events if event.cta in ctas]
+        clusters = {places.cluster_of(cta) for cta in ctas}
+        several = places.outcome.cluster != (1, 1, 1)
+        self.events = [
+            event
+            for event in trace.events
+            if event.cta in ctas or (several and places.cluster_of(event.cta) in clusters)
+        ]
         self.complete = trace.complete
         self.asynchronous = any(event.kind in (*OF_PHASES, "copy", "landed") for event in self.events)
         """whether schedules are those of the run: which operations others need is not told by warps' clocks then"""
@@ -247,7 +253,8 @@ class Witness:
         """What the warps of a CTA knew of each other."""
         if cta not in self._clocks:
             silent = relaxed(self.places.program) if self.asynchronous else frozenset()
-            order = PhaseOrder(False, self.uncounted, silent) if self.asynchronous else None
+            clusters = self.places.cluster_of
+            order = PhaseOrder(False, self.uncounted, silent, clusters) if self.asynchronous else None
             self._clocks[cta] = _Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))
         return self._clocks[cta]
 

@@ -19,7 +19,7 @@ from wsemu.model.isa import NAMES, RELAXED, WAIT_RELAXED
 from wsemu.proof.happens_before import Clock, HappensBefore, join, uncounted_barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from wsemu.model.outcome import Event, RawFinding, Trace
     from wsemu.model.program import Program
@@ -31,7 +31,12 @@ GIVES, TAKES = "arrive_on", "await"
 
 def relaxed(program: Program) -> frozenset[int]:
     """The operations on mbarriers that give and take nothing."""
-    bits = {"mbarrier.arrive": RELAXED, "mbarrier.wait": WAIT_RELAXED, "mbarrier.wait.parity": WAIT_RELAXED}
+    bits = {
+        "cluster.arrive": RELAXED,
+        "mbarrier.arrive": RELAXED,
+        "mbarrier.wait": WAIT_RELAXED,
+        "mbarrier.wait.parity": WAIT_RELAXED,
+    }
     rows = enumerate(program.code.tolist())
     return frozenset(pc for pc, row in rows if row[7] & bits.get(NAMES[row[0]], 0))
 
@@ -39,11 +44,19 @@ def relaxed(program: Program) -> frozenset[int]:
 class PhaseOrder(HappensBefore):
     """The clocks of all warps as of `HappensBefore`, with the edges of mbarriers; `relaxed` are operations without."""
 
-    def __init__(self, atomics: bool, uncounted: Container[int] = (), relaxed: Container[int] = ()) -> None:
+    def __init__(
+        self,
+        atomics: bool,
+        uncounted: Container[int] = (),
+        relaxed: Container[int] = (),
+        cluster_of: Callable[[int], int] = int,
+    ) -> None:
+        """`cluster_of`: of a CTA; without clusters it is one by itself."""
         super().__init__(atomics, uncounted)
         self._relaxed = relaxed
+        self._cluster_of = cluster_of
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
-        """(CTA, mbarrier, phase) -> what it was given"""
+        """(cluster, mbarrier, phase) -> what it was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
 
     def apply(self, event: Event) -> None:
@@ -55,15 +68,18 @@ class PhaseOrder(HappensBefore):
 
     def arrive_on(self, event: Event) -> None:
         if event.pc not in self._relaxed:
-            join(self._given[event.cta, event.place, event.generation], self.clock((event.cta, event.warp)))
+            join(self._given[self._phase_of(event)], self.clock((event.cta, event.warp)))
 
     def await_(self, event: Event) -> None:
         if event.pc not in self._relaxed:
-            join(self.clock((event.cta, event.warp)), self._given[event.cta, event.place, event.generation])
+            join(self.clock((event.cta, event.warp)), self._given[self._phase_of(event)])
+
+    def _phase_of(self, event: Event) -> tuple[int, int, int]:
+        return self._cluster_of(event.cta), event.place, event.generation
 
     def init(self, event: Event) -> None:
         """A new mbarrier, also where one was: its phases begin anew."""
-        for key in [key for key in self._given if key[:2] == (event.cta, event.place)]:
+        for key in [key for key in self._given if key[:2] == self._phase_of(event)[:2]]:
             del self._given[key]
 
 

@@ -74,7 +74,8 @@ class Machine:
             [(data.copy(), writable) for data, writable in bound.segments],
             configuration.dynamic_shared, budget, options, clusters=configuration.cluster != (1, 1, 1),
         )  # fmt: skip
-        self.places = Places(bound.program, configuration.grid, configuration.block, Outcome("done"), bound.arrays)
+        outcome = Outcome("done", cluster=configuration.cluster, window=self.launch.window)
+        self.places = Places(bound.program, configuration.grid, configuration.block, outcome, bound.arrays)
         self._ctas: dict[int, Cta] = {}
         self._events: list[Event] = []
         """but for accesses"""
