@@ -251,7 +251,8 @@ def cluster(examples: int, jobs: int) -> bool:
         campaign = fuzz.Campaign.of("fuzzed.py::test_rarely_fails", examples, 200, 0)
         quiet = fuzz.run(campaign, jobs, folder / "here.sqlite", _Nobody())
         kills = 0
-        with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as workers:
+        options = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+        with distributed.LocalCluster(**options) as workers:
             stop = threading.Event()
 
             def kill() -> None:
