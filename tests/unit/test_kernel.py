@@ -75,7 +75,7 @@ def test_a_kernel_needs_a_launch_configuration():
         jit(scale)(3, 4)
 
 
-@pytest.mark.parametrize("parameters", [8, (8,), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize("parameters", [8, (8,), (1, 2, 3, 4, 5, 6)])
 def test_the_number_of_launch_parameters_is_checked(parameters):
     with pytest.raises(UsageError, match=r"launch parameters?: write `scale\[grid, block\]`"):
         jit(scale)[parameters]
