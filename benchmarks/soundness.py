@@ -8,9 +8,10 @@ engine runs as data of one kernel; every tenth also has a kernel of its own, and
 interpreter. In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
 lane_explorer.py): the compiled engine runs the kernel of each, and, where it has branches on lanes, the same with their
 sides exchanged; every eighth runs in the reference interpreter. With `--kind phases` they are programs of mbarriers,
-copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too. With `--kind atomics` they are programs of strong accesses, fences
-and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model allows
-(memory_model.py); every sixteenth runs in the reference interpreter.
+copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
+With `--kind atomics` they are programs of strong accesses, fences and flags (strong_programs.py), and what is
+enumerated is every execution that the PTX memory model allows (memory_model.py); every sixteenth runs in the reference
+interpreter.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
 program that shows it. Exit code 1 if there is one.
 
