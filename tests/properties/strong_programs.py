@@ -7,7 +7,7 @@ must not be `failed`; `incomplete` is no answer, and counted.
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from tests.properties.memory_model import (
     explore,
     notation,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLACES = ("x", "y", "f", "g")
 DATA, FLAGS = ("x", "y"), ("f", "g")
@@ -54,6 +57,8 @@ def ptx(program: Program) -> tuple[str, int, int]:
     """(source, CTAs, warps of a CTA): each thread is the first lane of a warp."""
     lines, bodies = [_HEAD], []
     met: dict[int, int] = {}
+    if len({thread.operations for thread in program}) == 1 and len({thread.cta for thread in program}) == len(program):
+        return "\n".join([_HEAD, _body(0, program[0]), "$end:\nret;\n}\n"]), len(program), 1  # they begin alike
     for n, thread in enumerate(program):
         warp = met.get(thread.cta, 0)
         met[thread.cta] = warp + 1
@@ -101,11 +106,28 @@ def _instruction(o: Operation, registers: dict[str, str]) -> str:
 def strong_program(source: random.Random) -> Program:
     """Two or three threads that pass messages, more or less well."""
     count = source.choice((2, 2, 3))
+    if source.random() < 0.3:
+        made = tuple(_ticket(source, 4 if count == 2 else 2))
+        return tuple(Thread(n, made) for n in range(count))
     ctas = source.choice(((0, 1, 2), (0, 1, 2), (0, 0, 0), (0, 1, 1)))
     while True:
         program = tuple(Thread(ctas[n], tuple(_thread(source, n))) for n in range(count))
         if sum(len(thread.operations) for thread in program) <= MOST_EVENTS:
             return program
+
+
+def _ticket(source: random.Random, most: int) -> Iterator[Operation]:
+    """What a thread does by the number that it draws."""
+    order = source.choice(("relaxed", "acquire", "acq_rel", "acq_rel"))
+    yield Operation(ATOMIC, source.choice(FLAGS), 1, order, _scope(source), "t", "add")
+    for k in range(source.randint(1, most)):
+        made = source.choice((
+            _data(source, None), _data(source, None), _raise(source, source.choice(FLAGS)),
+            _look(source, source.choice(FLAGS), f"b{k}"), _fence(source, 1.0)[0],
+        ))  # fmt: skip
+        known = [("t", 0), ("t", 0), ("t", 1), ("t", 1), *([(f"b{k - 1}", 1)] if k else [])]
+        guard = (*source.choice(known), source.random() < 0.8) if source.random() < 0.8 else None
+        yield made._replace(guard=guard)
 
 
 def _scope(source: random.Random) -> str:

@@ -1,4 +1,4 @@
-// Messages between CTAs by fences and atomics: right, and beyond a proof from one run.
+// Messages between CTAs by fences and atomics: all orders of these are tried.
 
 // The CTA that comes last adds up the parts of all.
 __device__ unsigned arrived;

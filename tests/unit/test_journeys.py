@@ -103,8 +103,8 @@ def test_a_numba_program_runs_unmodified_and_without_a_gpu(tmp_path: Path) -> No
     pytest.importorskip("numba")
     (tmp_path / "my_script.py").write_text(NUMBA)
     done = wsemu("run", "my_script.py", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "3 kernels, 7 launches: 6 verified, 1 incomplete (atomics)" in done.stdout
+    assert done.returncode == 0
+    assert "3 kernels, 7 launches: 7 verified" in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU: tests/device compares with it")

@@ -109,6 +109,27 @@ def lanes_take_slots(count, y):
         y[slot] = 1
 
 
+@cuda.jit
+def who_comes_first_stores_first(turn, x, y, seen):
+    if cuda.threadIdx.x == 0:
+        if cuda.atomic.add(turn, 0, 1) == 0:
+            cuda.threadfence()
+            cuda.atomic.exch(x, 0, 1)
+            if cuda.atomic.add(y, 0, 0) == 0:
+                seen[0] = 1
+        else:
+            cuda.threadfence()
+            cuda.atomic.exch(y, 0, 1)
+            if cuda.atomic.add(x, 0, 0) == 0:
+                seen[0] = 2
+
+
+def test_more_than_interleavings_is_not_decided_where_ctas_stand_for_each_other() -> None:
+    """The same between two CTAs that begin alike: who does which half is no matter, that two do is."""
+    found = wsemu.check(who_comes_first_stores_first, 2, 32, tuple(kernels.ints(1) for _ in range(4)))
+    assert found.verdict == "incomplete", found.notes
+
+
 def test_lanes_that_come_in_too_many_orders_are_not_decided() -> None:
     assert wsemu.check(lanes_take_slots, 1, 32, (kernels.ints(1), kernels.ints(8))).verdict == "incomplete"
 

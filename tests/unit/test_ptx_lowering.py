@@ -459,7 +459,7 @@ def test_strong_accesses_are_atomics():
     """
     out = np.zeros(32, np.int32)
     report = run(INDEX + body, out, grid=2)
-    assert report.verdict == "incomplete"  # whether the reader sees the flag is up to the schedule
+    assert report.verdict == "verified"  # whether the reader sees the flag is up to the schedule: all orders are tried
     assert not report.errors
     assert out[:3].tolist() == [42, 1, 42]
 

@@ -496,19 +496,19 @@ def queens() -> list[Any]:
 
 
 # -- fences.cu -------------------------------------------------------------------------------------------------------
-@case("fences", "last_block", 3, 64, verdict="incomplete")
+@case("fences", "last_block", 3, 64)
 def last_block() -> list[Any]:
     x = integers(120, 3, 64) - 500
     part = (x > 0).sum(1, dtype=i32)
     return [x, Out(part), Out(np.array([part.sum()], i32))]
 
 
-@case("fences", "message", 2, 32, verdict="incomplete")
+@case("fences", "message", 2, 32)
 def message() -> list[Any]:
     return [Out(np.array([1], i32), 0), Out(np.array([42], i32)), Out(np.array([43], i32))]
 
 
-@case("fences", "lock", 2, 96, verdict="incomplete")
+@case("fences", "lock", 2, 96)
 def lock() -> list[Any]:
     return [Out(np.array([0], i32), 0), Out(np.array([6], i32), 0)]
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.explore.session import Ask, Moved, Session
-from wsemu.proof.robust import Pair, weak
+from wsemu.proof.robust import Pair, Strong, weak
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ class Search:
         self.users: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
         """place -> threads that touch it in an ordered way"""
         self.result = Result()
+        self.threads = 0
+        """of a CTA"""
         self.alike = False
         """whether CTAs all begin alike: then it does not matter which is which"""
         self.waits: set[tuple[bytes, Ask, bytes]] = set()
@@ -156,11 +158,27 @@ class Search:
             except _NewsError:
                 continue
             if self.result.decided:
-                found = weak(self.shared.pairs, self.shared.strong)
+                found = weak(*self._pairs())
                 if found is not None:
                     self.result.why = "weak"
                     self.result.pair = found if isinstance(found, Pair) else None
             return self.result
+
+    def _pairs(self) -> tuple[set[Pair], set[Strong]]:
+        """Strong accesses one after the other, and all of them: where CTAs stand for each other, of so many CTAs as a
+        cycle may need, which has at most three accesses to a place."""
+        pairs, strong = self.shared.pairs, self.shared.strong
+        if not self.alike:
+            return pairs, strong
+        size = self.threads
+        ctas = range(min(self.session.ctas, 3 * len(self.shared.places)))
+
+        def named(access: Strong, cta: int) -> Strong:
+            place = (cta if access.place[0] >= 0 else -1, access.place[1])
+            return access._replace(thread=cta * size + access.thread % size, place=place)
+
+        of_all = {p._replace(first=named(p.first, c), second=named(p.second, c)) for p in pairs for c in ctas}
+        return of_all, {named(access, c) for access in strong for c in ctas}
 
     # -- who meets whom -----------------------------------------------------------------------------------------------
     def _groups(self) -> list[int]:
@@ -251,6 +269,7 @@ class Search:
         session = self.session
         moved = session.start()
         knowledge = self.begin(self.shared)
+        self.threads = knowledge.of_cta
         number = 0
         node = _Node([], None, [], b"", [], [], knowledge, 0)
         for cta, one in enumerate(moved):
