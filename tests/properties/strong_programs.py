@@ -107,7 +107,7 @@ def strong_program(source: random.Random) -> Program:
     """Two or three threads that pass messages, more or less well."""
     count = source.choice((2, 2, 3))
     if source.random() < 0.3:
-        made = tuple(_ticket(source, 4 if count == 2 else 2))
+        made = tuple(_ticket(source, 3 if count == 2 else 1))
         return tuple(Thread(n, made) for n in range(count))
     ctas = source.choice(((0, 1, 2), (0, 1, 2), (0, 0, 0), (0, 1, 1)))
     while True:

@@ -138,9 +138,10 @@ def test_a_module_that_moves_changes_the_key():
 # -- what is compiled -------------------------------------------------------------------------------------------------
 
 
-def parts_of(*operations: str, races: bool = True, exact: bool = False, noted: bool = False) -> set[str]:
+def parts_of(*operations: str, races: bool = True, **looked_for: bool) -> set[str]:
     """The parts that a launch with these operations needs beside those that every launch does."""
-    found = needed((OPCODE[name] for name in operations), races=races, exact=exact, noted=noted)
+    chosen = {"exact": False, "noted": False, **looked_for}
+    found = needed((OPCODE[name] for name in operations), races=races, **chosen)
     assert found >= set(ALWAYS)
     return set(found) - set(ALWAYS) - (set(RACES) if races else set())
 
@@ -169,10 +170,11 @@ def test_what_is_looked_for_brings_its_parts():
     assert parts_of(races=False) == set()
     assert parts_of(exact=True) == {"lanes_entry"}
     assert parts_of(noted=True) == {"noted_entry"}
+    assert parts_of(ordered=True) == {"ordered_entry"}
 
 
 def test_some_launch_needs_each_part():
-    everything = needed(OPCODE.values(), races=True, exact=True, noted=True, grouped=True)
+    everything = needed(OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True)
     assert everything == set(PARTS)
 
 
