@@ -12,6 +12,7 @@ from tests.commands import wsemu
 from wsemu.model.codes import CODES
 from wsemu.model.version import DOCS
 from wsemu.report import sarif
+from wsemu.report.json import FORMAT
 from wsemu.report.schema import schemas
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -36,7 +37,7 @@ def test_the_published_schema_is_that_of_today(name, bless):
 @pytest.mark.parametrize("program", ["examples/broken/no_empty_wait.py", "examples/sgemv.py", "no_such_program.py"])
 def test_what_is_written_fits(program, tmp_path):
     done = wsemu("check", "--format", "json", "--save-witness", str(tmp_path), program, cwd=ROOT)
-    fits(json.loads(done.stdout), "report-1.json")
+    fits(json.loads(done.stdout), f"report-{FORMAT}.json")
     for witness in tmp_path.iterdir():
         fits(json.loads(witness.read_text(encoding="utf-8")), "witness-1.json")
     assert bool([*tmp_path.iterdir()]) == (done.returncode == 1)
@@ -44,7 +45,7 @@ def test_what_is_written_fits(program, tmp_path):
 
 def test_a_schema_refuses_what_is_none():
     with pytest.raises(jsonschema.ValidationError):
-        fits({"wsemu": "0.1.0"}, "report-1.json")
+        fits({"wsemu": "0.1.0"}, f"report-{FORMAT}.json")
 
 
 def test_each_rule_of_sarif_leads_to_its_page():

@@ -144,7 +144,7 @@ def test_what_stays_incomplete_does_not_hold():
         cuda.atomic.exch(x, 0, 0)
 
     def launch(n):
-        locked[1, 1](n, np.zeros(1, np.int32))
+        locked[65, 1](n, np.zeros(1, np.int32))  # more CTAs than all orders are tried of
 
     swept = Sweep(launch, {"n": (1,)}).run()
     assert swept.exit_code == 3

@@ -68,7 +68,7 @@ def _marks(finding: Finding) -> list[Any]:
     """What findings of one cause have in common."""
     if finding.code in ("bank-conflict", "uncoalesced"):
         return []
-    ends = frozenset((site.file, site.line) for site in finding.sites if site.warp is not None)
+    ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)
     severity = finding.severity
     marks: list[Any] = [(severity, ends)] if ends else []
     if finding.code in _OF_PHASES:
