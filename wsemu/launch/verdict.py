@@ -104,7 +104,7 @@ def judge(
         more_findings, more_suppressed, _ = accepted(list(decided.findings), places, settings)
         findings, suppressed = [*more_findings, *findings], [*suppressed, *more_suppressed]
         failed = any(finding.severity == "error" for finding in findings)
-        reasons = [] if decided.proven else [*reasons, *decided.reasons]
+        reasons = [] if decided.proven or failed else [*reasons, *decided.reasons]
         loose = [*decided.notes, *(() if decided.proven else loose)]
         if decided.proven:
             stopped, doubts, steered = [], [], {}
