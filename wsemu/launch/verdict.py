@@ -238,7 +238,7 @@ def _in_all_orders(
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
     more, suppressed, _ = accepted(list(decided.findings), places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
-    if decided.proven:
+    if decided.proven or found.failed:
         return found, doubts._replace(stopped=[], orders=[], steered={})
     tried = list(decided.reasons)
     if decided.findings and not found.failed:

@@ -13,7 +13,7 @@ from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OPERATIONS
-from wsemu.model.outcome import Outcome, RawFinding
+from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.proof import taint
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MOST_CTAS, MOST_THREADS = 64, 2048
 """of a launch whose orders are tried: all are alive at once"""
 _ACCESSES = ("load", "store", "atomic")
+_SEEN = (
+    "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
+    "and the atomic that tells of it, and one between the atomic that sees that and (2)"
+)
 _SHOWN = 12
 """accesses of an order that are told"""
 
@@ -104,6 +108,16 @@ def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset
     return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get)
 
 
+def _trace(made: Iterable[Made]) -> Trace:
+    """What happened, as an engine would have logged it."""
+    events, addresses = [], list[int]()
+    for one in made:
+        places = [address for _, address in one.addresses]
+        events.append(one.event._replace(addresses=len(addresses)) if places else one.event)
+        addresses += places
+    return Trace(events, addresses=addresses)
+
+
 class _Told:
     """A result as a report tells it."""
 
@@ -180,8 +194,11 @@ class _Told:
             self.places.program, self.places.grid, self.places.block, self._outcome([raw]), self.places.arrays,
             self.places.segment_of,
         )  # fmt: skip
-        finding = registry.explain(raw, places, None)
-        return finding.model_copy(update={"notes": [*finding.notes, *self._order()], "holds_in": self._holds(raw.code)})
+        finding = registry.explain(raw, places, _trace(self.result.reached.made))
+        changes: dict[str, Any] = {"notes": [*finding.notes, *self._order()], "holds_in": self._holds(raw.code)}
+        if raw.code == "race":
+            changes["help"] = _SEEN
+        return finding.model_copy(update=changes)
 
     def _holds(self, code: str) -> str | None:
         return "some schedules" if code in ("race", "intra-warp-race", "deadlock", "barrier-recycling") else None
