@@ -187,7 +187,9 @@ def judged_clusters(found: Spread, engines: tuple[Engine, ...]) -> JudgedPhases:
     def check(_: Program, engine: Engine) -> wsemu.Report:
         return check_spread(found, engine)
 
-    judged = judged_phases(found.program, engines, check)
+    loads = [(t, step) for t, steps in enumerate(found.program.threads) for step in steps if step.kind == KINDS[LOAD]]
+    leaves = any(found.homes[step.place] != t for t, step in loads)
+    judged = judged_phases(found.program, engines, check, leaves_cta=leaves)
     return judged._replace(text=str(found))
 
 
