@@ -4,7 +4,7 @@ import numpy as np
 
 from wsemu import cuda, ptx
 
-TILE, SLICE, STAGES, PITCH, THREADS = 16, 16, 3, 24, 32
+TILE, SLICE, STAGES, PITCH, THREADS, ON_THE_WAY = 16, 16, 3, 24, 32, 2
 
 
 @cuda.jit
@@ -24,7 +24,7 @@ def hgemm_one_group_late(a, b, c):
         ptx.cp_async_commit_group()
     sums = (np.float32(0), np.float32(0), np.float32(0), np.float32(0))
     for s in range(slices):
-        ptx.cp_async_wait_group(STAGES - 1)
+        ptx.cp_async_wait_group(ON_THE_WAY)
         cuda.syncwarp()
         if s + STAGES - 1 < slices:
             copy_slice(tile_a, (s + STAGES - 1) % STAGES, a, (s + STAGES - 1) * SLICE)
