@@ -210,6 +210,8 @@ class Machine:
             self._write(path, fields[2], value, guard)
             return None
         if operation.kind == "fence":
+            if guard is not True:
+                raise Unfit(pc, "a fence is made under a condition")
             return None
         if isinstance(guard, Unknown):
             raise Unfit(pc, f"whether it is executed depends on {guard.why}")
@@ -567,6 +569,10 @@ def _scaled(x: Value, by: Number) -> Value:
     return Value(x.a * by, x.b * by, x.c * by)
 
 
+MOST_GROWTH = 1 << 16
+"""of a register of 32 bits in an iteration: one that grows faster may wrap within few"""
+
+
 def _fitted(value: Value, name: str) -> Any:
     """A result of 32 bits and less wraps where it is a constant; a form is taken to fit."""
     type_ = OPERATIONS[name].result
@@ -577,7 +583,8 @@ def _fitted(value: Value, name: str) -> Any:
     if bits == 64:
         return value
     fits = (np.asarray(value.a) >= -half) & (np.asarray(value.a) < half)
-    return value if bits == 32 and fits.all() else COMPUTED
+    small = (np.abs(np.asarray(value.b)) <= MOST_GROWTH).all()
+    return value if bits == 32 and fits.all() and small else COMPUTED
 
 
 def _whole(value: Any) -> Any:

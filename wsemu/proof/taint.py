@@ -71,6 +71,7 @@ GUARDED = {
     "barrier": "guard of a barrier",
     "warp": "guard of a warp operation",
     "async": "guard of an asynchronous operation",
+    "fence": "guard of a fence",
 }
 COMMUTING = frozenset(
     f"{what}{sign}" for what, signs in {

@@ -200,7 +200,8 @@ class Decoder:
             case "async":
                 yield from self._asynchronous(pc, name, fields, guards)
             case "fence":
-                pass
+                if guard:
+                    yield Step(pc, name, guards, guard=guard)
             case _:
                 assert_never(kind)
 

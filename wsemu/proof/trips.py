@@ -189,7 +189,7 @@ def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
         whole = np.broadcast_to(np.asarray(value.a), threads.shape)
         columns.append(whole[np.searchsorted(threads, path.threads)] if len(threads) != len(path.threads) else whole)
     table = np.array(columns)
-    for period in range(1, MOST_PERIOD + 1):
+    for period in range(1, min(MOST_PERIOD, len(table) - 1) + 1):
         added = table[period:] - table[:-period]
         same = (added == added[-1]).all(axis=1)
         start = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0

@@ -200,7 +200,8 @@ def _warp_state(warp: Warp, served: int, live: list[frozenset[int]]) -> tuple[An
         return ()
     groups = [_group(group) for group in warp.ready], [_group(group) for group in warp.parked]
     left, rows = warp.alive, []
-    held = [*((g.pc, g.lanes) for g in reversed(warp.ready)), *((g.pc - 1, g.lanes) for g in warp.parked)]
+    made = [(warp.ready[-1].pc + 1, served & warp.ready[-1].lanes)] if served and warp.ready else []
+    held = [*made, *((g.pc, g.lanes) for g in reversed(warp.ready)), *((g.pc - 1, g.lanes) for g in warp.parked)]
     regions: list[Region] = []
     for group in (*warp.ready, *warp.parked):
         regions += [region for region in chain(group.region) if region not in regions]

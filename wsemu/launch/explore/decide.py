@@ -19,7 +19,7 @@ from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wsemu.model.bound import Bound
 
@@ -80,7 +80,10 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     )  # fmt: skip
     lockstep = bound.settings.lockstep
     try:
-        result = Search(session, lambda shared: begin(shared, lockstep=lockstep)).run()
+        search = Search(
+            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered)
+        )
+        result = search.run()
         if left is None and result.end is not None:
             session.load_memory(result.end)
         return _Told(bound, places, session, result, begin).said()
@@ -90,6 +93,33 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
                 if writable:
                     data[:] = kept
         session.close()
+
+
+def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
+    """Whether an instruction leads to an ordered access, on some way without a barrier or a warp-wide operation."""
+    code = bound.program.code.tolist()
+
+    @functools.cache
+    def leads(start: int) -> bool:
+        seen, left = set[int](), [start]
+        while left:
+            pc = left.pop()
+            if pc in seen or not 0 <= pc < len(code):
+                continue
+            seen.add(pc)
+            if pc in ordered:
+                return True
+            name, guard = NAMES[code[pc][0]], code[pc][1]
+            kind = OPERATIONS[name].kind
+            if kind == "barrier" or (kind == "warp" and name != "activemask"):
+                continue
+            if name in ("bra", "jump"):
+                left.append(code[pc][6])
+            if name not in ("jump", "exit") or (name == "exit" and guard):
+                left.append(pc + 1)
+        return False
+
+    return leads
 
 
 def _session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
@@ -172,6 +202,9 @@ class _Told:
             "budget": "the step budget",
             "events": "more accesses than are followed",
             "trap": "what is not modelled",
+            "rounds": "a loop that waits and touches other memory meanwhile",
+            "circle": "threads that may go round for ever",
+            "apart": "lanes of a warp that may run ahead of the others to an atomic",
         }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
 

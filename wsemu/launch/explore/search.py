@@ -69,8 +69,9 @@ class Result:
     stuck: list[Ask] = field(default_factory=list)
     """lanes that wait for ever"""
     why: str = ""
-    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, or `barriers`: in
-    some order all that are left wait at barriers"""
+    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a loop
+    that waits touches other memory, `circle`: threads may go round for ever, `apart`: lanes of a warp may run ahead of
+    others, or `barriers`: in some order all that are left wait at barriers"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()
@@ -133,9 +134,17 @@ class Search:
     """The orders of one launch."""
 
     def __init__(
-        self, session: Session, begin: Callable[[Shared], Knowledge], *, most: int = MOST_STEPS, lockstep: bool = False
+        self,
+        session: Session,
+        begin: Callable[[Shared], Knowledge],
+        *,
+        most: int = MOST_STEPS,
+        lockstep: bool = False,
+        leads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
-        self.session, self.begin, self.most, self.lockstep = session, begin, most, lockstep
+        """`leads` says whether lanes that go on from an instruction may come to an ordered access before they meet
+        others at a barrier or a warp-wide operation."""
+        self.session, self.begin, self.most, self.lockstep, self.leads = session, begin, most, lockstep, leads
         self.shared = Shared()
         self.users: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
         """place -> threads that touch it in an ordered way"""
@@ -220,7 +229,7 @@ class Search:
         alike = self.alike = len(set(root.digests)) == 1 and len(root.digests) > 1
         root.groups = self._ordered(root)
         seen = {root.key(alike)}
-        stack = [root]
+        stack, keys = [root], [root.key(alike)]
         self.result.states = 1
         while stack:
             node = stack[-1]
@@ -230,6 +239,7 @@ class Search:
                         self.result.ends.add(node.digest)
                         self.result.end = self.result.end or node.memory
                     stack.pop()
+                    keys.pop()
                     continue
                 self._stuck(node)
                 return
@@ -248,6 +258,10 @@ class Search:
                 seen.add(key)
                 self.result.states += 1
                 stack.append(child)
+                keys.append(key)
+            elif key in keys:
+                self.result.why, self.result.reached = "circle", child.reached()
+                return
 
     def _more(self, node: _Node) -> bool:
         """Go on to the next group of a node, where nobody of those before could."""
@@ -295,7 +309,21 @@ class Search:
             met = Counter(ask.warp for ask in asks if len(self.users[ask.place]) > 1)
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
+        if not self.lockstep and self._apart(node):
+            self.result.why = "apart"
+            self.result.reached = node.reached()
         node.groups = self._ordered(node)
+
+    def _apart(self, node: _Node) -> bool:
+        """Whether lanes of a warp may come to ordered accesses in an order that is not tried: those that stand at one
+        are let go one by one, and go on together."""
+        for cta, asks in enumerate(node.asks):
+            standing = Counter((ask.warp, ask.pc) for ask in asks)
+            for (warp, pc), lanes in standing.items():
+                ahead = [pc + 1] if lanes > 1 else []
+                if any(self.leads(at) for at in (*ahead, *self.session.elsewhere(cta, warp))):
+                    return True
+        return False
 
     def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
@@ -329,6 +357,9 @@ class Search:
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
         if same and not moved.findings:  # it waits; that it knows more now makes nothing worse
+            if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
+                self.result.why, self.result.reached = "rounds", node.reached()
+                return None
             if ask.place[0] < 0 and all(at == ask.place[1] for one in moved.made for _, at in one.addresses):
                 self.waits.add(waiting)
             return None

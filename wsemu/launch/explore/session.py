@@ -324,7 +324,8 @@ class VmSession:
         hashed.update(repr((w, pc, state, entries)).encode())
         rest = int(warp["alive"])
         running = int(warp["mask"]) & rest
-        for at, lanes in ((pc, running), *self._elsewhere(entries)):
+        served = int(warp["served"]) & running if int(warp["waits"]) == layout.SCRIPTED else 0
+        for at, lanes in ((pc + 1, served), (pc, running & ~served), *self._elsewhere(entries)):
             self._digest_lanes(hashed, machine.registers[w], at, lanes & rest)
             rest &= ~lanes
         if machine.state[0]["local_bytes"]:
