@@ -114,7 +114,7 @@ def test_too_little_memory_is_told(monkeypatch):
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["wsemu.launch.check"], "_run", exhausted)
+    monkeypatch.setattr(sys.modules["wsemu.launch.check"], "ran", exhausted)
     with pytest.raises(
         UsageError, match="`fill` with 256 bytes of arrays takes more memory than there is: use smaller"
     ):
