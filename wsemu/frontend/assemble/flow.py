@@ -13,7 +13,7 @@ from wsemu.frontend.assemble.graph import Block, Register
 from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 EXIT = -1
 """the virtual block that follows every exit and trap"""
@@ -48,11 +48,12 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
     return result
 
 
-def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
+def immediate_post_dominators(successors: Mapping[int, Sequence[int]], leaving: Container[int] = ()) -> dict[int, int]:
     """Block -> the first block that every way to the end must pass; EXIT where that is the end itself.
 
-    A loop that cannot end gets one imagined way out, from the block that comes last, so that its inner branches still
-    have a place to meet.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
+    A loop that cannot end gets an imagined way out, so that its inner branches still have a place to meet: from the
+    blocks that are `leaving` it by an exit of some lanes, or else from the one that comes last.  (Cooper, Harvey,
+    Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
     """
     backwards: dict[int, list[int]] = {index: [] for index in successors}
     backwards[EXIT] = []
@@ -62,7 +63,7 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[i
     order, number = _reverse_post_order(backwards)
     stuck = [index for index in successors if index not in number]
     while stuck:
-        backwards[EXIT].append(stuck[-1])
+        backwards[EXIT] += [index for index in stuck if index in leaving] or stuck[-1:]
         order, number = _reverse_post_order(backwards)
         stuck = [index for index in stuck if index not in number]
     # A block's predecessors in the reversed graph are its successors, and the imagined edges.
