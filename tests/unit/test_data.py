@@ -90,7 +90,8 @@ def test_of_equal_fields_are_equal_and_have_one_hash() -> None:
     assert hash(Point(1)) == hash(Point(1, tags=["not compared"]))
     assert Point(1) != Point(2)
     assert Named(1) != Point(1)
-    assert Point(1) != (1, 2)
+    pair: Any = (1, 2)
+    assert Point(1) != pair
     assert Alone(1) != Alone(1)
 
 
