@@ -26,9 +26,9 @@ def main(heads, length, name="flash"):
     kernel = wsemu.load_ptx(Path(__file__).with_name(file))[name]
     maps = [wsemu.TensorMap(x, [TILE, WIDTH], swizzle="128B") for x in (q, k, v, o)]
     kernel[(length // ROWS, heads), THREADS, 0, SHARED](*maps, np.int32(length), scale)
-    q, k, v, o = (x.reshape(heads, length, WIDTH).astype(np.float32) for x in (q, k, v, o))
-    p = np.exp(scale * q @ k.swapaxes(1, 2))
-    assert np.allclose(o, p @ v / p.sum(2, keepdims=True), atol=2e-3)
+    of_q, of_k, of_v, result = (x.reshape(heads, length, WIDTH).astype(np.float32) for x in (q, k, v, o))
+    p = np.exp(scale * of_q @ of_k.swapaxes(1, 2))
+    assert np.allclose(result, p @ of_v / p.sum(2, keepdims=True), atol=2e-3)
 
 
 if __name__ == "__main__":

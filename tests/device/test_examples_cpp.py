@@ -21,6 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MOST_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
 LAUNCHES = 20
+SCALARS: dict[str, Any] = {"i": ctypes.c_int32, "f": ctypes.c_float}
 
 
 def random_halves(*shape: int) -> Any:
@@ -65,10 +66,11 @@ def on_gpu(file: str, name: str, grid: Any, block: int, shared: int, arguments: 
     gpu = Gpu()
     arrays = [np.array(array_of(x)) for x in arguments if not isinstance(x, np.generic)]
     addresses = iter([gpu.room(x.nbytes) for x in arrays])
-    places, parameters = [], []
+    places: list[int] = []
+    parameters: list[Any] = []
     for x in arguments:
         if isinstance(x, np.generic):
-            parameters.append(np.ctypeslib.as_ctypes_type(x.dtype)(x))
+            parameters.append(SCALARS[x.dtype.char](x))
             continue
         places.append(next(addresses))
         of_map = isinstance(x, TensorMap)
