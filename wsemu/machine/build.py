@@ -199,8 +199,8 @@ def compiled(names: Collection[str] = tuple(PARTS)) -> dict[str, int]:
     """Address of each part of the VM that is a field of a machine; with these parts and those asked for before."""
     with _loading:
         missing = [name for name in names if name not in _loaded]
-        for name, part in _object_code(missing).items():
-            _load(name, part)
+        if missing:
+            _load(_object_code(missing))
         return {name: address for name, address in _loaded.items() if name in ENTRIES and name != "run"}
 
 
@@ -217,23 +217,24 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
 
     with _loading:
         if name not in _loaded:
-            _load(name, compile_function(function, name, rare=True))
+            _load({name: compile_function(function, name, rare=True)})
         return _loaded[name]
 
 
-def _load(name: str, part: Part) -> None:
-    """Give a part a place in this process."""
-    symbol, needed, code = part
+def _load(parts: dict[str, Part]) -> None:
+    """Give parts a place in this process, all of them at once: each has one symbol that is not its own alone."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-    _resolve(needed.split())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    for _, needed, code in parts.values():
+        _resolve(needed.split())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
-    _loaded[name] = engine.get_function_address(symbol)
-    for operation in MEMBERS.get(name, ()):
-        FAMILIES[OPCODE[operation]] = _loaded[name]
+    for name, (symbol, _, _) in parts.items():
+        _loaded[name] = engine.get_function_address(symbol)
+        for operation in MEMBERS.get(name, ()):
+            FAMILIES[OPCODE[operation]] = _loaded[name]
 
 
 def _resolve(names: list[str]) -> None:
