@@ -204,6 +204,13 @@ def compiled(names: Collection[str] = tuple(PARTS)) -> dict[str, int]:
         return {name: address for name, address in _loaded.items() if name in ENTRIES and name != "run"}
 
 
+def keep_all() -> None:
+    """Have each part in the cache, so that no launch waits for the compiler; where none can be kept, in this process."""
+    files = [cache.path(part) for part in PARTS]
+    if not all(file and file.is_file() for file in files):
+        compiled()
+
+
 @functools.cache
 def entry() -> Callable[[int], int]:
     """What runs a machine at a host address and returns why it stopped; the GIL is released meanwhile."""
