@@ -167,8 +167,8 @@ def scaled(folder: Path, **more: Any) -> Path:
     (folder / "scaled.ptx").write_text(SCALED, encoding="utf-8")
     (folder / "more.ptx").write_text(MORE, encoding="utf-8")
     np.save(folder / "scales.npy", np.arange(32, dtype=np.float32))
-    said = {"ptx": "scaled.ptx", "grid": [2], "args": ["f32[32]:0"], "link": ["more.ptx"], "cluster": [2]}
-    said["set"] = {"scales": "scales.npy", "launches": "u32:7"}
+    said: dict[str, Any] = {"ptx": "scaled.ptx", "grid": [2], "args": ["f32[32]:0"], "link": ["more.ptx"]}
+    said |= {"cluster": [2], "set": {"scales": "scales.npy", "launches": "u32:7"}}
     file = folder / "scaled.json"
     file.write_text(json.dumps(said | more), encoding="utf-8")
     return file
