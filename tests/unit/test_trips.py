@@ -308,7 +308,7 @@ def one_in_the_other(n, m, x):
     t = cuda.threadIdx.x
     for i in range(n):
         for j in range(m):
-            x[t] = j
+            x[t] = i + j
             cuda.syncthreads()
 
 

@@ -205,7 +205,7 @@ def compiled(names: Collection[str] = tuple(PARTS)) -> dict[str, int]:
 
 
 def keep_all() -> None:
-    """Have each part in the cache, so that no launch waits for the compiler; where none can be kept, in this process."""
+    """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
     files = [cache.path(part) for part in PARTS]
     if not all(file and file.is_file() for file in files):
         compiled()
