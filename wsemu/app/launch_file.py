@@ -42,6 +42,9 @@ class LaunchFile(BaseModel):
     grid: tuple[int, ...] = Field(description="CTAs, one to three extents.", min_length=1, max_length=3)
     block: tuple[int, ...] = Field(description="Threads of a CTA, likewise.", min_length=1, max_length=3)
     dynamic_shared: int = Field(0, ge=0, description="Bytes of dynamic shared memory of a CTA.")
+    cluster: tuple[int, ...] = Field(
+        (), description="CTAs of a cluster, one to three extents; nothing: as the PTX says.", max_length=3
+    )
     args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
 
     @classmethod
@@ -60,7 +63,8 @@ class LaunchFile(BaseModel):
         """The options of the launch; those that are given go before those of the file."""
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
-            "dynamic_shared": str(self.dynamic_shared), "arg": tuple(_beside(text, path) for text in self.args),
+            "dynamic_shared": str(self.dynamic_shared), "cluster": ",".join(map(str, self.cluster)),
+            "arg": tuple(_beside(text, path) for text in self.args),
         }  # fmt: skip
         return Options(**own | dict(given))
 
@@ -97,14 +101,22 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch))
     kernel = module[launch.entry] if launch.entry else module.only()
     arguments = [argument(_beside(text, path), number) for number, text in enumerate(launch.args)]
-    return check(kernel, launch.grid, launch.block, arguments, dynamic_shared=launch.dynamic_shared, **options)
+    shape = {"dynamic_shared": launch.dynamic_shared} | ({"cluster": launch.cluster} if launch.cluster else {})
+    return check(kernel, launch.grid, launch.block, arguments, **(shape | options))
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------
 
 
 def save_launch(
-    file: str | Path, ptx: str | Path, entry: str, grid: Any, block: Any, args: Sequence[Any], dynamic_shared: int = 0
+    file: str | Path,
+    ptx: str | Path,
+    entry: str,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    dynamic_shared: int = 0,
+    cluster: Any = (),
 ) -> None:
     """Write a launch file, the PTX (a path, or its text) and the arrays beside it, so that `wsemu check FILE` makes the
     launch again: for hooks that see launches of a compiler's kernels.  `args` are what `wsemu.check` takes."""
@@ -118,10 +130,10 @@ def save_launch(
         beside.write_text(ptx, encoding="utf-8")
     names = iter(range(1 << 30))
     texts = [_written(value, path, names) for value in args]
-    extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block)]
+    extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block, cluster)]
     launch = {
         "ptx": beside.name, "entry": entry, "grid": extents[0], "block": extents[1], "dynamic_shared": dynamic_shared,
-        "args": texts,
+        "cluster": extents[2], "args": texts,
     }  # fmt: skip
     LaunchFile.model_validate(launch)
     path.write_text(json.dumps(launch, indent=2) + "\n", encoding="utf-8")
