@@ -125,5 +125,5 @@ def test_what_is_wrong_with_a_file_is_said(folder: Path, more: dict[str, Any], s
 
 def test_the_schema_describes_each_field() -> None:
     schema = LaunchFile.model_json_schema()
-    assert set(schema["properties"]) == {"ptx", "entry", "grid", "block", "dynamic_shared", "args"}
+    assert set(schema["properties"]) == {"ptx", "entry", "grid", "block", "dynamic_shared", "cluster", "args"}
     assert all("description" in field for field in schema["properties"].values())

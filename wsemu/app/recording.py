@@ -55,8 +55,8 @@ def record_launch(
     `made` is a compiled kernel of Triton or Gluon, an `ObjectCode` of cuda.core, a compiled function of CuTe DSL that
     keeps its PTX, a kernel of TileLang, the text of PTX or a path.  `grid` is one to three extents, or a `LaunchConfig`
     of cuda.core, which has all extents.  `args` are NumPy arrays, or arrays of other libraries, which are copied,
-    `TensorMap`s and numbers, as `wsemu.check` takes them, or for Triton a mapping from names.  What the compiler does not
-    say comes by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  UsageError says what is missing.
+    `TensorMap`s and numbers, as `wsemu.check` takes them, or for Triton a mapping from names.  What the compiler does
+    not say comes by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  UsageError says what is missing.
     """
     found = _made(made)
     if hasattr(grid, "shmem_size"):
