@@ -22,7 +22,7 @@ def main(m, n, k, name="gemm"):
     c = np.zeros((m, n), np.float32)
     file = "gemm.sm_80.ptx" if name == "gemm" else "gemm.broken.sm_80.ptx"
     kernel = wsemu.load_ptx(Path(__file__).with_name(file))[name]
-    kernel[(-(-n // TILE), -(-m // TILE)), THREADS, 0, SHARED](a, b, c, *np.int32([m, n, k]))
+    kernel[(-(-n // TILE), -(-m // TILE)), THREADS, 0, SHARED](a, b, c, *np.array([m, n, k], np.int32))
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 

@@ -48,7 +48,14 @@ def flash(heads: int, length: int) -> tuple[Any, ...]:
 
 def ampere(m: int, n: int, k: int) -> tuple[Any, ...]:
     arrays = random_halves(m, k), random_halves(n, k), np.zeros((m, n), np.float32)
-    return "ampere/gemm.sm_80.ptx", "gemm", (-(-n // 64), -(-m // 64)), 128, 65_536, (*arrays, *np.int32([m, n, k]))
+    return (
+        "ampere/gemm.sm_80.ptx",
+        "gemm",
+        (-(-n // 64), -(-m // 64)),
+        128,
+        65_536,
+        (*arrays, *np.array([m, n, k], np.int32)),
+    )
 
 
 LAUNCHED = {

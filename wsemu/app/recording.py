@@ -7,6 +7,7 @@ imported here: what an object has tells what it is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,9 +171,7 @@ def _array(value: Any) -> Any:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":
-            import torch
-
-            value = value.view(torch.uint16)
+            value = value.view(sys.modules["torch"].uint16)
         return value.numpy()
     for name in ("copy_to_host", "get"):
         if hasattr(value, name):
