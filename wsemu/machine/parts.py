@@ -95,7 +95,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
-        if NAMES[opcode].startswith(("cluster.", "async.")):
+        if NAMES[opcode].startswith(("cluster.", "async.", "grid.")):
             return (*ASYNCHRONOUS, "cluster_entry")
         return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:

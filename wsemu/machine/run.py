@@ -33,6 +33,7 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
+    N_CONTROL,
     N_MEMORY,
     N_OPERATIONS,
     N_WARP,
@@ -126,6 +127,9 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
+_OF_GRID = {OPCODE["grid.arrive"], OPCODE["grid.wait"]}
+_WITH_TIMES = {OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]}
+"""what else than operations of kind `async` wants to know what came before in time"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -143,6 +147,8 @@ class Image:
     has_read_only_loads: bool
     opcodes: frozenset[int]
     asynchronous: bool
+    meets_alone: bool
+    """of what is asynchronous it has the barrier of the grid alone: no proxies, no order but that of memory"""
     multiplies: bool
     """it has matrix operations"""
 
@@ -190,7 +196,9 @@ def _image_of(key: ProgramKey) -> Image:
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
-    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
+    meets = program.cooperative and opcodes.isdisjoint(_WITH_TIMES) and "window" not in program.specials
+    meets = meets and all(opcode < N_CONTROL or opcode in _OF_GRID for opcode in opcodes)
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, meets, multiplies)
 
 
 class ProgramKey:
@@ -433,14 +441,15 @@ class Machine:
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         vectors, bits, sets = count, 0, 1
-        if self.image.asynchronous:
+        agents = self.image.asynchronous and not self.image.meets_alone
+        if agents:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
         width = LANES * (vectors + sets * bits)
         self.known = POOL.take((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * width)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
         state["agent_bits"] = bits
-        state["proxies"] = self.image.asynchronous
+        state["proxies"] = agents
         self.leaders = np.zeros((count, 3, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
@@ -721,11 +730,13 @@ class Machine:
 
     def _stopped_in(self, status: int) -> int:
         """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
-        the rest of its cluster if there is one."""
+        the rest of its cluster or of the grid if there is one."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
-            return next((w for w in alive if w not in meeting), alive[0]) // self.cta_warps
+            stand = self.ctas["met"] > self.state[0]["grid_phase"]
+            alone = (w for w in alive if w not in meeting and not stand[w // self.cta_warps])
+            return next(alone, alive[0]) // self.cta_warps
         return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
@@ -769,6 +780,15 @@ class Machine:
             if row[0] == _CLUSTER_WAIT:
                 yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
 
+    def _grid_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of the grid."""
+        members, group = self.grouping.members, int(self.state[0]["group"])
+        missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
+        ctas = tuple(self.grouping.cta(group, member) for member in missing)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _GRID_WAIT:
+                yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
+
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
         """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
@@ -806,7 +826,7 @@ class Machine:
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         result.window = self.window or SEGMENT_SHIFT
-        result.cluster = self.grouping.shape if self.clusters else (1, 1, 1)
+        result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -828,7 +848,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
-                waits = [*self._object_waits(), *self._cluster_waits()]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits()]
                 result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
             result.elsewhere = self._elsewhere(member)
         return result
@@ -870,7 +890,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
-_CLUSTER_WAIT = OPCODE["cluster.wait"]
+_CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (

@@ -29,6 +29,7 @@ from wsemu.machine.memory.lane_access import (
 from wsemu.machine.records import (
     access_at,
     call,
+    cta_at,
     entry_at,
     event_at,
     flow_at,
@@ -747,6 +748,8 @@ def start_group(m):
         call(m.async_entry, m.address, 0, -3, 0)
     m.group_live = m.warp_count
     m.cluster_phase = 0
+    m.grid_phase = 0
+    m.grid_arrived = 0
     m.next_warp = 0
     m.progress = 0
     m.running = 1
@@ -759,6 +762,7 @@ def start_group(m):
     for member in range(m.members):
         if member != m.member:
             enter_cta(m, member)
+        cta_at(m.ctas, member).met = 0
         start_cta(m)
     m.turn = -1
 

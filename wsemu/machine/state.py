@@ -112,6 +112,7 @@ CTA = record(
     barriers=1,
     exited=1,
     first_warp=1,
+    met=1,  # phases of the grid's barrier at which it has arrived
 )
 """what belongs to one CTA of a group; MACHINE has that of the one whose warp runs, see sync/group.py"""
 BARRIER = record(
@@ -348,6 +349,8 @@ MACHINE = record(
     tensor_entry=1,  # see agents/tensor_copy.py
     cluster_entry=1,  # see sync/cluster.py
     cluster_phase=1,  # the open one of the cluster's barrier
+    grid_phase=1,  # the same of the grid's barrier
+    grid_arrived=1,  # CTAs that have arrived in it
     cast=1,  # the CTA that a copy goes to instead of the one that its address names; -1: that one
     cast_done=1,  # CTAs that the copy of a lane has gone to
     guarded_entry=1,  # see sync/clobber.py: what it calls

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.isa import FIELDS, N_CONTROL, NAMES
+from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
+
+_OF_GRID = [OPCODE["grid.arrive"], OPCODE["grid.wait"]]
 
 
 class Span(NamedTuple):
@@ -155,6 +157,14 @@ class Program:
         if "asynchronous" not in self.derived:
             self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any()) or "window" in self.specials
         found: bool = self.derived["asynchronous"]
+        return found
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether it has the barrier of the grid: its launches are cooperative, all CTAs alive at once."""
+        if "cooperative" not in self.derived:
+            self.derived["cooperative"] = bool(np.isin(self.code[:, 0], _OF_GRID).any())
+        found: bool = self.derived["cooperative"]
         return found
 
     def listing(self) -> str:

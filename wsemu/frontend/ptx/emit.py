@@ -93,6 +93,8 @@ class Emitter(Steps):
         """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.workspace: set[Register] = set()
+        """registers that hold a half of the address of the grid's workspace"""
         self.clusters: Clusters = "none"
         self.frames: list[Frame] = []
         """the functions that are being inlined"""

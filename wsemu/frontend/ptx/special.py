@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Special = Callable[[Emitter], Register]
 
+WORKSPACE = 0x7F00_0000_0000
+"""an address where no segment is"""
 _WARPS_OF_MULTIPROCESSOR = 64
 """%nwarpid from sm_80 on, but for the small ones (CUDA C++ Programming Guide, "Compute Capabilities")"""
 
@@ -93,6 +95,18 @@ def _not_modelled(name: str, type_: str) -> Special:
     return special
 
 
+def _workspace(half: int) -> Special:
+    """Half of the address of the grid's workspace, as the CUDA runtime leaves it: where a cooperative launch has its
+    barrier.  No memory is there: see `grid.py`."""
+
+    def special(e: Emitter) -> Register:
+        register = e.emit("mov.b32", e.constant("b32", WORKSPACE >> 32 * half & 0xFFFFFFFF))
+        e.workspace.add(register)
+        return register
+
+    return special
+
+
 def _explicit(e: Emitter) -> Register:
     """Whether the kernel asks for clusters, or the launch does."""
     if e.clusters not in ("none", "of some"):
@@ -118,6 +132,8 @@ SPECIALS: dict[str, Special] = {
     "%is_explicit_cluster": _explicit,
     "%cluster_ctarank": _named("cluster_ctarank"),
     "%cluster_nctarank": _named("cluster_nctarank"),
+    "%envreg1": _workspace(1),
+    "%envreg2": _workspace(0),
 }
 for _axis in "xyz":
     for _name in ("tid", "ntid", "ctaid", "nctaid"):
@@ -131,7 +147,7 @@ _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
-        *(f"%envreg{n}" for n in range(32)),
+        *(f"%envreg{n}" for n in range(32) if n not in (1, 2)),
         *(f"%pm{n}" for n in range(8)),
     ),
     "b64": ("%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),
