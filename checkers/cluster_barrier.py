@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 DETAIL = {
     "cluster-barrier": Detail({
-        "what": "0: it arrives twice, 1: it waits without having arrived, 2: an aligned form by a part of a warp; at the "
-        "barrier of the grid 3: its CTA arrives twice, 4: it waits without an arrive of its CTA",
+        "what": "0: it arrives twice, 1: it waits without having arrived, 2: an aligned form by a part of a warp; at "
+        "the barrier of the grid 3: its CTA arrives twice, 4: it waits without an arrive of its CTA",
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)

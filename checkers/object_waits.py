@@ -25,9 +25,7 @@ def message(places: Places, wait: ObjectWait) -> str:
 def _missing(places: Places, wait: ObjectWait) -> str:
     """`CTA (2,0,0) has ended`: of those that have not come, three at most."""
     alive = {cta for cta, _, _ in places.outcome.elsewhere} | {places.outcome.cta}
-    told = [
-        f"{places.cta(cta)} {'does not come there' if cta in alive else 'has ended'}" for cta in wait.missing[:3]
-    ]
+    told = [f"{places.cta(cta)} {'does not come there' if cta in alive else 'has ended'}" for cta in wait.missing[:3]]
     more = f" and {len(wait.missing) - 3:,} more" if len(wait.missing) > 3 else ""
     return ", ".join(told) + more
 

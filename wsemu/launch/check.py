@@ -620,7 +620,7 @@ def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> 
     asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
         raise UnsupportedError(
-            f"`{program.name}` meets in the whole grid and in clusters: cooperative launches in clusters are not modelled",
+            f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
             remedy="let it meet in one of them",
         )
 

@@ -778,6 +778,9 @@ def start_cta(m):
         store_i64(m.shared_host + shared + 8 * q, 0)
         if m.shared_initialised:
             store_i64(m.shared_initialised + shared + 8 * q, 0)
+    if m.shared_initialised:
+        for q in range(m.given_low, m.given_high):
+            store_i64(m.shared_initialised + shared + 8 * q, -1)
     for w in range(m.first_warp, m.first_warp + m.cta_warps):
         start_warp(m, warp_at(m.warps, w))
     group, member = m.group, m.member
@@ -894,7 +897,7 @@ def run(address):
         if m.running == 0:
             if m.group == m.group_end:
                 return np.int64(DONE)
-            if m.budget < 0 or m.patience < 0:
+            if m.budget < 0 or m.patience < 0 or m.top > m.worn:
                 return np.int64(BUDGET)
             start_group(m)
         while m.group_live > 0:

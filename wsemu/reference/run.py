@@ -241,6 +241,11 @@ class CtaGroup:
         size = ((members - 1) << launch.window if members > 1 else 0) + launch.shared_bytes
         launch.watch.start_group()
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
+        if self.shared.written is not None:
+            low, high = launch.program.given_shared
+            for member in range(members):
+                first = member << launch.window if members > 1 else 0
+                self.shared.written[first + low : first + high] = b"\1" * (high - low)
         self.mbarriers = Mbarriers(self)
         self.barrier = ClusterBarrier(self)
         self.grid = GridBarrier(self)

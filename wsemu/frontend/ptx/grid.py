@@ -1,7 +1,7 @@
 """The barrier of a cooperative grid, found in what nvcc makes of `cooperative_groups::this_grid().sync()`.
 
-One thread of each CTA adds to a counter in the grid's workspace, whose address the CUDA runtime leaves in `%envreg1` and
-`%envreg2`, and then reads it until bit 31 has turned (cooperative_groups/details/sync.h).  Whatever adds to the
+One thread of each CTA adds to a counter in the grid's workspace, whose address the CUDA runtime leaves in `%envreg1`
+and `%envreg2`, and then reads it until bit 31 has turned (cooperative_groups/details/sync.h).  Whatever adds to the
 workspace arrives here, whatever reads it waits; nothing else may go there.
 """
 

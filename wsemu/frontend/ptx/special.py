@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx import variables
+from wsemu.frontend.ptx.syntax import Variable
+from wsemu.model.program import SYSTEM
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -107,6 +111,23 @@ def _workspace(half: int) -> Special:
     return special
 
 
+def _reserved(number: str) -> Special:
+    """Where a part of the shared memory begins that the system keeps to itself (PTX ISA, "%reserved_smem_offset_"):
+    barriers of tiles of several warps lie there."""
+    name = f"{SYSTEM}{number}"
+
+    def special(e: Emitter) -> Register:
+        place = e.names[0].get(name)
+        if place is None:
+            place = e.names[0][name] = variables.shared(
+                e.graph, Variable("shared", "b32", name, 0, shape=(4,), alignment=16)
+            )
+        assert isinstance(place, variables.SharedPlace)
+        return e.emit("cvt.b32.s64", place.address(e))
+
+    return special
+
+
 def _explicit(e: Emitter) -> Register:
     """Whether the kernel asks for clusters, or the launch does."""
     if e.clusters not in ("none", "of some"):
@@ -132,6 +153,8 @@ SPECIALS: dict[str, Special] = {
     "%is_explicit_cluster": _explicit,
     "%cluster_ctarank": _named("cluster_ctarank"),
     "%cluster_nctarank": _named("cluster_nctarank"),
+    "%reserved_smem_offset_0": _reserved("0"),
+    "%reserved_smem_offset_1": _reserved("1"),
     "%envreg1": _workspace(1),
     "%envreg2": _workspace(0),
 }
@@ -146,7 +169,7 @@ for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
 _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),
-        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
+        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap")),
         *(f"%envreg{n}" for n in range(32) if n not in (1, 2)),
         *(f"%pm{n}" for n in range(8)),
     ),
