@@ -152,5 +152,6 @@ def test_a_group_that_is_too_wide_is_not_modelled():
 @pytest.mark.parametrize("width", [1])
 def test_a_wide_machine_finds_what_a_narrow_one_does(kernel, width, monkeypatch):
     narrow = outcome(kernel, "vm", GROUPS[2])
+    monkeypatch.setattr(machine, "_kept", {})
     monkeypatch.setattr(machine, "width_of", lambda groups, warps: width)
     assert outcome(kernel, "vm", GROUPS[2]) == narrow
