@@ -125,6 +125,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=(held_back.remedy(places, held[0]) if held else _REGISTERS if registers else "")
+        or next((object_waits.help_for(wait) for wait in outcome.object_waits if wait.missing), "")
         or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
         or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]

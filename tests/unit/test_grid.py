@@ -106,7 +106,7 @@ def test_a_missing_barrier_of_the_grid_is_a_race_between_ctas(kernel, engine):
 
 def test_the_help_for_a_race_between_ctas_that_meet_names_their_barrier():
     report = wsemu.check(barrier_of_the_cta_alone, 2, 32, arrays(2, 32), engine="vm")
-    assert "cuda.cg.this_grid().sync()" in report.findings[0].help
+    assert "cuda.cg.this_grid().sync()" in str(report.findings[0].help)
 
 
 @ENGINES
