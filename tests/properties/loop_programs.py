@@ -200,9 +200,9 @@ _INDICES = (
     "t if a > 0 else 63 - t",
 )
 _VALUES = (
-    "x[k * 32 + lane]", "x[t] + k", "s + 1", "(x[t] if z[t] > 0 else k)", "cuda.selp(z[t] > 1, x[t], z[t])", "a * k", "k",
+    "x[k * 32 + lane]", "x[t] + k", "s + 1", "(x[t] if z[t] > 0 else k)", "cuda.selp(z[t] > 1, x[t], z[t])", "a * k",
     "cuda.shfl_sync(0xffffffff, s, (lane + 1) % 32)", "cuda.shfl_sync(0xffffffff, x[t], 0)", "x[(k * 64 + t) % 96]",
-    "x[z[t] % 8 + t]", "s",
+    "x[z[t] % 8 + t]", "s", "k",
 )  # fmt: skip
 _PLACES = (
     "(k * whos + who) * 32 + lane", "who * 32 + lane", "(who * 70 + k) * 32 + lane", "k % 3 * 256 + who * 32 + lane",
