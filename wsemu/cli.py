@@ -433,13 +433,13 @@ def debug(
     budget: Budget = None,
 ) -> None:
     """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
-    from wsemu.app import commands, debugger
+    from wsemu.app import commands, debug_program
 
     commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch}
-    raise typer.Exit(debugger.command(file, arguments or [], given, how))
+    raise typer.Exit(debug_program.run(file, arguments or [], given, how))
 
 
 @app.command(cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import functools
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,12 +12,11 @@ from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
 from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import FunctionType
 
     from wsemu.language.signatures import Declared
     from wsemu.model.launch_shape import Brackets, Size
-    from wsemu.model.program import Program
 
 OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
@@ -69,7 +67,7 @@ class Launchable:
     def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
         if named:
             raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
-        from wsemu.launch.check import launch  # the composition imports this module
+        from wsemu.launch.check import launch  # on demand: a module of kernels alone needs no engine
 
         launch(self, configuration, arguments)
 
@@ -83,39 +81,6 @@ class Launchable:
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"
-
-
-class CodeKernel(Launchable, abc.ABC):
-    """A kernel that comes as code of some machine, without a Python function."""
-
-    notes: tuple[str, ...] = ()
-    """for each report"""
-    is_cuda = True
-    """whether its source is CUDA C++, which reports speak of then"""
-
-    @abc.abstractmethod
-    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
-
-    @abc.abstractmethod
-    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters, of these fitted arguments."""
-
-    @abc.abstractmethod
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
-        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
-
-    @abc.abstractmethod
-    def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a launch of a shape that the code excludes."""
-
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters that the code asks for."""
-        return configuration
-
-    @abc.abstractmethod
-    def source(self) -> tuple[str, int, int]:
-        """Where the code stands: file, first and last line."""
 
 
 class Kernel(DeclaredFunction, Launchable):
