@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import linecache
 import time
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from wsemu.launch.compiled import compiled_anew
 from wsemu.launch.examined import judged
 from wsemu.launch.running import bind_launch, ran
 from wsemu.model.codes import CODES
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
 from wsemu.model.own import is_own
