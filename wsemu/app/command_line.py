@@ -37,6 +37,7 @@ from wsemu.app.options import (
     KernelOption,
     Like,
     Limit,
+    Link,
     Lockstep,
     Module,
     NumbaPtx,
@@ -46,6 +47,7 @@ from wsemu.app.options import (
     Progress,
     ProgressOption,
     SaveWitness,
+    Set,
     Skip,
     Strict,
     TimeLimit,
@@ -157,7 +159,7 @@ def _options(
     """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
 
 
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "out", "like")
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
 """options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
@@ -218,6 +220,8 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         arg: Arg = None,
         dynamic_shared: DynamicShared = None,
         cluster: Cluster = None,
+        set: Set = None,  # noqa: A002
+        link: Link = None,
         out: Out = None,
         like: Like = None,
     ) -> None:
@@ -334,6 +338,8 @@ def trace(
     arg: Arg = None,
     dynamic_shared: DynamicShared = None,
     cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
     out: Out = None,
     like: Like = None,
 ) -> None:

@@ -148,3 +148,16 @@ Like = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="PTX: the value of a `__device__` or `__constant__` variable, as of an argument (repeatable).",
+        show_default=False,
+    ),
+]
+Link = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.ptx", help="PTX: a file to link with, for what FILE does not define (repeatable)."),
+]

@@ -61,6 +61,8 @@ class ConstantArray(NamedTuple):
     addresses: tuple[tuple[int, int, int], ...] = ()
     """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
     live: bool = False
+    pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
+    """(byte offset, the array of the host whose address stands there)"""
 
 
 class SharedArray(NamedTuple):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.ptx import Entry, Module
     from wsemu.frontend.ptx.module import Kind
+    from wsemu.launch.ptx.values import Variables
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 class PtxCode(Code):
     """An entry of a PTX module."""
 
-    def __init__(self, module: Module, entry: Entry, name: str) -> None:
+    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
         self.entry = entry
+        self._variables = variables
         self.__name__ = name
         self._module = module
         self._programs: dict[tuple[tuple[Kind, ...], bool], Program] = {}
@@ -57,10 +59,11 @@ class PtxCode(Code):
             except RecursionError:
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
+            self._variables.enter(program)
             renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
             refine(program)
             self._programs[kinds, fma] = program
-        return self._programs[kinds, fma]
+        return self._variables.given(self._programs[kinds, fma])
 
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""

@@ -13,10 +13,11 @@ from wsemu.launch.kernel import Launchable
 from wsemu.launch.ptx.code import PtxCode
 from wsemu.launch.ptx.demangle import Function, demangle
 from wsemu.launch.ptx.reading import read
+from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
 
@@ -30,25 +31,42 @@ class EntryError(UsageError, KeyError):
     __str__ = Exception.__str__  # not that of KeyError, which quotes
 
 
-def load_ptx(source: str | os.PathLike[str]) -> PtxModule:
+def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> PtxModule:
     """The kernels of PTX text, or of a file of it, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
 
-    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.
-    UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
+    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  With
+    `more` files they are linked: each may name functions and variables that another one defines (`.extern`, `.visible`,
+    `.weak`).  UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column, and for
+    what two files define.
     """
-    return PtxModule(read(source))
+    from wsemu.frontend.ptx import link
+
+    modules = [read(one) for one in (source, *more)]
+    return PtxModule(link(modules) if more else tuple(modules))
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
-    """The kernels of a PTX file, by name; iterates over their names in PTX."""
+    """The kernels of a PTX file, or of files that are linked, by name; iterates over their names in PTX."""
 
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        functions = {name: demangle(name) for name in module.entries}
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self._module = modules[0]
+        self._variables = Variables(modules)
+        entries = {name: (module, entry) for module in modules for name, entry in module.entries.items()}
+        functions = {name: demangle(name) for name in entries}
         shared = Counter(function.name for function in functions.values())
         self._kernels = {
-            name: PtxKernel(module, entry, _shown(functions[name], shared)) for name, entry in module.entries.items()
+            name: PtxKernel(*found, _shown(functions[name], shared), self._variables) for name, found in entries.items()
         }
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Give `__device__` and `__constant__` variables values, as `cudaMemcpyToSymbol` does: `module.set(scale=2.0)`.
+
+        A name is that of PTX, or the C++ one.  Values are what arguments are: numbers, bytes, structures, and arrays of
+        as many bytes as the variable has; a pointer is an array, whose address it gets.  An array is used in place:
+        what launches store into the variable stays in it; anything else is there anew at each launch.  UsageError for
+        a name that there is not, and for another size.
+        """
+        self._variables.set({**(values or {}), **named})
 
     def __getitem__(self, name: str) -> PtxKernel:
         """The kernel of this name: in PTX, in C++, or the beginning of one."""
@@ -120,8 +138,8 @@ class PtxKernel(Launchable, PtxCode):
     value are bytes, NumPy records, or tuples of fields.
     """
 
-    def __init__(self, module: Module, entry: Entry, name: str) -> None:
-        super().__init__(module, entry, name)
+    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
+        super().__init__(module, entry, name, variables)
         self.__qualname__ = name
         self.__doc__ = str(demangle(entry.name))
 
@@ -138,6 +156,10 @@ class PtxKernel(Launchable, PtxCode):
         given = self._module.file.functions[self.entry.name].directives
         found = given.get("reqntid") or given.get("maxntid")
         return tuple(found.values) if found is not None else ()
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Give variables of its file, which other kernels there have, too, values: see `PtxModule.set`."""
+        self._variables.set({**(values or {}), **named})
 
     def on(self, target: str) -> Any:
         """This kernel on `"emulator"`; PTX is not sent to a GPU."""
