@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
 from wsemu.model.bound import Bound
-from wsemu.model.errors import UsageError, check_int
-from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.errors import UnsupportedError, UsageError, check_int
+from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
 from wsemu.model.limits import LATEST, limits
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def bind_launch(
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
+    _check_cooperative(program, configuration)
     if configuration.arch != LATEST:
         from wsemu.model.introduced import check_instructions
 
@@ -62,6 +65,21 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str])
             arrays = ", ".join([*known, *sorted(unused)])
             raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
     return frozenset(known[name] for name in names if name in known)
+
+
+_OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+
+
+def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
+    """UnsupportedError for a cooperative launch in clusters."""
+    if not program.cooperative:
+        return
+    asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
+        raise UnsupportedError(
+            f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
+            remedy="let it meet in one of them",
+        )
 
 
 def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
@@ -104,8 +122,8 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         "budget": budget or chosen.budget,
         "arch": configuration.arch,
     }
-    if configuration.cluster != (1, 1, 1):
-        sizes |= {"shape": configuration.cluster, "clusters": True}
+    if bound.group != (1, 1, 1):
+        sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
     if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
