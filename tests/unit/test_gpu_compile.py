@@ -55,7 +55,7 @@ PROGRAMS = [
 """without those whose kernels are PTX already, and clusters, which the GPU backend does not launch"""
 SMALL = {
     "dgemm": ["64", "64", "16"],
-    "sgemv": ["128", "all"],
+    "sgemv": ["256", "all"],
     "sgemv_both_single": ["128"],
     "saxpy": ["2048"],
     "stencil": ["32", "16", "2"],

@@ -183,7 +183,7 @@ def test_public_names():
         "CheckFailed", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError", "UsageError",
         "__version__", "check", "sweep",
         "TensorMap", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay",
-        "strategies", "trace", "check_like", "save_launch",
+        "strategies", "trace", "check_like", "save_launch", "record_launch",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None
