@@ -314,6 +314,7 @@ def one_in_the_other(n, m, x):
 
 def test_of_two_arguments_one_may_change_at_a_time():
     report = wsemu.check(two_loops, 1, 64, (3, 4, floats(64)), every=True)
+    assert report.scope is not None
     first, second = report.scope.loops
     assert first.endswith("(`n`)")
     assert second.endswith("(`m`)")
@@ -323,6 +324,7 @@ def test_of_two_arguments_one_may_change_at_a_time():
 
 def test_a_loop_inside_of_another_one_is_said_to_be_left_out():
     report = wsemu.check(one_in_the_other, 1, 64, (3, 4, floats(64)), every=True)
+    assert report.scope is not None
     (loop,), (limit,) = report.scope.loops, report.scope.limits
     assert loop.endswith("(`n`)")
     assert "the loop runs inside of another one: nothing is shown for other trip counts of the loop in line" in limit

@@ -200,8 +200,8 @@ def compiled(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str,
     `width`: of the machine, an index of `cell_bits.WIDTHS`."""
     with _loading:
         missing = [name for name in (at_width(name, width) for name in names) if name not in _loaded]
-        if missing:
-            _load(_object_code(missing))
+        for name, part in (_object_code(missing) if missing else {}).items():
+            _load(name, part)
         entries = ((name, _loaded.get(at_width(name, width))) for name in ENTRIES if name != "run")
         return {name: address for name, address in entries if address is not None}
 
@@ -226,24 +226,23 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
 
     with _loading:
         if name not in _loaded:
-            _load({name: compile_function(function, name, rare=True)})
+            _load(name, compile_function(function, name, rare=True))
         return _loaded[name]
 
 
-def _load(parts: dict[str, Part]) -> None:
-    """Give parts a place in this process, all of them at once: each has one symbol that is not its own alone."""
+def _load(name: str, part: Part) -> None:
+    """Give a part a place in this process."""
+    symbol, needed, code = part
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-    for _, needed, code in parts.values():
-        _resolve(needed.split())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    _resolve(needed.split())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
-    for name, (symbol, _, _) in parts.items():
-        _loaded[name] = engine.get_function_address(symbol)
-        for operation in MEMBERS.get(name, ()):
-            FAMILIES[OPCODE[operation]] = _loaded[name]
+    _loaded[name] = engine.get_function_address(symbol)
+    for operation in MEMBERS.get(name, ()):
+        FAMILIES[OPCODE[operation]] = _loaded[name]
 
 
 def _resolve(names: list[str]) -> None:
