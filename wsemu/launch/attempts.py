@@ -180,7 +180,7 @@ class Launched:
         for array in self.captured:
             array.blank = True
         made = check.compiled_anew(self.kernel, self.arguments, self.settings.fma)
-        key = _digest(made.program)
+        key = program_digest(made.program)
         if key not in self._known:
             most = max(_LONGER * self.instructions, _AT_LEAST)
             chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
@@ -221,7 +221,7 @@ def _amiss(program: Program, outcome: Outcome) -> int:
     return len(spans) + (outcome.status != "done")
 
 
-def _digest(program: Any) -> bytes:
+def program_digest(program: Any) -> bytes:
     """What tells programs apart that run differently; not where their source stands."""
     data = (program.constants, program.parameters, program.specials, program.shared, program.locals)
     return hashlib.blake2b(program.code.tobytes() + repr(data).encode()).digest()

@@ -5,6 +5,7 @@ compile (frontend)  ->  bind (binding)  ->  run (execution or reference)  ->  ju
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -32,7 +33,7 @@ from wsemu.model.own import is_own
 from wsemu.model.program import Program, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.kernel import Launchable
@@ -53,6 +54,17 @@ class Compiled(NamedTuple):
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Inside, kernels are compiled anew, and forgotten afterwards: for sources that read otherwise meanwhile."""
+    global _cache
+    before, _cache = _cache, weakref.WeakKeyDictionary()
+    try:
+        yield
+    finally:
+        _cache = before
 
 
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
