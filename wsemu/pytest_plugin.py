@@ -223,10 +223,12 @@ def _settings_of(item: pytest.Item) -> Settings | None:
 
 
 _SETTINGS = pytest.StashKey["Settings | None"]()
-MUTATED = pytest.StashKey[bool]()
-"""a test runs with a mutant of its kernels"""
-RAISED = pytest.StashKey["BaseException | None"]()
-"""what it raised then"""
+
+
+def _trial() -> Any:
+    """The trial as which a test runs with a mutant of its kernels; None where it runs as it is."""
+    trials = sys.modules.get("wsemu.campaign.mutate_trials")
+    return trials.running[-1] if trials is not None and trials.running else None
 
 
 def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
@@ -236,7 +238,7 @@ def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
         return nullcontext()
     from wsemu.model.settings import current, using
 
-    if item.stash.get(MUTATED, False):
+    if _trial() is not None:
         from dataclasses import replace
 
         chosen = replace(chosen, fix_budget=0.0, budget=min(chosen.budget, current().budget))
@@ -307,15 +309,16 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed check ends in the test, not in wsemu, and an example of Hypothesis comes with the line that keeps it."""
     ours = _failures(call.excinfo)
-    if call.excinfo is not None and item.stash.get(MUTATED, False):
-        item.stash[RAISED] = call.excinfo.value
+    trial = _trial()
+    if call.excinfo is not None and trial is not None:
+        trial.raised = call.excinfo.value
     if call.excinfo is not None and ours and not item.config.getoption("fulltrace", False):
         _cut(call.excinfo.tb)
     for error in ours:
         codes = [finding.code for finding in error.report.errors]
         item.user_properties.append(("wsemu", ", ".join(dict.fromkeys(codes)) or error.report.verdict))
     report = yield
-    if call.when == "call" and not item.stash.get(MUTATED, False):
+    if call.when == "call" and trial is None:
         item.stash[_PASSED] = report.passed
     kept = [line for error in ours if (line := _kept(error, item))]
     report.sections.extend(("wsemu: keep this example", line) for line in kept)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsemu.campaign.loaded import imported
 from wsemu.campaign.mutate import Failure, failure_of
 from wsemu.model.errors import UsageError, WsemuError
 
@@ -68,8 +69,6 @@ class Called:
 
 def _called(file: Path, name: str) -> Called:
     """The function of a file."""
-    from wsemu.campaign.worker import imported
-
     try:
         module = imported(file)
     except WsemuError as error:
@@ -117,26 +116,30 @@ class Item:
 
     def __init__(self, item: Any) -> None:
         self.item, self.name = item, str(item.nodeid)
+        self.raised: BaseException | None = None
+        """what it raised when it ran last, as the plugin of pytest saw it"""
 
     def run(self) -> Failure | None:
         from _pytest.runner import runtestprotocol
 
-        from wsemu.pytest_plugin import MUTATED, RAISED
-
-        item = self.item
-        if hasattr(item, "_initrequest"):
-            item._initrequest()
-        item.stash[MUTATED] = True
-        item.stash[RAISED] = None
+        if hasattr(self.item, "_initrequest"):
+            self.item._initrequest()
+        self.raised = None
+        running.append(self)
         try:
-            reports = runtestprotocol(item, log=False, nextitem=None)
+            reports = runtestprotocol(self.item, log=False, nextitem=None)
         finally:
-            del item.stash[MUTATED]
+            running.remove(self)
         failed = next((report for report in reports if report.failed), None)
         if failed is None:
             return None
-        raised = item.stash[RAISED]
-        return failure_of(raised) if raised is not None else Failure("test", str(failed.longrepr).partition("\n")[0])
+        if self.raised is not None:
+            return failure_of(self.raised)
+        return Failure("test", str(failed.longrepr).partition("\n")[0])
+
+
+running: list[Item] = []
+"""the test that runs as a trial: its plugin asks"""
 
 
 class _Session:

@@ -107,7 +107,7 @@ def _split(test: str) -> tuple[Path, str]:
 
 def loaded(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
     """The sweep of a function in a file, with the sizes of options in place of its own."""
-    from wsemu.campaign.worker import imported
+    from wsemu.campaign.loaded import imported
 
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function")

@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
@@ -29,13 +28,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
+from wsemu.campaign.loaded import digest_of, files, imported, sources, versions
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
     from wsemu.campaign.mutate import Bench
 
@@ -73,57 +73,16 @@ def load(file: Path, name: str) -> Any:
     return test
 
 
-def imported(file: Path) -> ModuleType:
-    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
-    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"`{file}` is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def sources() -> str:
-    """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
-    return _digest(_versions(), _files())
-
-
-def _digest(versions: str, files: list[str]) -> str:
-    digest = hashlib.sha256(versions.encode())
-    here = os.path.realpath(os.getcwd())
-    for name in files:
-        digest.update(name.encode() + b"\0" + Path(here, name).read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _versions() -> str:
-    from wsemu import __version__
-
-    hypothesis = sys.modules.get("hypothesis")
-    return f"{__version__} {getattr(hypothesis, '__version__', '')} {sys.version_info[:2]}"
-
-
-def _files() -> list[str]:
-    """The files of the modules that are loaded from below the working folder, relative to it."""
-    here = os.path.realpath(os.getcwd()) + os.sep
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = sorted({os.path.realpath(file) for file in files if file})
-    inside = [path for path in paths if path.startswith(here) and "site-packages" not in path and path.endswith(".py")]
-    return [path.removeprefix(here) for path in inside]
-
-
 def _hello() -> dict[str, Any]:
     """What a process says of itself: see `spread.Process`."""
     from wsemu.machine import cache
     from wsemu.machine.parts import PARTS
 
     ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
-    files = [name for name in _files() if not os.path.realpath(name).startswith(ours)]
+    own = [name for name in files() if not os.path.realpath(name).startswith(ours)]
     modules = {name: text for part in PARTS for name, text in cache.sources(part).items()}
     vm = hashlib.sha256(b"".join(name.encode() + text for name, text in sorted(modules.items()))).hexdigest()
-    return {"source": sources(), "stamp": _digest(f"{_versions()} {vm}", files), "files": files}
+    return {"source": sources(), "stamp": digest_of(f"{versions()} {vm}", own), "files": own}
 
 
 # -- a batch ---------------------------------------------------------------------------------------------------------
