@@ -12,7 +12,6 @@ import os
 import sys
 import time
 import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import SEGMENT_SHIFT

@@ -12,7 +12,6 @@ import functools
 import operator
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
+from wsemu.model.data import replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
@@ -115,7 +115,7 @@ def judge(
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
-    return Report(
+    return Report.model_construct(
         kernel=program.name,
         grid=configuration.grid,
         block=configuration.block,
@@ -580,7 +580,7 @@ def _held_back(places: Places) -> Iterator[str]:
 def count(program: Program, outcome: Outcome) -> Counters:
     """A report's counters from an outcome."""
     mix: dict[str, int] = {}
-    costs: Counter[str] = Counter()
+    costs: Any = Counter()
     numbers = program.code[:, 0]
     executions = np.bincount(numbers, outcome.executions, len(NAMES))
     own = {array.name for array in program.locals} - {array.name for array in program.shared}
@@ -597,7 +597,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
         if kind != "atomic":
             costs[f"global_{kind}_sectors"] += access.sectors
             costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
-    return Counters(
+    return Counters.model_construct(
         warp_instructions=outcome.warp_instructions,
         thread_operations=outcome.thread_operations,
         accesses=sum(access.lanes for pc, access in outcome.accesses.items() if program.array_of[pc] not in own),

@@ -37,9 +37,13 @@ def _severity(code: str) -> Severity:
 
 
 class Record(BaseModel):
-    """Data that is JSON and does not change."""
+    """Data that is JSON and does not change.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    What checks it is built when it is first needed: `model_construct` takes values as they are, and does without, of
+    which a launch makes use that finds nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def _padded(value: Any, with_: int) -> Any:

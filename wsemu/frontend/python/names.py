@@ -50,8 +50,8 @@ _BY_ANY_NAME = frozenset(
 """what Numba-CUDA knows also when it is imported from `numba.cuda` by its own name"""
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
-    for name in dir(cuda)
-    if name not in cuda.VECTORS and name not in _BY_ANY_NAME
+    for name in (*cuda.FUNCTIONS, *cuda.VALUES)  # its types are none, and to ask for some of them loads Numba
+    if name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
 """id of a marker -> how a kernel has to name it"""
