@@ -28,13 +28,13 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.markers import Foreign
 from wsemu.language.numbers import NUMBERS, NumberType, int64
-from wsemu.language.promotion import number_type
+from wsemu.language.promotion import dtype_of, number_type
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.program import SharedArray
 
-_ELEMENTS = {np.dtype(t.name): t for t in NUMBERS.values()}
+_ELEMENTS = {dtype_of(t): t for t in NUMBERS.values()}
 """the common case of `number_type`"""
 ZERO, ONE = Scalar(int64, None, 0), Scalar(int64, None, 1)
 
@@ -519,7 +519,7 @@ def host_dtype(value: Value) -> np.dtype[Any]:
             return value.object
         made = number_type(value.object)
         if made is not None:
-            return np.dtype(made.name)
+            return dtype_of(made)
         record = getattr(value.object, "dtype", None)
         if isinstance(record, np.dtype):
             return record
