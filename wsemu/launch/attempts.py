@@ -196,7 +196,7 @@ class Launched:
         run = check.ran(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = check.judged(self.kernel, bound, notes, run, time.perf_counter())
+        done = check.judged(self.kernel, bound, notes, run, time.perf_counter(), tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

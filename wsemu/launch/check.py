@@ -420,9 +420,11 @@ def judged(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     orders: Orders | None = None,
+    *,
+    tried: bool = False,
 ) -> Examined:
     """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
-    `orders` decide what one run does not."""
+    `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
@@ -443,8 +445,8 @@ def judged(
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
-    before = initial() if report.findings or keeping else []
-    if report.errors:
+    before = initial() if (report.findings or keeping) and not tried else []
+    if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     return Examined(bound, places, trace, report, before)
 
