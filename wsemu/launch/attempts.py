@@ -193,10 +193,10 @@ class Launched:
 
         launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
         bound, notes = check.bind_launch(*launch, made)
-        run = check.ran(bound, 1)
+        run, orders = check.ran_with_orders(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = check.judged(self.kernel, bound, notes, run, time.perf_counter(), tried=True)
+        done = check.judged(self.kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

@@ -393,18 +393,24 @@ def examined(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
-
     started = time.perf_counter() - _compiling()
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
     for start in starting:
         start(bound)
+    run, orders = ran_with_orders(bound, workers)
+    return judged(kernel, bound, notes, run, started, more, orders)
+
+
+def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
+    """Run a launch, and what decides it where atomics steer it."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import Orders
+
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
         run = ran(bound, workers)
-    return judged(kernel, bound, notes, run, started, more, orders)
+    return run, orders
 
 
 Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
