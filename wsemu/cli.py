@@ -228,7 +228,20 @@ Like = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
 ]
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "out", "like")
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="PTX: the value of a `__device__` or `__constant__` variable, as of an argument (repeatable).",
+        show_default=False,
+    ),
+]
+Link = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.ptx", help="PTX: a file to link with, for what FILE does not define (repeatable)."),
+]
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
 """options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
@@ -289,6 +302,8 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         arg: Arg = None,
         dynamic_shared: DynamicShared = None,
         cluster: Cluster = None,
+        set: Set = None,  # noqa: A002
+        link: Link = None,
         out: Out = None,
         like: Like = None,
     ) -> None:
@@ -402,6 +417,8 @@ def trace(
     arg: Arg = None,
     dynamic_shared: DynamicShared = None,
     cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
     out: Out = None,
     like: Like = None,
 ) -> None:

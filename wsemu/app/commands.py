@@ -128,9 +128,9 @@ def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
         return arguments
     if arguments:
         raise UsageError(f"`{arguments[0]}` after `{file}`: arguments of a kernel are given as `--arg {arguments[0]}`")
-    from wsemu.app.ptx_launch import Options
+    from wsemu.app.ptx_launch import REPEATED, Options
 
-    given: dict[str, Any] = {name: tuple(value) if name == "arg" else value for name, value in launch.items()}
+    given: dict[str, Any] = {name: tuple(value) if name in REPEATED else value for name, value in launch.items()}
     if like := given.pop("like", ""):
         from wsemu.app.launch_file import LaunchFile
 

@@ -26,7 +26,7 @@ from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
-from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
 from wsemu.model.launch_shape import LaunchConfiguration, configure
 from wsemu.model.limits import LATEST, limits
 from wsemu.model.own import is_own
@@ -553,6 +553,7 @@ def bind_launch(
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
+    _check_cooperative(program, configuration)
     if configuration.arch != LATEST:
         from wsemu.model.introduced import check_instructions
 
@@ -592,8 +593,8 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         "budget": budget or chosen.budget,
         "arch": configuration.arch,
     }
-    if configuration.cluster != (1, 1, 1):
-        sizes |= {"shape": configuration.cluster, "clusters": True}
+    if bound.group != (1, 1, 1):
+        sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
     if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
@@ -635,6 +636,21 @@ def _workers(bound: Bound) -> int | None:
     from wsemu.machine.run import cores
 
     return min(cores(), ctas)
+
+
+_OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+
+
+def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
+    """UnsupportedError for a cooperative launch in clusters."""
+    if not program.cooperative:
+        return
+    asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
+        raise UnsupportedError(
+            f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
+            remedy="let it meet in one of them",
+        )
 
 
 def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:

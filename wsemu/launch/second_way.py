@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.hooks import aside
 from wsemu.launch.ptx.module import PtxKernel, load_ptx
+from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class NumbaKernel(PtxKernel):
     is_cuda = False
 
     def __init__(self, module: Module, entry: Entry, name: str, names: Sequence[str], why: str) -> None:
-        super().__init__(module, entry, name)
+        super().__init__(module, entry, name, Variables((module,)))
         self._own = tuple(names)
         self.notes = (f"run from the PTX that Numba-CUDA makes of it, for wsemu does not read it: {why}",)
 

@@ -16,6 +16,7 @@ from wsemu.evidence.source_cuda import refine
 from wsemu.launch.kernel import CodeKernel
 from wsemu.launch.ptx.demangle import Function, demangle
 from wsemu.launch.ptx.parameter_names import parameter_names, renamed
+from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import clustered
 
@@ -40,17 +41,26 @@ class EntryError(UsageError, KeyError):
     __str__ = Exception.__str__  # not that of KeyError, which quotes
 
 
-def load_ptx(source: str | os.PathLike[str]) -> PtxModule:
+def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> PtxModule:
     """The kernels of PTX text, or of a file of it, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
 
-    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.
-    UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
+    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  With
+    `more` files they are linked: each may name functions and variables that another one defines (`.extern`, `.visible`,
+    `.weak`).  UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column, and for
+    what two files define.
     """
+    from wsemu.frontend.ptx import link
+
+    modules = [_parsed(one) for one in (source, *more)]
+    return PtxModule(link(modules) if more else tuple(modules))
+
+
+def _parsed(source: str | os.PathLike[str]) -> Module:
     from wsemu.frontend.ptx import parse
 
     text, file = _text(source)
     try:
-        return PtxModule(parse(text, file))
+        return parse(text, file)
     except RecursionError:
         raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
 
@@ -78,15 +88,27 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
-    """The kernels of a PTX file, by name; iterates over their names in PTX."""
+    """The kernels of a PTX file, or of files that are linked, by name; iterates over their names in PTX."""
 
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        functions = {name: demangle(name) for name in module.entries}
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self._module = modules[0]
+        self._variables = Variables(modules)
+        entries = {name: (module, entry) for module in modules for name, entry in module.entries.items()}
+        functions = {name: demangle(name) for name in entries}
         shared = Counter(function.name for function in functions.values())
         self._kernels = {
-            name: PtxKernel(module, entry, _shown(functions[name], shared)) for name, entry in module.entries.items()
+            name: PtxKernel(*found, _shown(functions[name], shared), self._variables) for name, found in entries.items()
         }
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Give `__device__` and `__constant__` variables values, as `cudaMemcpyToSymbol` does: `module.set(scale=2.0)`.
+
+        A name is that of PTX, or the C++ one.  Values are what arguments are: numbers, bytes, structures, and arrays of
+        as many bytes as the variable has; a pointer is an array, whose address it gets.  An array is used in place:
+        what launches store into the variable stays in it; anything else is there anew at each launch.  UsageError for
+        a name that there is not, and for another size.
+        """
+        self._variables.set({**(values or {}), **named})
 
     def __getitem__(self, name: str) -> PtxKernel:
         """The kernel of this name: in PTX, in C++, or the beginning of one."""
@@ -158,8 +180,9 @@ class PtxKernel(CodeKernel):
     value are bytes, NumPy records, or tuples of fields.
     """
 
-    def __init__(self, module: Module, entry: Entry, name: str) -> None:
+    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
         self.entry = entry
+        self._variables = variables
         self.__name__ = self.__qualname__ = name
         self.__doc__ = str(demangle(entry.name))
         self._module = module
@@ -182,6 +205,10 @@ class PtxKernel(CodeKernel):
         given = self._module.file.functions[self.entry.name].directives
         found = given.get("reqntid") or given.get("maxntid")
         return tuple(found.values) if found is not None else ()
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Give variables of its file, which other kernels there have, too, values: see `PtxModule.set`."""
+        self._variables.set({**(values or {}), **named})
 
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
@@ -207,10 +234,11 @@ class PtxKernel(CodeKernel):
             except RecursionError:
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
+            self._variables.enter(program)
             renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
             refine(program)
             self._programs[kinds, fma] = program
-        return self._programs[kinds, fma]
+        return self._variables.given(self._programs[kinds, fma])
 
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""
