@@ -29,7 +29,7 @@ import numpy as np
 
 from wsemu.frontend.python.source import edited
 from wsemu.launch.attempts import program_digest
-from wsemu.launch.check import nothing_compiled
+from wsemu.launch.compiled import nothing_compiled
 from wsemu.launch.hooks import starting, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings

@@ -6,12 +6,12 @@ import hashlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wsemu.campaign.loaded import sources
 from wsemu.campaign.mutate import Bench
 from wsemu.campaign.mutate_command import FOLDER, Campaign
 from wsemu.campaign.mutate_report import Mutated
 from wsemu.campaign.mutate_results import Results
 from wsemu.campaign.mutate_trials import Item
+from wsemu.campaign.user_file import sources
 from wsemu.campaign.watch import State
 from wsemu.model.errors import UsageError
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.campaign.loaded import imported
 from wsemu.campaign.mutate import Failure, failure_of
+from wsemu.campaign.user_file import imported
 from wsemu.model.errors import UsageError, WsemuError
 
 if TYPE_CHECKING:

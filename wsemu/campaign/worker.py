@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
-from wsemu.campaign.loaded import digest_of, files, imported, sources, versions
+from wsemu.campaign.user_file import digest_of, exists, files, imported, sources, versions
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.own import is_own
@@ -44,12 +44,6 @@ KNOWN = {"wsemu"}
 
 
 # -- the test --------------------------------------------------------------------------------------------------------
-def exists(file: Path) -> None:
-    """UsageError unless there is the file of a test."""
-    if not file.is_file():
-        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
-
-
 def load(file: Path, name: str) -> Any:
     """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
     exists(file)

@@ -1,4 +1,4 @@
-"""The file of a test, imported, and what it depends on."""
+"""The file that a campaign takes its function from, and what it depends on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+
+def exists(file: Path) -> None:
+    """UsageError unless there is the file of a test."""
+    if not file.is_file():
+        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
 
 
 def imported(file: Path) -> ModuleType:
