@@ -70,12 +70,10 @@ def load(file: Path, name: str) -> Any:
 def _hello() -> dict[str, Any]:
     """What a process says of itself: see `spread.Process`."""
     from wsemu.machine import cache
-    from wsemu.machine.parts import PARTS
 
     ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
     own = [name for name in files() if not os.path.realpath(name).startswith(ours)]
-    modules = {name: text for part in PARTS for name, text in cache.sources(part).items()}
-    vm = hashlib.sha256(b"".join(name.encode() + text for name, text in sorted(modules.items()))).hexdigest()
+    vm = hashlib.sha256(b"".join(name.encode() + text for name, text in cache.all_sources().items())).hexdigest()
     return {"source": sources(), "stamp": digest_of(f"{versions()} {vm}", own), "files": own}
 
 
@@ -88,7 +86,7 @@ class Batches:
 
         from wsemu.machine import build as native
 
-        native.compiled()  # takes seconds once per installation, which no deadline of an example should see
+        native.keep_all()  # takes seconds once per installation, which no deadline of an example should see
         _freeze_constants()
         self.test, self.ran = test, 0
         self.names = given_names(test)
