@@ -192,11 +192,12 @@ def test_a_kernel_is_linked_with_cuda_cpp(text: str, message: str) -> None:
 
 @pytest.mark.usefixtures("numba_compiles")
 def test_numba_cuda_compiles_what_it_is_asked_for() -> None:
-    ptx, result = cuda.compile_ptx(lambda x: x + 1, (types.int32,), device=True)
+    compiler: Any = cuda
+    ptx, result = compiler.compile_ptx(lambda x: x + 1, (types.int32,), device=True)
     assert ".visible .func" in ptx
     assert result is types.int64
     with pytest.raises(UsageError, match=r"`cuda.compile_ptx`, of Numba-CUDA: "):
-        cuda.compile_ptx(lambda x: x.nothing, (types.int32,), device=True)
+        compiler.compile_ptx(lambda x: x.nothing, (types.int32,), device=True)
 
 
 def test_without_numba_cuda_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
