@@ -51,7 +51,7 @@ class Compiled:
 
 
 @contextmanager
-def device() -> Iterator[None]:
+def _device() -> Iterator[None]:
     """numba-cuda asks the driver what it compiles for: tell it."""
     import numba.cuda.codegen as codegen
     import numba.cuda.dispatcher as dispatcher
@@ -66,6 +66,14 @@ def device() -> Iterator[None]:
         dispatcher.get_current_device, codegen.devices = kept
 
 
+def asked(name: str, *arguments: Any, **named: Any) -> Any:
+    """What a function of `numba.cuda` returns, for an sm_90 where it asks for the device."""
+    import numba.cuda
+
+    with _device():
+        return getattr(numba.cuda, name)(*arguments, **named)
+
+
 _OPTIONS = "debug lineinfo link fastmath opt launch_bounds max_registers extensions forceinline".split()
 
 
@@ -77,7 +85,7 @@ def compile_kernel(
     from numba.cuda.dispatcher import _Kernel
 
     numba_cuda.prepare(arguments)
-    with device():
+    with _device():
         dispatcher = numba_cuda.dispatcher(kernel)
         options = {name: value for name, value in dispatcher.targetoptions.items() if name in _OPTIONS}
         options["link"] = list(options.get("link") or [])

@@ -85,13 +85,10 @@ def asking(name: str) -> Any:
 
     def ask(pyfunc: Any, *arguments: Any, **named: Any) -> Any:
         with _numba_cuda():
-            import numba.cuda
-
             from wsemu.backends import offline
 
             try:
-                with offline.device():
-                    return getattr(numba.cuda, name)(getattr(pyfunc, "py_func", pyfunc), *arguments, **named)
+                return offline.asked(name, getattr(pyfunc, "py_func", pyfunc), *arguments, **named)
             except Exception as refused:
                 raise UsageError(f"`cuda.{name}`, of Numba-CUDA: {_first_line(refused)}") from refused
 
