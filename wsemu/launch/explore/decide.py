@@ -81,8 +81,9 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     lockstep = bound.settings.lockstep
     try:
         search = Search(
-            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered)
-        )
+            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered),
+            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+        )  # fmt: skip
         result = search.run()
         if left is None and result.end is not None:
             session.load_memory(result.end)
