@@ -419,10 +419,12 @@ def judged(
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    decide = None
+    decide = gives_places = None
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
-    report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more, decide)
+        gives_places = functools.partial(orders.gives_places, places, trace, initial)
+    begun = started + _compiling()
+    report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
     if bound.settings.every:
         from wsemu.launch.every import extended
 

@@ -21,6 +21,7 @@ gives out anew, places that two counters give together.
 
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
@@ -150,6 +151,17 @@ def _holds(relation: str, value: int, number: int) -> bool:
     )
 
 
+def _firsts(starts: list[int], length: int) -> dict[int, int]:
+    """Where what is stored at the first place of a counter lies, for each of these: those whose places would meet have
+    one in common."""
+    first, made = starts[0], dict[int, int]()
+    for start in starts:
+        if start >= first + length:
+            first = start
+        made[start] = first
+    return made
+
+
 class Range(NamedTuple):
     """Bytes that one counter's places take."""
 
@@ -161,22 +173,22 @@ class Range(NamedTuple):
 def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int, int]) -> list[Range] | None:
     """The bytes that stores go to, in any order; None where some store leaves its stretch, or stretches of several
     counters meet.  `sizes` are those of stores."""
-    least: dict[tuple[int, int, Place], int] = {}
-    kept = list(puts)
-    for put in kept:
-        key = put.pc, put.own, put.stretch.counter
-        start = put.address - found.stores[put.pc].factor * put.stretch.first
-        least[key] = min(start, least.get(key, start))
-    families: dict[tuple[int, int, int, Place], None] = {}
-    for put in kept:
-        factor = found.stores[put.pc].factor
-        start = least[put.pc, put.own, put.stretch.counter]
-        if put.address - factor * put.stretch.first + sizes[put.pc] > start + factor * put.stretch.count:
+    kept = [(put, found.stores[put.pc].factor) for put in puts]
+    starts: dict[tuple[int, int, Place], set[int]] = {}
+    for put, factor in kept:
+        key = put.own, factor, put.stretch.counter
+        starts.setdefault(key, set()).add(put.address - factor * put.stretch.first)
+    first = {key: _firsts(sorted(there), key[1] * (counts.now[key[2]] - counts.base[key[2]]))
+             for key, there in starts.items()}  # fmt: skip
+    for put, factor in kept:
+        start = put.address - factor * put.stretch.first
+        start -= first[put.own, factor, put.stretch.counter][start]
+        if start + sizes[put.pc] > factor * put.stretch.count:
             return None
-        families[put.own, start, factor, put.stretch.counter] = None
     made = sorted(
         Range(own, start + factor * counts.base[counter], start + factor * counts.now[counter])
-        for own, start, factor, counter in families
+        for (own, factor, counter), there in first.items()
+        for start in set(there.values())
     )
     return None if any(a.own == b.own and a.end > b.start for a, b in zip(made, made[1:], strict=False)) else made
 
@@ -232,12 +244,12 @@ def holds(
         return False
     width = max(sizes[pc] for pc in found.counters)
     taken = sorted([*made, *(Range(own, at, at + width) for own, at in counts.now)])
+    if any(a.own == b.own and a.end > b.start for a, b in zip(taken, taken[1:], strict=False)):
+        return False
     return not any(_meets(taken, *other) for other in others)
 
 
 def _meets(taken: list[Range], own: int, start: int, end: int) -> bool:
-    import bisect
-
     at = bisect.bisect_left(taken, Range(own, end, -1))
     return at > 0 and taken[at - 1].own == own and taken[at - 1].end > start
 

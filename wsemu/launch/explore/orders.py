@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from wsemu.launch.explore.decide import Decided
     from wsemu.model.bound import Bound
-    from wsemu.model.outcome import Outcome
+    from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
+    from wsemu.proof.taint import Analysis
 
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
@@ -50,6 +51,13 @@ class Orders:
             return False
         _put_back(self.bound, initial())
         return True
+
+    def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
+        """Whether all that atomics steer is at which places of their own threads store, so that one run of the launch
+        speaks for all."""
+        from wsemu.launch.explore.given import Given
+
+        return Given(self.bound, places, trace, initial, analysis).right()
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""

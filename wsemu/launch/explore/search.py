@@ -227,25 +227,36 @@ class Search:
     def _ordered(self, node: _Node) -> list[list[Ask]]:
         """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
         standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
-        sets = {frozenset(found): found for ask in standing.values() if (found := self._closed(ask, standing, node))}
-        return [sorted(found) for found in sorted(sets.values(), key=lambda found: (len(found), min(found)))]
+        known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
+        sets: dict[frozenset[Ask], None] = {}
+        for ask in standing.values():
+            touch = ask.place, not self.reads(ask.pc)
+            if touch not in known:
+                known[touch] = self._closed(touch, standing, node)
+            sets[known[touch] | {ask}] = None
+        return [sorted(found) for found in sorted(sets, key=lambda found: (len(found), min(found)))]
 
-    def _closed(self, first: Ask, standing: dict[tuple[int, int, int], Ask], node: _Node) -> set[Ask]:
-        """A lane that stands, with all whose accesses matter to it before it goes on: whoever may touch its place,
-        one of the two writing, or those that must go on before that one can come there."""
-        chosen, todo = {first}, [first]
+    def _closed(
+        self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: _Node
+    ) -> frozenset[Ask]:
+        """The lanes that stand whose accesses matter to a (place, whether it may be written) before it is touched:
+        whoever may touch the place, one of the two writing, or those that must go on before that one comes there."""
+        chosen, seen, todo = set[Ask](), {touch}, [touch]
         while todo:
-            ask = todo.pop()
-            writes = not self.reads(ask.pc)
-            for thread, others_write in self.users[ask.place].items():
+            place, writes = todo.pop()
+            there = set[Ask]()
+            for thread, others_write in self.users[place].items():
                 if not (writes or others_write):
                     continue
                 for cta in range(self.session.ctas) if thread[0] == _ANY else (thread[0],):
                     at = cta, thread[1], thread[2]
-                    there = [standing[at]] if at in standing else node.asks[cta]
-                    todo += set(there) - chosen
-                    chosen.update(there)
-        return chosen
+                    there.update([standing[at]] if at in standing else node.asks[cta])
+            there -= chosen
+            chosen |= there
+            more = {(ask.place, not self.reads(ask.pc)) for ask in there} - seen
+            seen |= more
+            todo += more
+        return frozenset(chosen)
 
     # -- the search ---------------------------------------------------------------------------------------------------
     def _attempt(self) -> None:
@@ -370,6 +381,7 @@ class Search:
             met = Counter(ask.warp for ask in asks if self._common(ask))
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
+                return
         if not self.lockstep and self._apart(node):
             self.result.why = "apart"
             self.result.reached = node.reached()
