@@ -6,7 +6,7 @@ it was shuffled from), c known, and a rest that no atomic's result is in.  So ar
 the whole launch.  Whatever else is made of a result is `Mixed`.
 
 What an atomic returned before is another number than what it returns now: where it is executed, rows with its old
-result are mixed.
+result are `far`.  So is what comes from another lane, and what was stored and is loaded again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Grown(NamedTuple):
     """bounds of the rest; None: there are none"""
     high: int | None = None
     far: bool = False
-    """whether r may be that of another lane, or not be in it at all"""
+    """whether r may be the result of another execution, or not be in it at all"""
 
 
 class Compared(NamedTuple):
@@ -74,8 +74,18 @@ class Linear:
         self.program, self.analysis = program, analysis
         self.code = program.code.tolist()
         self.atomics = frozenset(analysis._targets)
+        self.memory: dict[int, Held] = {}
+        """number of an array -> what of atomics stands in it"""
         self.starts: dict[int, Rows] = {0: dict(known)}
-        work = [0]
+        while True:
+            before = dict(self.memory)
+            self._flow(sorted(self.starts))
+            if self.memory == before:
+                break
+
+    def _flow(self, work: list[int]) -> None:
+        """Run blocks, and those after them where that is news."""
+        analysis = self.analysis
         while work:
             start = heapq.heappop(work)
             block = analysis._blocks[start]
@@ -111,11 +121,13 @@ class Linear:
     def _step(self, step: Step, rows: Rows, bits: Any) -> None:
         fields = self.code[step.pc]
         held = self._result(step, fields, rows)
+        if step.kind in ("load", "store"):
+            held = self._memory(step, fields, rows, bits)
         self.analysis._run(step, bits)
         if step.pc in self.atomics:
             for row, old in rows.items():
-                if isinstance(old, (Grown, Compared)) and _atomic_of(old) == step.pc:
-                    rows[row] = MIXED
+                if isinstance(old, Grown) and old.atomic == step.pc:
+                    rows[row] = old._replace(far=True)
         for row in step.writes:
             now = held if len(step.writes) == 1 else None
             if bits.get(row, 0) & self.analysis._taint:
@@ -128,6 +140,24 @@ class Linear:
                 rows.pop(row, None)
             else:
                 rows[row] = now
+
+    def _memory(self, step: Step, fields: list[int], rows: Rows, bits: Any) -> Held | None:
+        """What a store leaves in arrays, or a load finds there."""
+        arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
+        numbers = [n for n in range(arrays.bit_length()) if arrays >> n & 1]
+        if step.kind == "load":
+            found = [self.memory[n] for n in numbers if n in self.memory]
+            atomic = any(own >> self.analysis._regions.first & arrays for own in self.analysis._targets.values())
+            same = len({one[:2] if isinstance(one, Grown) else one for one in found}) == 1 and not atomic
+            return found[0]._replace(low=None, high=None, far=True) if same and isinstance(found[0], Grown) else None
+        taint = self.analysis._taint
+        moves = bits.get(step.address, 0) & taint
+        held = rows.get(fields[2])
+        if moves or (any(bits.get(row, 0) & taint for row in step.reads) and not isinstance(held, Grown)):
+            held = MIXED
+        for n in numbers if isinstance(held, (Grown, Mixed)) else ():
+            self.memory[n] = _joined(self.memory.get(n, held), held) or MIXED
+        return None
 
     def _result(self, step: Step, fields: list[int], rows: Rows) -> Held | None:
         name = NAMES[fields[0]]
@@ -146,10 +176,6 @@ class Linear:
         held = rows.get(step.address)
         offset = _offset(self.code[step.pc][6])
         return _plus(held, offset) if isinstance(held, Grown) else held
-
-
-def _atomic_of(held: Grown | Compared) -> int:
-    return held.atomic if isinstance(held, Grown) else held.grown.atomic
 
 
 def _joined(one: Held | None, other: Held | None) -> Held | None:

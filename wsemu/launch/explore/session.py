@@ -90,6 +90,12 @@ class Session(Protocol):
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Where lanes of a warp would go on that wait for others to meet them."""
 
+    def operand(self, ask: Ask) -> int:
+        """What an integer atomic that stands adds, or combines with."""
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        """Let something else stand at a place."""
+
     def executed(self) -> int:
         """Warp instructions so far."""
 
@@ -254,6 +260,18 @@ class VmSession:
         entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
         return [resume for _, resume, mask in entries if mask & ~asks]
 
+    def operand(self, ask: Ask) -> int:
+        fields = self.program.code[ask.pc]
+        size = SIZE[ATOMIC_NAMES[NAMES[int(fields[0])]][1]]
+        row = int(fields[4]) + ask.lane * size
+        return int.from_bytes(self.machines[ask.cta].registers[ask.warp, row : row + size].tobytes(), "little")
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        cta, address = place
+        offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
+        data = self.machines[cta].shared if cta >= 0 else self.bound.segments[number][0]
+        data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
+
     def executed(self) -> int:
         return self.bound.settings.budget - self.budget
 
@@ -376,3 +394,12 @@ class VmSession:
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
         """(join, where lanes go on, lanes) of the entries of a stack."""
         return [(int(e["join"]), int(e["resume"]), int(e["mask"])) for e in machine.stacks[w, which, :count]]
+
+
+def make_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
+    """A session on the engine that the launch runs on."""
+    if bound.settings.engine == "reference":
+        from wsemu.launch.explore.slow_session import SlowSession
+
+        return SlowSession(bound, ordered, logged)
+    return VmSession(bound, ordered, logged)

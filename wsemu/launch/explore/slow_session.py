@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.launch.explore.session import Ask, Moved, value_at
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
@@ -100,6 +102,17 @@ class SlowSession:
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return self.run.elsewhere(cta, warp)
+
+    def operand(self, ask: Ask) -> int:
+        fields = self.run.ctas[ask.cta].launch.code[ask.pc]
+        values = self.run.ctas[ask.cta].warps[ask.warp].registers.get(fields[4])
+        return int(values[ask.lane]) if values else 0
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        cta, address = place
+        offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
+        data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[number].data
+        data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
 
     def executed(self) -> int:
         return self.run.executed()
