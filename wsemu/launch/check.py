@@ -382,7 +382,7 @@ def examined(
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
     from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
+    from wsemu.launch.explore.orders import PATIENCE, Orders
 
     started = time.perf_counter() - _compiling()
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
@@ -391,7 +391,8 @@ def examined(
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
-        run = ran(bound, workers)
+        run = ran(bound, workers, PATIENCE if orders.stays else None)
+        run[0].waits = orders.stays
     return judged(kernel, bound, notes, run, started, more, orders)
 
 

@@ -575,11 +575,23 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     if outcome.status == "budget":
         held = "".join(_held_back(places))
+        if outcome.waits:
+            return [_waits(places)]
         most = f"step budget of {settings.budget:,} warp instructions used up"
         return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
     if outcome.status == "stack":
         return [f"branches diverge more than 64 levels deep{where}: not modelled"]
     return []
+
+
+def _waits(places: Places) -> str:
+    """What is said of a run that was ended because all that ran was loops that wait."""
+    where = sorted({places.where(warp.pc) for warp in places.outcome.warps if warp.alive and warp.waits < 0})
+    at = f"{where[0]}: " if where else ""
+    what = "a loop waits for memory to change, and nobody that runs before it changes it"
+    return (
+        f"{at}{what}: ended after {places.outcome.warp_instructions:,} warp instructions{''.join(_held_back(places))}"
+    )
 
 
 def _held_back(places: Places) -> Iterator[str]:

@@ -22,6 +22,7 @@ gives out anew, places that two counters give together.
 from __future__ import annotations
 
 import bisect
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
@@ -60,7 +61,7 @@ class Stretch(NamedTuple):
 
     counter: Place
     first: int
-    count: int
+    length: int
 
 
 class Put(NamedTuple):
@@ -176,21 +177,21 @@ def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int,
     kept = [(put, found.stores[put.pc].factor) for put in puts]
     starts: dict[tuple[int, int, Place], set[int]] = {}
     for put, factor in kept:
-        key = put.own, factor, put.stretch.counter
+        key = put.own, factor, put.stretch.lengther
         starts.setdefault(key, set()).add(put.address - factor * put.stretch.first)
     first = {key: _firsts(sorted(there), key[1] * (counts.now[key[2]] - counts.base[key[2]]))
              for key, there in starts.items()}  # fmt: skip
     for put, factor in kept:
         start = put.address - factor * put.stretch.first
-        start -= first[put.own, factor, put.stretch.counter][start]
-        if start + sizes[put.pc] > factor * put.stretch.count:
+        start -= first[put.own, factor, put.stretch.lengther][start]
+        if start + sizes[put.pc] > factor * put.stretch.length:
             return None
     made = sorted(
         Range(own, start + factor * counts.base[counter], start + factor * counts.now[counter])
         for (own, factor, counter), there in first.items()
         for start in set(there.values())
     )
-    return None if any(a.own == b.own and a.end > b.start for a, b in zip(made, made[1:], strict=False)) else made
+    return None if any(a.own == b.own and a.end > b.start for a, b in itertools.pairwise(made)) else made
 
 
 def settled(
@@ -244,7 +245,7 @@ def holds(
         return False
     width = max(sizes[pc] for pc in found.counters)
     taken = sorted([*made, *(Range(own, at, at + width) for own, at in counts.now)])
-    if any(a.own == b.own and a.end > b.start for a, b in zip(taken, taken[1:], strict=False)):
+    if any(a.own == b.own and a.end > b.start for a, b in itertools.pairwise(taken)):
         return False
     return not any(_meets(taken, *other) for other in others)
 

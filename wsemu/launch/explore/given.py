@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.evidence.places import Places
-    from wsemu.model.bound import Bound
     from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
     from wsemu.model.outcome import Event, Tracer
     from wsemu.proof.slots import Place, Plan, Range, Stretch
     from wsemu.proof.taint import Analysis
@@ -77,7 +77,7 @@ class Given:
         if not first.run():
             return False
         ends = {place: counts.base[place] + counts.now[place] for place in counts.now}
-        turned = {n: ends[s.counter] - s.first - s.count for n, s in enumerate(first.stretches)}
+        turned = {n: ends[s.counter] - s.first - s.length for n, s in enumerate(first.stretches)}
         second = _Way(session, sizes, turned, Counts(self._held(before)))
         if not second.run() or not first.is_like(second, found):
             return False

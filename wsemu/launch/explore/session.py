@@ -29,6 +29,10 @@ EVENTS = 1 << 14
 """that a CTA may make between two ordered accesses"""
 
 
+MOST_INSTRUCTIONS = 1 << 22
+"""of a CTA between two ordered accesses"""
+
+
 class Ask(NamedTuple):
     """A lane that stands before an ordered access."""
 
@@ -124,7 +128,7 @@ class VmSession:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
-        self.budget = chosen.budget
+        self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
         watch = Watch(
             races=False, initialised="initialised" in chosen.checkers, lockstep=chosen.lockstep, read_only=False,
             uninitialized=bound.uninitialized, ordered=ordered,
@@ -203,9 +207,10 @@ class VmSession:
         machine = self.machines[cta]
         state = machine.state[0]
         state["trace_count"], state["trace_used"] = 0, 0
-        state["budget"], state["patience"] = self.budget, 1 << 40
+        most = min(self.budget, self.patience)
+        state["budget"], state["patience"] = most, 1 << 40
         status = machine.entry(address_of(machine.state))
-        self.budget = max(int(state["budget"]), 0)
+        self.budget = max(self.budget - most + int(state["budget"]), 0)
         findings = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
         word = {layout.DONE: "done", layout.DEADLOCK: "stands"}.get(status, "budget")
         if status in (layout.FAULT, layout.TRAP, layout.STACK_OVERFLOW):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wsemu.launch.explore.session import Ask, Moved, value_at
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
@@ -112,7 +110,7 @@ class SlowSession:
         cta, address = place
         offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
         data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[number].data
-        data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
+        data[offset : offset + size] = value.to_bytes(size, "little")
 
     def executed(self) -> int:
         return self.run.executed()
