@@ -13,13 +13,13 @@ import os
 import queue
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wsemu.campaign import spread
 from wsemu.campaign.results import Batch, Failure, Outcome, Results
 from wsemu.campaign.spread import Bundle, Died, Process
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def command(
     the exit code; `on` is the address of a cluster that runs it, `progress` as of
     `watch.shown`, `time_limit` in seconds."""
     from wsemu.campaign import progress as report
-    from wsemu.campaign.worker import exists
+    from wsemu.campaign.user_file import exists
     from wsemu.report.terminal import Printer
 
     printer = Printer()

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import abc
 import functools
 from typing import TYPE_CHECKING, Any, overload
 
 from wsemu.language.markers import Declared as DeclaredFunction
+from wsemu.launch.configured import ConfiguredLaunch
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
 from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import FunctionType
 
     from wsemu.language.signatures import Declared
     from wsemu.model.launch_shape import Brackets, Size
-    from wsemu.model.program import Program
 
 OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
@@ -35,9 +34,9 @@ class Launchable:
     __qualname__: str
 
     @hide_internal_frames
-    def __getitem__(self, parameters: Brackets) -> Callable[..., None]:
+    def __getitem__(self, parameters: Brackets) -> ConfiguredLaunch:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
-        return functools.partial(self._launch, self.configuration(parameters))
+        return ConfiguredLaunch(self, self.configuration(parameters), parameters[2] if len(parameters) > 2 else 0)
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
@@ -51,7 +50,7 @@ class Launchable:
             )
         return configure(*parameters)
 
-    def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+    def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> ConfiguredLaunch:
         """The same by its other name."""
         return self[griddim, blockdim, stream, sharedmem]
 
@@ -65,14 +64,6 @@ class Launchable:
             return lambda *_: None
         return self[-(-tasks // threads), threads, stream, sharedmem]
 
-    @hide_internal_frames
-    def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
-        if named:
-            raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
-        from wsemu.launch.check import launch  # the composition imports this module
-
-        launch(self, configuration, arguments)
-
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """A kernel needs a launch configuration."""
         name = self.__name__
@@ -83,39 +74,6 @@ class Launchable:
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"
-
-
-class CodeKernel(Launchable, abc.ABC):
-    """A kernel that comes as code of some machine, without a Python function."""
-
-    notes: tuple[str, ...] = ()
-    """for each report"""
-    is_cuda = True
-    """whether its source is CUDA C++, which reports speak of then"""
-
-    @abc.abstractmethod
-    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
-
-    @abc.abstractmethod
-    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters, of these fitted arguments."""
-
-    @abc.abstractmethod
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
-        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
-
-    @abc.abstractmethod
-    def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a launch of a shape that the code excludes."""
-
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters that the code asks for."""
-        return configuration
-
-    @abc.abstractmethod
-    def source(self) -> tuple[str, int, int]:
-        """Where the code stands: file, first and last line."""
 
 
 class Kernel(DeclaredFunction, Launchable):
@@ -154,6 +112,9 @@ class Kernel(DeclaredFunction, Launchable):
         """Registers of a thread at launch, from the option `max_registers`; 0: not known."""
         given = self.options.get("max_registers")
         return 0 if given is None else integer(given, "max_registers")
+
+    def mark_launch_config_sensitive(self) -> None:
+        """Nothing to do: what a launch's shape decides is looked at in each launch."""
 
     def specialize(self, *arguments: Any) -> Kernel:
         """This kernel: it is compiled for the arguments of each launch."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import mmap
 import os
+import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +17,15 @@ import numpy.typing as npt
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
-from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
+from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
@@ -33,6 +36,7 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
+    N_CONTROL,
     N_MEMORY,
     N_OPERATIONS,
     N_WARP,
@@ -69,7 +73,7 @@ from wsemu.model.program import Program
 from wsemu.model.read_only import loads_read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
@@ -77,18 +81,23 @@ if TYPE_CHECKING:
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
 Bytes = npt.NDArray[np.uint8]
-SLICE = 20_000_000
-"""warp instructions between two looks at the outside world (about a tenth of a second)"""
+SLICES = (20_000_000, 4_000_000, 1_000_000)
+"""warp instructions between two looks at the outside world (about a tenth of a second), by width: as many intervals may
+begin meanwhile"""
+SLICE = SLICES[0]
 PATIENCE = 1_000_000
 """the same for starting CTAs, see `scheduler.start_cta`"""
 MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
 SLOTS = 1 << 15
 """of the hash table of findings: half of them are told apart"""
-MOST_WARPS = 32
-"""of a group of several CTAs"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
+_T = TypeVar("_T")
+REMEMBERED = 1 << 18
+"""bytes of a machine's tables up to which it is kept for the next launch of its kind"""
+_PARTLY_USED = frozenset({"raw", "slots", "known"})
+"""large tables of a machine, of which a run says what it has touched"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -126,6 +135,9 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
+_OF_GRID = {OPCODE["grid.arrive"], OPCODE["grid.wait"]}
+_WITH_TIMES = {OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]}
+"""what else than operations of kind `async` wants to know what came before in time"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -143,6 +155,8 @@ class Image:
     has_read_only_loads: bool
     opcodes: frozenset[int]
     asynchronous: bool
+    meets_alone: bool
+    """of what is asynchronous it has the barrier of the grid alone: no proxies, no order but that of memory"""
     multiplies: bool
     """it has matrix operations"""
 
@@ -190,7 +204,9 @@ def _image_of(key: ProgramKey) -> Image:
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
-    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
+    meets = program.cooperative and opcodes.isdisjoint(_WITH_TIMES) and "window" not in program.specials
+    meets = meets and all(opcode < N_CONTROL or opcode in _OF_GRID for opcode in opcodes)
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, meets, multiplies)
 
 
 class ProgramKey:
@@ -288,8 +304,8 @@ class Rooms:
     mbarriers: int = 64
     """in a CTA"""
 
-    def more(self, wanted: int) -> Rooms:
-        """More of what was not enough; UsageError where that is too much."""
+    def more(self, wanted: int, most: int) -> Rooms:
+        """More of what was not enough, up to so many agents; UsageError where that is too much."""
         if wanted == layout.GROW_AGENTS:
             grown = replace(self, agents=4 * self.agents)
         elif wanted == layout.GROW_BITS:
@@ -298,7 +314,7 @@ class Rooms:
             grown = replace(self, mbarriers=4 * self.mbarriers)
         if grown.mbarriers > 1 << 16:
             raise UsageError("a CTA makes too many mbarriers to be told apart")
-        if grown.agents > 1 << 24 or grown.bits > 1 << 8:
+        if grown.agents > most or grown.bits > 1 << 8:
             raise UsageError(
                 "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"
             )
@@ -349,6 +365,7 @@ class Machine:
         threads = block[0] * block[1] * block[2]
         self.cta_warps = -(-threads // LANES)
         self.warp_count = count = groups.members * self.cta_warps
+        self.width = width_of(groups, self.cta_warps)
         self.state = np.zeros(1, layout.MACHINE)
         shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
         self.window = 0 if groups.members == 1 else window(shared_bytes, asynchronous=program.asynchronous)
@@ -381,6 +398,8 @@ class Machine:
         self._lay_out_clocks(min(most or groups.number, groups.number))
         if image.asynchronous:
             self._lay_out_mbarriers()
+        self.key: Any = None
+        """under which it is kept for the next launch of its kind; None: it is not"""
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
@@ -417,9 +436,10 @@ class Machine:
             return
         members = self.grouping.members
         rows = count + members * layout.CTA_ROWS
-        self.clocks = np.zeros((rows, LANES), np.int64)
+        width = WIDTHS[self.width]
+        self.clocks = np.zeros((rows, -(-count // LANES) * LANES if self.width else LANES), np.int64)
         place = address_of(self.clocks) + np.arange(rows) * self.clocks[0].nbytes
-        self.warp_clocks = np.zeros((count, _ACTORS), np.int64)
+        self.warp_clocks = np.zeros((count, 3 * width), np.int64)
         self.warps["clock"] = address_of(self.warp_clocks) + np.arange(count) * self.warp_clocks[0].nbytes
         self.ctas["exited"] = place[count : count + members]
         for k, name in enumerate(("clock", "took", "took_pc", "took_before", "took_before_pc")):
@@ -433,19 +453,20 @@ class Machine:
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         vectors, bits, sets = count, 0, 1
-        if self.image.asynchronous:
+        agents = self.image.asynchronous and not self.image.meets_alone
+        if agents:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
-        width = LANES * (vectors + sets * bits)
-        self.known = POOL.take((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * width)
+        size = LANES * (vectors + sets * bits)
+        self.known = _untouched((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
-        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
+        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
-        state["proxies"] = self.image.asynchronous
+        state["proxies"] = agents
         self.leaders = np.zeros((count, 3, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            self.planes = Planes(self.segments, self.state, watch.suspects)
+            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES))
 
     def _lay_out_mbarriers(self) -> None:
         """Tables of mbarriers, asynchronous operations and their groups."""
@@ -534,8 +555,8 @@ class Machine:
 
     def _fill_state(self, threads: int, shared_room: int, local_room: int) -> None:
         state, groups = self.state[0], self.grouping
-        parts, self.entry = native.compiled(self._parts()), native.entry()
-        specials = self.program.specials
+        parts, self.entry = native.compiled(self._parts(), self.width), native.entry(self.width)
+        specials, given = self.program.specials, self.program.given_shared
         fields = {
             **parts,
             "address": address_of(self.state),
@@ -571,6 +592,9 @@ class Machine:
             "fault_pc": -1,
             "group_step": 1,
             "cast": -1,
+            "worn": INTERVALS.values[self.width] - SLICES[self.width] - self.rooms.agents,
+            "given_low": given[0] // 8,
+            "given_high": given[1] // 8,
             "barriers": address_of(self.barriers),
         }
         for name, value in fields.items():
@@ -628,7 +652,7 @@ class Machine:
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
         while True:
-            piece = min(budget, SLICE)
+            piece = min(budget, SLICES[self.width])
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
@@ -646,6 +670,41 @@ class Machine:
             planes.refine(int(state["fault_warp"]), size)
             state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
 
+    def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
+        """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
+        for table, first in self._first:
+            table[:] = first
+        for row, (type_, value) in rows.items():
+            fill(self.registers, row, type_, value)
+        self._keep = segments
+        for segment, (data, _) in zip(self.segments[FIRST_ARRAY:], segments, strict=True):
+            segment["host"], segment["bytes"] = address_of(data), data.nbytes
+
+    def remember(self) -> bool:
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some
+        are more than what the key of the launch says."""
+        tables = [
+            table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in _PARTLY_USED
+        ]
+        if self.image.asynchronous or self.maps or self.marks or sum(t.nbytes for t in tables) > REMEMBERED:
+            return False
+        blocks = [table.reshape(-1).view(np.uint8) for table in tables]
+        self._first = [(block, block.copy()) for block in blocks]
+        return True
+
+    def rest(self) -> bool:
+        """After a run: be ready for `again`; False where it has grown."""
+        state, planes = self.state[0], self.planes
+        if planes and not planes.rest():
+            return False
+        self.raw[: int(state["raw_count"])] = 0
+        if state["slot_count"]:
+            self.slots[:] = 0
+        if planes and state["apart"]:
+            self.known[:] = 0
+        self._keep = []
+        return True
+
     def close(self) -> None:
         """Leave the large tables to later launches."""
         state = self.state[0]
@@ -657,8 +716,12 @@ class Machine:
             self.planes.close()
 
     def _worn(self) -> bool:
-        """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
-        return self.planes is not None and int(self.warp_clocks.max()) > INTERVALS - SLICE
+        """The numbers of intervals may run out in the next slice: only a budget over the default can get there, or a
+        wide group."""
+        state = self.state[0]
+        if self.planes is None:
+            return False
+        return max(int(self.warp_clocks.max()), int(state["top"])) > int(state["worn"])
 
     def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
@@ -721,11 +784,13 @@ class Machine:
 
     def _stopped_in(self, status: int) -> int:
         """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
-        the rest of its cluster if there is one."""
+        the rest of its cluster or of the grid if there is one."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
-            return next((w for w in alive if w not in meeting), alive[0]) // self.cta_warps
+            stand = self.ctas["met"] > self.state[0]["grid_phase"]
+            alone = (w for w in alive if w not in meeting and not stand[w // self.cta_warps])
+            return next(alone, alive[0]) // self.cta_warps
         return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
@@ -769,6 +834,15 @@ class Machine:
             if row[0] == _CLUSTER_WAIT:
                 yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
 
+    def _grid_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of the grid."""
+        members, group = self.grouping.members, int(self.state[0]["group"])
+        missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
+        ctas = tuple(self.grouping.cta(group, member) for member in missing)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _GRID_WAIT:
+                yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
+
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
         """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
@@ -806,7 +880,7 @@ class Machine:
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         result.window = self.window or SEGMENT_SHIFT
-        result.cluster = self.grouping.shape if self.clusters else (1, 1, 1)
+        result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -828,7 +902,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
-                waits = [*self._object_waits(), *self._cluster_waits()]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits()]
                 result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
             result.elsewhere = self._elsewhere(member)
         return result
@@ -870,9 +944,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
-_CLUSTER_WAIT = OPCODE["cluster.wait"]
-_ACTORS = 3 * LANES
-"""of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
+_CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
     "pluses", "pluses_pc",
@@ -922,6 +994,26 @@ _DETAIL = {
 }
 
 
+def width_of(groups: Grouping, cta_warps: int) -> int:
+    """How wide a machine has to be, as an index of WIDTHS."""
+    warps = groups.members * cta_warps
+    return next(width for width, most in enumerate(WIDTHS) if warps <= most)
+
+
+def _untouched(n: int) -> npt.NDArray[np.int64]:
+    """n zeros, most of which are never looked at: of many the system sets nothing aside."""
+    if 8 * n <= LARGE or not sys.platform.startswith("linux"):
+        return POOL.take(n)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, 8 * n, flags=flags), np.int64)
+
+
+LARGE = 1 << 28
+"""bytes"""
+_NO_RESERVE = 0x4000
+"""MAP_NORESERVE of Linux"""
+
+
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -936,6 +1028,78 @@ def most_ctas(ctas: int, budget: int) -> int:
             f"to tell CTAs apart: at most {MOST_CTAS:,} CTAs may start; launch fewer, or lower `budget=` (`--budget`)"
         )
     return most
+
+
+_kept: dict[Any, list[Machine]] = {}
+"""machines that have run, by what the next launch must have in common with theirs"""
+_MOST_KEPT = 16
+"""kinds of launches"""
+MOST_REMEMBERED = 1 << 12
+"""CTAs of a launch whose machine may be kept"""
+_ROOMS = Rooms()
+
+
+def _leave(machine: Machine) -> None:
+    """Keep a machine for the next launch of its kind, or leave its tables to any.
+
+    A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
+    """
+    if machine.key is None or machine.planes is None or not machine.rest():
+        machine.close()
+        return
+    with _keeping:
+        known = _kept.pop(machine.key, [])
+        _kept[machine.key] = [*known, machine]
+        oldest = [] if len(_kept) <= _MOST_KEPT else _kept.pop(next(iter(_kept)))
+    for old in oldest:
+        old.close()
+
+
+def _copy(data: Bytes, workers: int) -> Bytes:
+    """A copy, which takes as long as many a launch where it is large and made by one."""
+    if workers == 1 or len(data) < MUCH:
+        return data.copy()
+    made = np.empty_like(data)
+    bounds = [len(data) * k // workers for k in range(workers + 1)]
+    parts = [slice(*part) for part in itertools.pairwise(bounds)]
+    _on_all([functools.partial(np.copyto, made[part], data[part]) for part in parts])
+    return made
+
+
+MUCH = 1 << 20
+"""bytes that are worth being copied by several"""
+
+
+def _take(key: Any) -> Machine | None:
+    """A machine that was left by a launch of this kind."""
+    with _keeping:
+        known = _kept.get(key) if key else None
+        return known.pop() if known else None
+
+
+_keeping = threading.Lock()
+
+
+@functools.cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
+    return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
+
+
+def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
+    """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
+    try:
+        first = calls[0]()
+        wait(futures)
+    except BaseException:
+        if stop is not None:
+            stop.set()
+        wait(futures)
+        raise
+    return [first, *(future.result() for future in futures)]
 
 
 class Launch:
@@ -983,18 +1147,41 @@ class Launch:
 
     def _check_groups(self) -> None:
         """UnsupportedError where too many warps would be alive at once."""
-        members = self.grouping.members
+        members, most = self.grouping.members, WIDTHS[-1]
         warps = -(-self.block[0] * self.block[1] * self.block[2] // LANES)
-        if members > 1 and members * warps > MOST_WARPS:
+        if members > 1 and members * warps > most:
             raise UnsupportedError(
-                f"{members} CTAs of {warps} warps at once: more than {MOST_WARPS} warps that meet are not modelled",
-                remedy=f"launch at most {MOST_WARPS // members or 1} warps a CTA, or fewer CTAs at once",
+                f"{members} CTAs of {warps} warps at once: more than {most:,} warps that meet are not modelled",
+                remedy=f"launch at most {most // members or 1} warps a CTA, or fewer CTAs at once",
             )
 
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
         numbered = enumerate(self.segments, FIRST_ARRAY)
-        return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        return {n: _copy(data, self._workers()) for n, data in wanted.items()}
+
+    def _ready(self) -> Machine:
+        """A machine for the launch: one that has run another of its kind, where there is one."""
+        key = self._kind()
+        kept = _take(key)
+        if kept is not None:
+            kept.again(self.rows, self.segments)
+            return kept
+        machine = self._machine()
+        if key and machine.remember():
+            machine.key = key
+        return machine
+
+    def _kind(self) -> Any:
+        """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
+        watch = self.watch
+        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or self.most > MOST_REMEMBERED:
+            return None
+        return (
+            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, self.most,
+            self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
+        )  # fmt: skip
 
     def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
         return Machine(
@@ -1035,14 +1222,16 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._machine() for _ in range(workers)]
+        machines = [self._ready() for _ in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
             return Outcome("done"), False
         if layout.GROW in statuses:
-            self.rooms = self.rooms.more(int(machines[statuses.index(layout.GROW)].state[0]["wanted"]))
+            machine = machines[statuses.index(layout.GROW)]
+            most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
+            self.rooms = self.rooms.more(int(machine.state[0]["wanted"]), most)
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
@@ -1056,8 +1245,6 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
-        for m in machines:
-            m.close()
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
@@ -1066,6 +1253,7 @@ class Launch:
             self.workers, self.descending = 1, False
         merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
         merged.arch = self.arch
+        _on_all([functools.partial(_leave, m) for m in machines])
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1085,20 +1273,16 @@ class Launch:
         workers = len(machines)
         bounds_ = [groups * k // workers for k in range(workers + 1)]
         stop = threading.Event()
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
-            ]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stop.set()
-                raise
+
+        runs: list[Callable[[], int]] = [
+            functools.partial(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
+        ]
+        return _on_all(runs, stop)
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
         planes = [m.planes for m in machines if m.planes]
-        return any(collide(a, b, n) for n in numbers for k, a in enumerate(planes) for b in planes[:k])
+        return any(collide(a, b, n) for n in numbers for a, b in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
         """What the arrays held before the launch, segment by segment; None where that was not kept."""
@@ -1181,27 +1365,28 @@ def _merge(program: Program, machines: list[Machine], outcomes: list[Outcome], b
 def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
     """Executions of each instruction from the counts at the places where control arrived."""
     n = len(program.code)
-    count, lanes = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
-    accesses = np.zeros((n + 1, columns), np.int64)
     for m in machines:
-        came = np.flatnonzero(m.flow["count"])
-        ends = came + m.flow["length"][came]
-        for total, column in ((count, "count"), (lanes, "lanes")):
-            np.add.at(total, came, m.flow[column][came])
-            np.subtract.at(total, ends, m.flow[column][came])
-        accesses += m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns]
+        columns_of = (m.flow[name].tolist() for name in ("count", "lanes", "length"))
+        for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, strict=True)):
+            if came:
+                count[pc] += came
+                lanes[pc] += lanes_came
+                count[pc + length] -= came
+                lanes[pc + length] -= lanes_came
+    tables = [m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines]
+    accesses = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
     if result.status != "done":
         for pc, mask in machines[-1].unfinished(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
             for total, n_ in ((count, 1), (lanes, mask.bit_count())):
                 total[pc] -= n_
                 total[end] += n_
-    executions = np.cumsum(count)[:n]
-    result.executions = executions.tolist()
-    result.warp_instructions = int(executions.sum())
-    result.thread_operations = int(np.cumsum(lanes)[:n].sum())
-    for pc in np.flatnonzero(accesses[:, 0]).tolist():
+    result.executions = [*itertools.accumulate(count[:n])]
+    result.warp_instructions = sum(result.executions)
+    result.thread_operations = sum(itertools.accumulate(lanes[:n]))
+    for pc in accesses[:, 0].nonzero()[0].tolist():
         own = 2 * int(machines[0].accesses["pattern"][pc])
         count_of = result.accesses[pc] = AccessCount(*accesses[pc].tolist())
         count_of.worst_wavefronts, count_of.worst_sectors = _worst(machines, own), _worst(machines, own + 1)

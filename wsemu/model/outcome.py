@@ -3,8 +3,9 @@ both engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -122,6 +123,10 @@ class PhaseWait(NamedTuple):
 
 CLUSTER_PLACE = -2
 """`place` of an event at the barrier of a cluster"""
+GRID_PLACE = -3
+"""the same of the barrier of the grid"""
+OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
+"""what CTAs meet in there"""
 
 
 class ObjectWait(NamedTuple):
@@ -137,6 +142,8 @@ class ObjectWait(NamedTuple):
     arrived: int
     """what has come, and what it takes to let them go on"""
     expected: int
+    missing: tuple[int, ...] = ()
+    """CTAs that have not come, where these are what is counted"""
 
 
 @dataclass(slots=True)
@@ -309,8 +316,8 @@ class Outcome:
     """the lanes that wait for other objects"""
     elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
     """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """CTAs of a cluster along each axis"""
+    group: tuple[int, int, int] = (1, 1, 1)
+    """CTAs along each axis that are alive at once and meet: of a cluster, or of the grid"""
     window: int = 40
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None

@@ -177,13 +177,13 @@ def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int,
     kept = [(put, found.stores[put.pc].factor) for put in puts]
     starts: dict[tuple[int, int, Place], set[int]] = {}
     for put, factor in kept:
-        key = put.own, factor, put.stretch.lengther
+        key = put.own, factor, put.stretch.counter
         starts.setdefault(key, set()).add(put.address - factor * put.stretch.first)
     first = {key: _firsts(sorted(there), key[1] * (counts.now[key[2]] - counts.base[key[2]]))
              for key, there in starts.items()}  # fmt: skip
     for put, factor in kept:
         start = put.address - factor * put.stretch.first
-        start -= first[put.own, factor, put.stretch.lengther][start]
+        start -= first[put.own, factor, put.stretch.counter][start]
         if start + sizes[put.pc] > factor * put.stretch.length:
             return None
     made = sorted(

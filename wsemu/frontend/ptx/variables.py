@@ -6,7 +6,6 @@ Addresses of the other spaces are those of the bytecode, which are generic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Symbol
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter
@@ -87,6 +87,40 @@ class LocalPlace:
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
         return e.special("local"), self.offset, self.variable.name
+
+
+@dataclass(slots=True)
+class FramePlace:
+    """A variable of local memory of a function that calls itself: each call has its own, on the stack."""
+
+    variable: Variable
+    frame: Register
+    offset: int
+
+    def address(self, e: Emitter) -> Register:
+        """In the part of the stack that the call has."""
+        address = e.emit("add.b64", self.frame, e.constant("b64", self.offset))
+        e.origins[address] = self.variable.name
+        return address
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        return self.frame, self.offset, self.variable.name
+
+
+@dataclass(slots=True)
+class FunctionPlace:
+    """A function as a value: its address."""
+
+    number: int
+
+    def address(self, e: Emitter) -> Register:
+        """What stands for it."""
+        return e.constant("b64", self.number)
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """The same for an access that names it."""
+        return self.address(e), 0, ""
 
 
 @dataclass(slots=True)
@@ -206,7 +240,7 @@ class CallParameter:
 def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
     """The address of a copy of a parameter in local memory, made here."""
     size = size_of(parameter.variable)
-    address = local(e.graph, parameter.variable).address(e)
+    address = local(e, parameter.variable).address(e)
     offset = 0
     while offset < size:
         width = next(n for n in (8, 4, 2, 1) if offset % n == 0 and offset + n <= size)
@@ -231,8 +265,13 @@ def shared(graph: Graph, variable: Variable) -> SharedPlace:
     return SharedPlace(variable, offset)
 
 
-def local(graph: Graph, variable: Variable) -> LocalPlace:
-    """Room in each thread's local memory."""
+def local(e: Emitter, variable: Variable) -> LocalPlace | FramePlace:
+    """Room in each thread's local memory; for each call of a function that calls itself."""
+    instance, graph = e.frames[-1].instance if e.frames else None, e.graph
+    if instance is not None and e.stack_memory is not None:
+        offset = -(-instance.local_bytes // alignment(variable)) * alignment(variable)
+        instance.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
+        return FramePlace(variable, e.stack_memory.frame, offset)
     offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
     graph.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
     graph.locals.append(_array(variable, offset))

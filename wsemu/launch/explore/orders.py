@@ -62,7 +62,7 @@ class Orders:
     def _stays(self, before: list[Any]) -> bool:
         """Whether all that runs is loops that wait, and nobody else is there who could write: more steps would be the
         same again."""
-        from wsemu.launch.check import ran
+        from wsemu.launch.running import ran
         from wsemu.proof.idle import waits
 
         counts = []

@@ -13,7 +13,6 @@ others                   the CTA in order, until the operation is executed that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -32,6 +31,7 @@ from wsemu.launch.replay.access import (
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
 from wsemu.model.codes import CHECKERS
+from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import Step
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, step_word
 from wsemu.reference.run import BudgetError, Cta
@@ -141,8 +141,9 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
     WitnessError where the file is none, or source or arguments have changed; ReplayError where the launch does not
     follow the schedule within `budget` warp instructions.
     """
-    from wsemu.launch.check import as_declared, bind_launch
+    from wsemu.launch.compiled import as_declared
     from wsemu.launch.replay.witness_file import Witness, load
+    from wsemu.launch.running import bind_launch
     from wsemu.model.launch_shape import configure
 
     found = witness if isinstance(witness, Witness) else load(witness)
