@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.search import Result, Search
-from wsemu.launch.explore.session import Ask, Session, make_session
+from wsemu.launch.explore.session import Ask, Session
+from wsemu.launch.explore.sessions import make_session
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding

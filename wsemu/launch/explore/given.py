@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.explore.session import make_session
+from wsemu.launch.explore.sessions import make_session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof import slots
 from wsemu.proof.slots import Counts, Put

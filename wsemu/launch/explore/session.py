@@ -399,12 +399,3 @@ class VmSession:
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
         """(join, where lanes go on, lanes) of the entries of a stack."""
         return [(int(e["join"]), int(e["resume"]), int(e["mask"])) for e in machine.stacks[w, which, :count]]
-
-
-def make_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
-    """A session on the engine that the launch runs on."""
-    if bound.settings.engine == "reference":
-        from wsemu.launch.explore.slow_session import SlowSession
-
-        return SlowSession(bound, ordered, logged)
-    return VmSession(bound, ordered, logged)
