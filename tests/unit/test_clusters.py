@@ -330,8 +330,39 @@ def test_a_kernel_of_cuda_is_told_of_its_cluster():
 def test_an_arrive_of_cta_scope_is_found_in_cuda():
     arguments = np.zeros(64, np.int32), np.arange(32, dtype=np.int32)
     report, _ = checked(wsemu.load_ptx(PTX)["narrow"], arguments, None, 2)
-    assert codes(report) == {"race", "scope"}
+    assert codes(report) == {"race", "scope", "dsmem-relaxed-exit"}
 
 
 def test_every_name_of_clusters_is_documented():
     assert all(getattr(ptx, name).__doc__ for name in CLUSTER_NAMES)
+
+
+# -- what is over before a CTA ends ------------------------------------------------------------------------------------
+@cuda.jit
+def many_sent_and_left(x, rounds):
+    tile = cuda.shared.array(4, np.float32, 16)
+    got = cuda.shared.array((32, 4), np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t < 4:
+        tile[t] = x[t]
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    ptx.fence_proxy_async()
+    ptx.cluster_sync()
+    if ptx.cluster_ctarank() == 0:
+        ptx.cp_async_bulk_shared_to_cluster(ptx.mapa(got, 1), (t, 0), tile, 0, 16, ptx.mapa(full, 1), 0)
+    else:
+        for i in range(rounds):
+            if i > 0:
+                ptx.cp_async_bulk_global_to_shared(got, (t, 0), x, 0, 16, full, 0)
+            if t == 0:
+                ptx.mbarrier_arrive_expect_tx(full, 0, 512)
+            ptx.mbarrier_wait_parity(full, 0, i & 1)
+            cuda.syncwarp()
+
+
+def test_what_an_ended_cta_did_not_know_is_not_forgotten():
+    """So many copies follow that those which all live threads know are dropped from what is known of each."""
+    report, _ = checked(many_sent_and_left, (np.ones(4, np.float32), 70), grid=2)
+    assert codes(report) == {"async-outlives-cta"}

@@ -23,7 +23,7 @@ from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -41,6 +41,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 RACES = ("race", "intra-warp-race")
+AT_ONCE = (5, 6)
+"""`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
 DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
@@ -54,6 +56,8 @@ class _Doubts(NamedTuple):
     asserted: list[str]
     orders: list[str]
     """of atomics, on which findings hang"""
+    loads: list[str]
+    """what may be too much for an mbarrier at once"""
     steered: dict[str, str]
     """what hangs on an order -> on the order of what"""
     tried: Sequence[str] = ()
@@ -68,6 +72,7 @@ class _Doubts(NamedTuple):
         words += ["not modelled"] if self.unmodelled and "not modelled" not in words else []
         words += ["undefined value"] if self.undefined else []
         words += ["failed assertion"] if self.asserted else []
+        words += ["bytes outstanding"] if self.loads else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
 
@@ -104,12 +109,13 @@ def judge(
     undefined = [] if apart else _undefined(places)
     steered, loose = _order_dependent(places, settings.lockstep)
     wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
+    wanted, loads = _without_loads(wanted, places, trace_of)
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart]
-    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, steered)
+    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
     decided = None if decide is None else _decided(found, doubts, places, settings, decide)
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
@@ -401,6 +407,26 @@ def _without_atomics(
         else:
             kept.append(raw)
     return kept, reasons
+
+
+def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> tuple[list[RawFinding], list[str]]:
+    """Take out findings that no more than all of a phase of an mbarrier is too much for it at once, with a reason each:
+    but where there is an order in which that happens."""
+    asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
+    if not asking:
+        return wanted, []
+    from wsemu.proof.outstanding import too_much
+
+    trace = trace_of(frozenset())
+    loose = [id(raw) for raw in asking if not too_much(trace, raw, places.program, places.cluster_of)]
+    reasons = [
+        f"{places.where(raw.pc)}: {places.element(raw.detail['address'], raw.pc)} gets {raw.detail['value']:,} "
+        f"{'bytes' if raw.detail['what'] == AT_ONCE[0] else 'arrivals'} in a phase, and holds {MOST_COUNT:,} at once: "
+        "whether in some schedule there are is not decided"
+        for raw in asking
+        if id(raw) in loose
+    ]
+    return [raw for raw in wanted if id(raw) not in loose], reasons
 
 
 def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:

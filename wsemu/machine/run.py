@@ -875,7 +875,7 @@ _ACTORS = 3 * LANES
 """of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
-    "pluses", "pluses_pc",
+    "pluses", "pluses_pc", "held", "held_pc", "followed",
 )  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 _DETAIL = {
@@ -916,6 +916,7 @@ _DETAIL = {
     "wgmma-divergence": ("what",),
     "dsmem-before-start": ("rank",),
     "dsmem-after-exit": ("rank",),
+    "dsmem-relaxed-exit": ("rank",),
     "cluster-barrier": ("what",),
     "remote-mbarrier": ("address", "rank"),
     "scope": ("address", "what"),

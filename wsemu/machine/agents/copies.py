@@ -44,7 +44,7 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
-from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.model.codes import CODE_NUMBERS
@@ -251,7 +251,9 @@ def load_lane(m, w, pc, registers, i, lane):
     made = host and source
     number = np.int64(0)
     if m.clocks:
-        number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
+        left = from_ if i.op == SEND else to
+        what = np.int64(SENDS if i.op == SEND else COPIES)
+        number = new_agent(m, w, lane, pc, what, left & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)

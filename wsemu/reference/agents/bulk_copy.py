@@ -79,7 +79,8 @@ def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
     if source and target:
         side = Side(target, size, range(size))
         agent = copies.make(lane, Side(source, size, range(size)), side)
-        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, side.address, size, reads=False))
+        left = Side(source, size, ()).address if inside else side.address
+        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, left, size, reads=inside))
     else:  # so that nobody waits for it for ever
         agent = run.cta.order.fork(run.cta.number)
     if target:
