@@ -92,7 +92,7 @@ _NOT_MODELLED = frozenset(
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
 
 
-FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource bf16 bfloat16 fp8".split())
+FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource fp8".split())
 """names of Numba-CUDA that kernels use, and that its own compiler alone knows"""
 
 
@@ -125,6 +125,10 @@ if not TYPE_CHECKING:
             from wsemu.host import extending
 
             return extending
+        if name == "launchconfig":
+            from wsemu.launch import configured
+
+            return configured
         if name in FOREIGN:
             return Foreign(name)
         if name in _NOT_MODELLED:
@@ -137,5 +141,17 @@ if not TYPE_CHECKING:
 def __dir__() -> list[str]:
     own = ("declare_device", "guvectorize", "jit", "vectorize")
     return sorted(
-        {*dir(_names), *own, *HOST, *FOREIGN, "HAS_NUMBA", "Reduce", "extending", "literal_unroll", "random", "reduce"}
+        {
+            *dir(_names),
+            *own,
+            *HOST,
+            *FOREIGN,
+            "HAS_NUMBA",
+            "Reduce",
+            "extending",
+            "launchconfig",
+            "literal_unroll",
+            "random",
+            "reduce",
+        }
     )

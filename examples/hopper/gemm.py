@@ -2,7 +2,8 @@
 
     python examples/hopper/gemm.py [m n k [KERNEL]]
 
-Makes c = a b^T of halves and compares it with NumPy. `gemm.cu` says what the kernels of other names have wrong.
+Makes c = a b^T of halves and compares it with NumPy. KERNEL is `gemm`, `gemm_pair`, of clusters of two CTAs, or one of
+those that `gemm.cu` says what they have wrong.
 """
 
 import sys
@@ -20,8 +21,10 @@ def main(m, n, k, name="gemm"):
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (rows, k)).astype(np.float16) for rows in (m, n))
     c = np.zeros((m, n), np.float16)
-    kernel = wsemu.load_ptx(Path(__file__).with_name("gemm.sm_90a.ptx"))[name]
-    maps = [wsemu.TensorMap(x, [TILE, SLICE], swizzle="128B") for x in (a, b)]
+    file = "gemm.sm_90a.ptx" if name in ("gemm", "gemm_pair") else "gemm.broken.sm_90a.ptx"
+    kernel = wsemu.load_ptx(Path(__file__).with_name(file))[name]
+    of_b = TILE // 2 if "pair" in name else TILE
+    maps = [wsemu.TensorMap(x, [rows, SLICE], swizzle="128B") for x, rows in ((a, TILE), (b, of_b))]
     maps.append(wsemu.TensorMap(c, [64, 64], swizzle="128B"))
     kernel[(n // TILE, m // TILE), THREADS, 0, SHARED](*maps, np.int32(k))
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))

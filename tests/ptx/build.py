@@ -33,6 +33,7 @@ OLDER = Variant("sm_75", ("-arch=sm_75", "-lineinfo"))
 PLAIN = Variant("sm_90.plain", ("-arch=sm_90",))
 AMPERE = Variant("sm_80", ("-arch=sm_80", "-lineinfo"))
 HOPPER = Variant("sm_90a", ("-arch=sm_90a", "-lineinfo"))
+BROKEN = Variant("broken.sm_90a", ("-arch=sm_90a", "-lineinfo", "-DBROKEN"))
 DEBUG = Variant("sm_90.debug", ("-arch=sm_90", "-G"))
 
 EXACT = ("-fmad=false",)
@@ -53,7 +54,8 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "wmma": (HOPPER,),
     "wgmma": (HOPPER,),
     "wgmma_ring": (HOPPER,),
-    "hopper/gemm": (HOPPER,),
+    "hopper/flash": (HOPPER, BROKEN),
+    "hopper/gemm": (HOPPER, BROKEN),
 }
 """of sources that are compiled more than once; all others are (LINES,)"""
 

@@ -49,7 +49,7 @@ IMPORTING = re.compile(r"(?m)^    (?:import|from) .*\n(?:(?:    .*)?\n)*")
 LEFT_OUT = "[...]"
 PLUGIN = () if entry_points(group="pytest11", name="wsemu") else ("-p", "wsemu.pytest_plugin")
 """for a checkout that is not installed"""
-TIME = re.compile(r"\b\d+\.\d\d ?s\b")
+TIME = re.compile(r"\b\d+\.\d\d ?s\b(?: \(\d+:\d\d:\d\d\))?")
 
 
 class Transcript(NamedTuple):

@@ -7,6 +7,7 @@ import enum
 import math
 import operator
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ import wsemu
 from wsemu import cuda
 from wsemu.host import takeover
 from wsemu.host.extending import overload
+from wsemu.launch.check import check
 from wsemu.model import remembered
+from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.settings import Settings, using
 
 REFERENCE = Settings(engine="reference")
@@ -460,19 +463,19 @@ def test_overloads_are_chosen_by_type() -> None:
 
 def test_names_that_only_numbas_compiler_knows_do_not_end_a_program() -> None:
     with takeover.numba_cuda():
-        from numba.cuda.bf16 import bfloat16
         from numba.cuda.extending import intrinsic
+        from numba.cuda.fp8 import fp8_e4m3
     source = cuda.CUSource("some C++")
     assert "which wsemu does not model" in repr(source)
     assert "extending.intrinsic" in repr(intrinsic)
     x = np.zeros(1)
-    text = "def made(a):\n    a[0] = bfloat16(a[0])\n"
-    space: dict[str, Any] = {"bfloat16": bfloat16}
+    text = "def made(a):\n    a[0] = fp8_e4m3(a[0])\n"
+    space: dict[str, Any] = {"fp8_e4m3": fp8_e4m3}
     exec(text, space)
     space["made"].__source__ = text
     with using(Settings(numba_ptx=False)):
         report = wsemu.check(cuda.jit(space["made"]), 1, 1, (x,))
-    assert report.reasons == ["cuda.bf16.bfloat16"]
+    assert report.reasons == ["cuda.fp8.fp8_e4m3"]
 
 
 def test_extensions_prepare_arguments() -> None:
@@ -487,3 +490,115 @@ def test_extensions_prepare_arguments() -> None:
     x = np.zeros(1)
     store[1, 1](x, 21)
     assert x[0] == 42
+
+
+# -- bfloat16 ----------------------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def to_bfloat16(integers, floats, out):
+    i = cuda.grid(1)
+    if i < integers.size:
+        out[i, 0] = cuda.types.float64(cuda.bf16.bfloat16(integers[i]))
+        out[i, 1] = cuda.types.float64(cuda.bf16.int64_to_bfloat16_rd(integers[i]))
+        out[i, 2] = cuda.types.float64(cuda.bf16.int64_to_bfloat16_ru(integers[i]))
+        out[i, 3] = cuda.types.float64(cuda.bf16.int64_to_bfloat16_rz(integers[i]))
+        out[i, 4] = cuda.types.float64(cuda.bf16.bfloat16(floats[i]))
+
+
+def _as_bfloat16(value: int | float, mode: str) -> float:
+    """`value` as a bfloat16, by exact arithmetic: 8 bits, exponents from -126 on."""
+    size = abs(Fraction(value))
+    if not size:
+        return 0.0
+    exponent = max(math.frexp(float(size))[1] - 1, -126)
+    exponent -= Fraction(2) ** exponent > size and exponent > -126
+    unit = Fraction(2) ** (exponent - 7)
+    whole, rest = divmod(size, unit)
+    away = {
+        "rn": rest * 2 > unit or (rest * 2 == unit and whole & 1),
+        "rz": False,
+        "rd": rest and value < 0,
+        "ru": rest and value > 0,
+    }[mode]
+    rounded = (whole + bool(away)) * unit
+    return math.copysign(float(rounded) if rounded < Fraction(2) ** 128 else math.inf, value)
+
+
+def test_bfloat16_rounds_once() -> None:
+    rng = np.random.default_rng(4)
+    edges = [0, *(s * ((1 << 62) + (1 << 54) + d) for s in (1, -1) for d in (-1, 0, 1)), (1 << 63) - 1, -1 << 63]
+    integers = np.concatenate(
+        [np.array(edges), rng.integers(-1 << 63, (1 << 63) - 1, 100), rng.integers(-999, 999, 19)]
+    )
+    close = [1 + 2**-8, 1 + 2**-8 + 2**-50, 1 + 2**-8 - 2**-50, 1e300, -3.4e38, 1e-40, 2.0**-134, 3 * 2.0**-135, 0.0]
+    floats = np.concatenate([np.array(close), rng.normal(size=119) * 10.0 ** rng.integers(-44, 39, 119)])
+    out = np.zeros((len(integers), 5))
+    check(to_bfloat16, 2, 64, (integers, floats, out)).assert_clean()
+    for n, mode in enumerate(("rn", "rd", "ru", "rz")):
+        assert out[:, n].tolist() == [_as_bfloat16(int(x), mode) for x in integers]
+    assert out[:, 4].tolist() == [_as_bfloat16(float(x), "rn") for x in floats]
+
+
+@cuda.jit
+def brain_arithmetic(x, n, single, out):
+    a = cuda.bf16.bfloat16(x[0])
+    out[0] = (a + n) / 2
+    out[1] = a * single
+    out[2] = a == a
+    out[3] = cuda.bf16.hltu(a, cuda.bf16.uint16_as_bfloat16(np.uint16(0x7FC0)))
+    out[4] = cuda.bf16.hisinf(cuda.bf16.bfloat16(-math.inf))
+    out[5] = cuda.bf16.bfloat16_as_int16(cuda.bf16.hadd_sat(a, a))
+    out[6] = a if n > 1 else cuda.bf16.bfloat16(1)
+    a += cuda.bf16.bfloat16(2.0**-8)
+    out[7] = a
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_bfloat16_beside_other_numbers(engine: Any) -> None:
+    """With an int it becomes a float64, with a float32 one; with another bfloat16 it is rounded."""
+    out = np.ones(8)
+    check(brain_arithmetic, 1, 1, (np.full(1, 3.0), 4, np.float32(0.1), out), engine=engine).assert_clean()
+    assert out.tolist() == [3.5, float(np.float32(3) * np.float32(0.1)), 1, 1, -1, 0x3F80, 3, 3]
+
+
+class Lent:
+    """An array of a library that speaks DLPack alone, with or without versions."""
+
+    def __init__(self, array: Any, versioned: bool) -> None:
+        self.array, self.versioned = array, versioned
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if not self.versioned and options:
+            raise TypeError("of before versions")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+@cuda.jit
+def add_one(x):
+    x[cuda.threadIdx.x] += 1
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_an_array_that_another_library_lends_is_written_to(versioned: bool) -> None:
+    x = np.arange(32)
+    add_one[1, 32](Lent(x, versioned))
+    assert x.tolist() == list(range(1, 33))
+    assert cuda.to_device(Lent(x, versioned)).copy_to_host().tolist() == x.tolist()
+    assert cuda.as_cuda_array(Lent(x, versioned)).ctypes.data == x.ctypes.data
+
+
+def test_what_another_library_keeps_from_us_says_so() -> None:
+    class OnAnotherDevice(Lent):
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("on a device")
+
+    with pytest.raises(UsageError, match=r"a OnAnotherDevice does not lend its elements: on a device"):
+        add_one[1, 32](OnAnotherDevice(np.arange(32), True))
+    frozen = np.arange(32)
+    frozen.flags.writeable = False
+    with pytest.raises(KernelError, match="read-only"):
+        add_one[1, 32](Lent(frozen, True))

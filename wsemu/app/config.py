@@ -20,7 +20,6 @@ import difflib
 import functools
 import glob
 import os
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -49,7 +48,12 @@ def _hyphenated(name: str) -> str:
 
 class _Table(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, alias_generator=_hyphenated, validate_by_name=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=_hyphenated,
+        validate_by_name=True,
+        defer_build=True,  # most programs have no configuration
     )
 
 
@@ -208,6 +212,8 @@ def read(path: Path) -> dict[str, Any] | None:
         raise UsageError(f"{path.name} is not UTF-8: byte {error.start}") from None
     if size > LARGEST:
         raise UsageError(f"{path.name} has {size:,} bytes: wsemu reads at most {LARGEST:,}")
+    import tomllib  # where there is no such file, it is not needed
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -223,6 +229,8 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def checked(table: Mapping[str, Any], where: str) -> Configuration:
     """The model of a table; UsageError starts with `where` and names the first key that is wrong."""
+    if not table:
+        return Configuration.model_construct()
     try:
         return Configuration.model_validate(dict(table), by_alias=True, by_name=False)
     except ValidationError as error:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import config, program
 from wsemu.launch.hooks import keeping
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Need, Part, needs
 from wsemu.report.terminal import Printer

@@ -9,7 +9,6 @@ import runpy
 import signal
 import sys
 import traceback
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from wsemu.launch.check import not_run
 from wsemu.launch.hooks import around, observers, passed_over, refused, starting
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings as _settings
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError, WsemuError
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.limits import limits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from wsemu.app import config, program
 from wsemu.app.commands import launch_words
 from wsemu.launch.hooks import traceable
 from wsemu.launch.tracing import build
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.report.diagnostic import display_path
 from wsemu.report.terminal import Printer

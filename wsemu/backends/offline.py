@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.backends import numba_cuda
+from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

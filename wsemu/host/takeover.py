@@ -44,17 +44,27 @@ def _foreign(part: str) -> ModuleType:
     return made
 
 
+def _types() -> ModuleType:
+    """Numba's types, and those that Numba-CUDA adds."""
+    of_numba = importlib.import_module("numba.core.types")
+    made = ModuleType("numba.cuda.types", of_numba.__doc__)
+    vars(made).update({name: value for name, value in vars(of_numba).items() if not name.startswith("__")})
+    vars(made)["bfloat16"] = cuda.bf16.bfloat16
+    return made
+
+
 _ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
 _PARTS: dict[str, Callable[[], Any]] = {
     "libdevice": lambda: cuda.libdevice,
     "fp16": lambda: cuda.fp16,
     "cg": lambda: cuda.cg,
     "random": lambda: importlib.import_module("wsemu.host.xoroshiro"),
-    "types": lambda: importlib.import_module("numba.core.types"),
+    "types": _types,
     "args": _of_host("In", "Out", "InOut", "wrap_arg"),
     "api": lambda: cuda,
     "decorators": lambda: {"jit": cuda.jit, "declare_device": cuda.declare_device},
     "vectorizers": lambda: vars(importlib.import_module("wsemu.host.vectorize")),
+    "launchconfig": lambda: importlib.import_module("wsemu.launch.configured"),
     "kernels": dict,
     "kernels.reduction": lambda: {"Reduce": cuda.Reduce},
     "cudadrv": dict,
@@ -68,7 +78,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "cudadrv.error": _ERRORS,
     "errors": dict,
     "extending": lambda: cuda.extending,
-    "bf16": lambda: _foreign("bf16"),
+    "bf16": lambda: cuda.bf16,
     "fp8": lambda: _foreign("fp8"),
 }
 """submodule -> the object that stands for it, or the names in it"""

@@ -100,6 +100,29 @@ _HALF = {f"h{name}({parameters})": f"float16: {name}({parameters})" for paramete
 }.items() for name in names.split()}  # fmt: skip
 fp16 = Namespace("cuda.fp16", "Operations on float16.", functions("cuda", "fp16", _HALF))
 
+_MODES = {"rn": "to nearest even", "rz": "toward zero", "rd": "down", "ru": "up"}
+INTEGERS_OF_BFLOAT16 = tuple(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u"))
+_BFLOAT16 = {
+    **{signature: doc.replace("float16", "bfloat16") for signature, doc in _HALF.items()},
+    **{f"h{name}({parameters})": f"bfloat16: {name}({parameters})" for parameters, names in {
+        "a, b": "add_rn sub_rn mul_rn add_sat sub_sat mul_sat equ neu ltu leu gtu geu max_nan min_nan",
+        "a": "tanh tanh_approx isnan isinf",
+        "a, b, c": "fma_sat fma_relu",
+    }.items() for name in names.split()},
+    **{f"bfloat16_to_{name}_{mode}(a)": f"{name} of a bfloat16, rounded {how}."
+       for name in INTEGERS_OF_BFLOAT16 for mode, how in _MODES.items() if mode == "rz" or not name.endswith("int8")},
+    **{f"{name}_to_bfloat16_{mode}(a)": f"bfloat16 of a {name}, rounded {how}."
+       for name in (*INTEGERS_OF_BFLOAT16[2:], "float32") for mode, how in _MODES.items()},
+    **{f"bfloat16_as_{name}(a)": f"The bits of a bfloat16 as {name}." for name in ("int16", "uint16")},
+    **{f"{name}_as_bfloat16(a)": f"The bits of {name} as a bfloat16." for name in ("int16", "uint16")},
+    "float32_to_bfloat16(a)": "bfloat16 of a float32, rounded to nearest even.",
+    "float64_to_bfloat16(a)": "bfloat16 of a float64, rounded to nearest even.",
+    "bfloat16_to_float32(a)": "float32 of a bfloat16.",
+}  # fmt: skip
+bf16 = Namespace("cuda.bf16", "Operations on bfloat16.", {
+    **functions("cuda", "bf16", _BFLOAT16), "bfloat16": ScalarType("bfloat16"),
+})  # fmt: skip
+
 _LIBDEVICE = {
     f"{name}({f.parameters})": f"{f.operation.lstrip('=')} of {', '.join(f.operands)}, as {f.result}."
     for name, f in libdevice_table.TABLE.items()
@@ -115,7 +138,7 @@ TYPES = {
         "boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
         "float16", "float32", "float64", "complex64", "complex128",
     )
-}  # fmt: skip
+} | {"bfloat16": bf16.bfloat16}  # fmt: skip
 types = NumbaTypes("cuda.types", "Number types by Numba's names; any other of Numba's types.", TYPES)
 
 TYPE_NAMES = frozenset(
@@ -148,7 +171,9 @@ VECTORS = {
 }
 
 
-VALUES = "threadIdx blockIdx blockDim gridDim laneid warpsize shared local const atomic fp16 cg libdevice types".split()
+VALUES = (
+    "threadIdx blockIdx blockDim gridDim laneid warpsize shared local const atomic bf16 fp16 cg libdevice types".split()
+)
 """the names here that stand for themselves"""
 
 

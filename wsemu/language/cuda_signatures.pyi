@@ -66,8 +66,6 @@ LinkableCode: Final[Any]
 Object: Final[Any]
 PTXSource: Final[Any]
 b1: Final[Any]
-bf16: Final[Any]
-bfloat16: Final[Any]
 bool_: Final[Any]
 byte: Final[Any]
 c16: Final[Any]
@@ -633,6 +631,7 @@ float32: Final[ScalarType]
 float64: Final[ScalarType]
 complex64: Final[ScalarType]
 complex128: Final[ScalarType]
+bfloat16: Final[ScalarType]
 class threadIdx:
     """
     Index of the thread in its CTA. Parts .x, .y, .z, each int32.
@@ -805,6 +804,566 @@ class atomic:
     def xor(ary: Any, idx: Any, val: Any) -> Any:
         """
         ary[idx] ^= val
+        """
+class bf16:
+    """
+    Operations on bfloat16.
+    """
+    bfloat16: Final[ScalarType]
+    @staticmethod
+    def bfloat16_as_int16(a: Any) -> Any:
+        """
+        The bits of a bfloat16 as int16.
+        """
+    @staticmethod
+    def bfloat16_as_uint16(a: Any) -> Any:
+        """
+        The bits of a bfloat16 as uint16.
+        """
+    @staticmethod
+    def bfloat16_to_float32(a: Any) -> Any:
+        """
+        float32 of a bfloat16.
+        """
+    @staticmethod
+    def bfloat16_to_int16_rd(a: Any) -> Any:
+        """
+        int16 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_int16_rn(a: Any) -> Any:
+        """
+        int16 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_int16_ru(a: Any) -> Any:
+        """
+        int16 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_int16_rz(a: Any) -> Any:
+        """
+        int16 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_int32_rd(a: Any) -> Any:
+        """
+        int32 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_int32_rn(a: Any) -> Any:
+        """
+        int32 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_int32_ru(a: Any) -> Any:
+        """
+        int32 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_int32_rz(a: Any) -> Any:
+        """
+        int32 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_int64_rd(a: Any) -> Any:
+        """
+        int64 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_int64_rn(a: Any) -> Any:
+        """
+        int64 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_int64_ru(a: Any) -> Any:
+        """
+        int64 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_int64_rz(a: Any) -> Any:
+        """
+        int64 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_int8_rz(a: Any) -> Any:
+        """
+        int8 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_uint16_rd(a: Any) -> Any:
+        """
+        uint16 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_uint16_rn(a: Any) -> Any:
+        """
+        uint16 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_uint16_ru(a: Any) -> Any:
+        """
+        uint16 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_uint16_rz(a: Any) -> Any:
+        """
+        uint16 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_uint32_rd(a: Any) -> Any:
+        """
+        uint32 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_uint32_rn(a: Any) -> Any:
+        """
+        uint32 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_uint32_ru(a: Any) -> Any:
+        """
+        uint32 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_uint32_rz(a: Any) -> Any:
+        """
+        uint32 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_uint64_rd(a: Any) -> Any:
+        """
+        uint64 of a bfloat16, rounded down.
+        """
+    @staticmethod
+    def bfloat16_to_uint64_rn(a: Any) -> Any:
+        """
+        uint64 of a bfloat16, rounded to nearest even.
+        """
+    @staticmethod
+    def bfloat16_to_uint64_ru(a: Any) -> Any:
+        """
+        uint64 of a bfloat16, rounded up.
+        """
+    @staticmethod
+    def bfloat16_to_uint64_rz(a: Any) -> Any:
+        """
+        uint64 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def bfloat16_to_uint8_rz(a: Any) -> Any:
+        """
+        uint8 of a bfloat16, rounded toward zero.
+        """
+    @staticmethod
+    def float32_to_bfloat16(a: Any) -> Any:
+        """
+        bfloat16 of a float32, rounded to nearest even.
+        """
+    @staticmethod
+    def float32_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a float32, rounded down.
+        """
+    @staticmethod
+    def float32_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a float32, rounded to nearest even.
+        """
+    @staticmethod
+    def float32_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a float32, rounded up.
+        """
+    @staticmethod
+    def float32_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a float32, rounded toward zero.
+        """
+    @staticmethod
+    def float64_to_bfloat16(a: Any) -> Any:
+        """
+        bfloat16 of a float64, rounded to nearest even.
+        """
+    @staticmethod
+    def habs(a: Any) -> Any:
+        """
+        bfloat16: abs(a)
+        """
+    @staticmethod
+    def hadd(a: Any, b: Any) -> Any:
+        """
+        bfloat16: add(a, b)
+        """
+    @staticmethod
+    def hadd_rn(a: Any, b: Any) -> Any:
+        """
+        bfloat16: add_rn(a, b)
+        """
+    @staticmethod
+    def hadd_sat(a: Any, b: Any) -> Any:
+        """
+        bfloat16: add_sat(a, b)
+        """
+    @staticmethod
+    def hceil(a: Any) -> Any:
+        """
+        bfloat16: ceil(a)
+        """
+    @staticmethod
+    def hcos(a: Any) -> Any:
+        """
+        bfloat16: cos(a)
+        """
+    @staticmethod
+    def hdiv(a: Any, b: Any) -> Any:
+        """
+        bfloat16: div(a, b)
+        """
+    @staticmethod
+    def heq(a: Any, b: Any) -> Any:
+        """
+        bfloat16: eq(a, b)
+        """
+    @staticmethod
+    def hequ(a: Any, b: Any) -> Any:
+        """
+        bfloat16: equ(a, b)
+        """
+    @staticmethod
+    def hexp(a: Any) -> Any:
+        """
+        bfloat16: exp(a)
+        """
+    @staticmethod
+    def hexp10(a: Any) -> Any:
+        """
+        bfloat16: exp10(a)
+        """
+    @staticmethod
+    def hexp2(a: Any) -> Any:
+        """
+        bfloat16: exp2(a)
+        """
+    @staticmethod
+    def hfloor(a: Any) -> Any:
+        """
+        bfloat16: floor(a)
+        """
+    @staticmethod
+    def hfma(a: Any, b: Any, c: Any) -> Any:
+        """
+        bfloat16: fma(a, b, c)
+        """
+    @staticmethod
+    def hfma_relu(a: Any, b: Any, c: Any) -> Any:
+        """
+        bfloat16: fma_relu(a, b, c)
+        """
+    @staticmethod
+    def hfma_sat(a: Any, b: Any, c: Any) -> Any:
+        """
+        bfloat16: fma_sat(a, b, c)
+        """
+    @staticmethod
+    def hge(a: Any, b: Any) -> Any:
+        """
+        bfloat16: ge(a, b)
+        """
+    @staticmethod
+    def hgeu(a: Any, b: Any) -> Any:
+        """
+        bfloat16: geu(a, b)
+        """
+    @staticmethod
+    def hgt(a: Any, b: Any) -> Any:
+        """
+        bfloat16: gt(a, b)
+        """
+    @staticmethod
+    def hgtu(a: Any, b: Any) -> Any:
+        """
+        bfloat16: gtu(a, b)
+        """
+    @staticmethod
+    def hisinf(a: Any) -> Any:
+        """
+        bfloat16: isinf(a)
+        """
+    @staticmethod
+    def hisnan(a: Any) -> Any:
+        """
+        bfloat16: isnan(a)
+        """
+    @staticmethod
+    def hle(a: Any, b: Any) -> Any:
+        """
+        bfloat16: le(a, b)
+        """
+    @staticmethod
+    def hleu(a: Any, b: Any) -> Any:
+        """
+        bfloat16: leu(a, b)
+        """
+    @staticmethod
+    def hlog(a: Any) -> Any:
+        """
+        bfloat16: log(a)
+        """
+    @staticmethod
+    def hlog10(a: Any) -> Any:
+        """
+        bfloat16: log10(a)
+        """
+    @staticmethod
+    def hlog2(a: Any) -> Any:
+        """
+        bfloat16: log2(a)
+        """
+    @staticmethod
+    def hlt(a: Any, b: Any) -> Any:
+        """
+        bfloat16: lt(a, b)
+        """
+    @staticmethod
+    def hltu(a: Any, b: Any) -> Any:
+        """
+        bfloat16: ltu(a, b)
+        """
+    @staticmethod
+    def hmax(a: Any, b: Any) -> Any:
+        """
+        bfloat16: max(a, b)
+        """
+    @staticmethod
+    def hmax_nan(a: Any, b: Any) -> Any:
+        """
+        bfloat16: max_nan(a, b)
+        """
+    @staticmethod
+    def hmin(a: Any, b: Any) -> Any:
+        """
+        bfloat16: min(a, b)
+        """
+    @staticmethod
+    def hmin_nan(a: Any, b: Any) -> Any:
+        """
+        bfloat16: min_nan(a, b)
+        """
+    @staticmethod
+    def hmul(a: Any, b: Any) -> Any:
+        """
+        bfloat16: mul(a, b)
+        """
+    @staticmethod
+    def hmul_rn(a: Any, b: Any) -> Any:
+        """
+        bfloat16: mul_rn(a, b)
+        """
+    @staticmethod
+    def hmul_sat(a: Any, b: Any) -> Any:
+        """
+        bfloat16: mul_sat(a, b)
+        """
+    @staticmethod
+    def hne(a: Any, b: Any) -> Any:
+        """
+        bfloat16: ne(a, b)
+        """
+    @staticmethod
+    def hneg(a: Any) -> Any:
+        """
+        bfloat16: neg(a)
+        """
+    @staticmethod
+    def hneu(a: Any, b: Any) -> Any:
+        """
+        bfloat16: neu(a, b)
+        """
+    @staticmethod
+    def hrcp(a: Any) -> Any:
+        """
+        bfloat16: rcp(a)
+        """
+    @staticmethod
+    def hrint(a: Any) -> Any:
+        """
+        bfloat16: rint(a)
+        """
+    @staticmethod
+    def hrsqrt(a: Any) -> Any:
+        """
+        bfloat16: rsqrt(a)
+        """
+    @staticmethod
+    def hsin(a: Any) -> Any:
+        """
+        bfloat16: sin(a)
+        """
+    @staticmethod
+    def hsqrt(a: Any) -> Any:
+        """
+        bfloat16: sqrt(a)
+        """
+    @staticmethod
+    def hsub(a: Any, b: Any) -> Any:
+        """
+        bfloat16: sub(a, b)
+        """
+    @staticmethod
+    def hsub_rn(a: Any, b: Any) -> Any:
+        """
+        bfloat16: sub_rn(a, b)
+        """
+    @staticmethod
+    def hsub_sat(a: Any, b: Any) -> Any:
+        """
+        bfloat16: sub_sat(a, b)
+        """
+    @staticmethod
+    def htanh(a: Any) -> Any:
+        """
+        bfloat16: tanh(a)
+        """
+    @staticmethod
+    def htanh_approx(a: Any) -> Any:
+        """
+        bfloat16: tanh_approx(a)
+        """
+    @staticmethod
+    def htrunc(a: Any) -> Any:
+        """
+        bfloat16: trunc(a)
+        """
+    @staticmethod
+    def int16_as_bfloat16(a: Any) -> Any:
+        """
+        The bits of int16 as a bfloat16.
+        """
+    @staticmethod
+    def int16_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a int16, rounded down.
+        """
+    @staticmethod
+    def int16_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a int16, rounded to nearest even.
+        """
+    @staticmethod
+    def int16_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a int16, rounded up.
+        """
+    @staticmethod
+    def int16_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a int16, rounded toward zero.
+        """
+    @staticmethod
+    def int32_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a int32, rounded down.
+        """
+    @staticmethod
+    def int32_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a int32, rounded to nearest even.
+        """
+    @staticmethod
+    def int32_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a int32, rounded up.
+        """
+    @staticmethod
+    def int32_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a int32, rounded toward zero.
+        """
+    @staticmethod
+    def int64_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a int64, rounded down.
+        """
+    @staticmethod
+    def int64_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a int64, rounded to nearest even.
+        """
+    @staticmethod
+    def int64_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a int64, rounded up.
+        """
+    @staticmethod
+    def int64_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a int64, rounded toward zero.
+        """
+    @staticmethod
+    def uint16_as_bfloat16(a: Any) -> Any:
+        """
+        The bits of uint16 as a bfloat16.
+        """
+    @staticmethod
+    def uint16_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a uint16, rounded down.
+        """
+    @staticmethod
+    def uint16_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a uint16, rounded to nearest even.
+        """
+    @staticmethod
+    def uint16_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a uint16, rounded up.
+        """
+    @staticmethod
+    def uint16_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a uint16, rounded toward zero.
+        """
+    @staticmethod
+    def uint32_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a uint32, rounded down.
+        """
+    @staticmethod
+    def uint32_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a uint32, rounded to nearest even.
+        """
+    @staticmethod
+    def uint32_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a uint32, rounded up.
+        """
+    @staticmethod
+    def uint32_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a uint32, rounded toward zero.
+        """
+    @staticmethod
+    def uint64_to_bfloat16_rd(a: Any) -> Any:
+        """
+        bfloat16 of a uint64, rounded down.
+        """
+    @staticmethod
+    def uint64_to_bfloat16_rn(a: Any) -> Any:
+        """
+        bfloat16 of a uint64, rounded to nearest even.
+        """
+    @staticmethod
+    def uint64_to_bfloat16_ru(a: Any) -> Any:
+        """
+        bfloat16 of a uint64, rounded up.
+        """
+    @staticmethod
+    def uint64_to_bfloat16_rz(a: Any) -> Any:
+        """
+        bfloat16 of a uint64, rounded toward zero.
         """
 class fp16:
     """
@@ -1937,6 +2496,7 @@ class types:
     """
     Number types by Numba's names; any other of Numba's types.
     """
+    bfloat16: Final[ScalarType]
     boolean: Final[ScalarType]
     complex128: Final[ScalarType]
     complex64: Final[ScalarType]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from wsemu.model.data import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,8 @@ class NumberType:
         """Register type that holds it: `p` for bool, `b64` for int64, `f32` for float32 (complex has two registers)."""
         if self.kind == "b":
             return "p"
+        if self.name == "bfloat16":
+            return "b16"
         return f"f{self.bits}" if self.kind == "f" else f"b{self.bits}"
 
     @property
@@ -33,6 +35,8 @@ boolean = NumberType("bool", "b", 8)
 int8, int16, int32, int64 = (NumberType(f"int{n}", "i", n) for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (NumberType(f"uint{n}", "u", n) for n in (8, 16, 32, 64))
 float16, float32, float64 = (NumberType(f"float{n}", "f", n) for n in (16, 32, 64))
+bfloat16 = NumberType("bfloat16", "f", 16)
+"""the upper half of a float32; computed in float32 and rounded, as float16 is"""
 complex64, complex128 = (NumberType(f"complex{n}", "c", n) for n in (64, 128))
 NUMBERS: dict[str, NumberType] = {
     t.name: t
@@ -41,3 +45,6 @@ NUMBERS: dict[str, NumberType] = {
         float16, float32, float64, complex64, complex128,
     )
 }  # fmt: skip
+"""the types that NumPy has, too"""
+HALVES = (float16, bfloat16)
+"""floats of 16 bits"""

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsemu.language.numbers import (
+    HALVES,
     NUMBERS,
     NumberType,
+    bfloat16,
     boolean,
     complex64,
     complex128,
@@ -78,6 +80,10 @@ def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
         if (a, via) in best and (via, b) in best:
             rank = max(best[a, via], best[via, b])
             best[a, b] = min(rank, best.get((a, b), rank))
+    best |= {(t, bfloat16): unsafe for t in (*SIGNED, *UNSIGNED, float16, *REAL)}
+    best |= {(bfloat16, t): unsafe for t in (*SIGNED, *UNSIGNED, float16)}
+    best |= {(int8, bfloat16): safe, (uint8, bfloat16): safe}
+    best |= {(bfloat16, float32): safe, (bfloat16, float64): safe, (bfloat16, bfloat16): Conversion.EXACT}
     return best
 
 
@@ -115,16 +121,16 @@ _QUOTIENTS = tuple(Signature(float64, (a, b)) for a in _MACHINE for b in _MACHIN
 _POWERS = tuple(Signature(f, (f, i)) for f in REAL for i in (int32, int64, uint64))
 _SHIFTS = tuple(Signature(_widest(a), (a, b)) for a in (*SIGNED, *UNSIGNED) for b in (uint64, int64))
 _LOGIC = (*same((boolean,), 2), *_INTEGERS)
-_ORDERED = same((boolean, *SIGNED, *UNSIGNED, *REAL), 2, boolean)
+_ORDERED = same((boolean, *SIGNED, *UNSIGNED, *REAL, bfloat16), 2, boolean)
 _SIGNS = (
     *(Signature(_widest(t), (t,)) for t in (*UNSIGNED, *SIGNED)),
-    *same((float16, *REAL, *COMPLEX), 1),
+    *same((*HALVES, *REAL, *COMPLEX), 1),
     Signature(int64, (boolean,)),
 )
 
 BINARY: dict[str, tuple[Signature, ...]] = {
-    **dict.fromkeys("+-*", (*_INTEGERS, *same((*REAL, *COMPLEX), 2))),
-    "/": (*_QUOTIENTS, *same((*REAL, *COMPLEX), 2)),
+    **dict.fromkeys("+-*", (*_INTEGERS, *same((*REAL, *COMPLEX, bfloat16), 2))),
+    "/": (*_QUOTIENTS, *same((*REAL, *COMPLEX, bfloat16), 2)),
     **dict.fromkeys(("//", "%"), (*_INTEGERS, *same(REAL, 2))),
     "**": (*_INTEGERS, *_POWERS, *same((*REAL, *COMPLEX), 2)),
     **dict.fromkeys(("<<", ">>"), _SHIFTS),
@@ -138,7 +144,7 @@ UNARY: dict[str, tuple[Signature, ...]] = {
     "+": _SIGNS,
     "~": (*same((boolean,), 1), *(Signature(_widest(t), (t,)) for t in (*UNSIGNED, *SIGNED))),
     "abs": (
-        *same((*SIGNED, *UNSIGNED, float16, *REAL), 1),
+        *same((*SIGNED, *UNSIGNED, *HALVES, *REAL), 1),
         Signature(float32, (complex64,)),
         Signature(float64, (complex128,)),
     ),
@@ -160,6 +166,9 @@ def resolve(op: str, *operands: NumberType) -> Signature | None:
 @functools.cache
 def unify(a: NumberType, b: NumberType) -> NumberType | None:
     """The type of a variable that is assigned both types on different ways: NumPy's promotion, as in Numba."""
+    if bfloat16 in (a, b):
+        other = b if a is bfloat16 else a
+        return other if other in (bfloat16, *REAL) else None
     return NUMBERS[np.promote_types(a.name, b.name).name]
 
 
@@ -181,12 +190,12 @@ def number_type(obj: Any) -> NumberType | None:
     if isinstance(obj, np.dtype):
         return _of_dtype(obj)
     if isinstance(obj, str):
-        return NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
+        return bfloat16 if obj == "bfloat16" else NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
     if type(obj).__module__.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir"):
         inner = getattr(obj, "instance_type", getattr(obj, "dtype", obj))
         return number_type(str(inner))
     name = getattr(obj, "number_name", None)
-    return NUMBERS.get(name) if isinstance(name, str) else None
+    return number_type(name) if isinstance(name, str) else None
 
 
 _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
@@ -194,4 +203,15 @@ _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
 
 @functools.lru_cache(maxsize=256)
 def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
+    if dtype == RAW or dtype.name == "bfloat16":
+        return bfloat16
     return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None
+
+
+RAW = np.dtype("V2")
+"""the dtype of an array of bfloat16, which NumPy does not have; that of the package ml_dtypes will do, too"""
+
+
+def dtype_of(type_: NumberType) -> np.dtype[Any]:
+    """The NumPy dtype of elements of this type."""
+    return RAW if type_ is bfloat16 else np.dtype(type_.name)

@@ -11,12 +11,12 @@ import contextlib
 import hashlib
 import linecache
 import time
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wsemu.model.codes import CODES
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
 from wsemu.model.own import is_own

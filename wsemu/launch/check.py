@@ -11,7 +11,6 @@ import os
 import sys
 import time
 import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.bound import Bound, BoundArray
 from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import SEGMENT_SHIFT
@@ -478,13 +478,21 @@ _PLAIN = (np.ndarray, int, float, bool)
 
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments, with arrays of ours for what has the CUDA array interface and no other."""
-    from wsemu.model.device_array import as_cuda_array, is_foreign, record_array
-
-    if all(type(value) in _PLAIN or not (is_foreign(value) or isinstance(value, np.void)) for value in arguments):
+    """The arguments, with arrays of ours for those of other libraries, and for records."""
+    if all(type(value) in _PLAIN for value in arguments):
         return arguments
-    plain = (record_array(value) if isinstance(value, np.void) else value for value in arguments)
-    return tuple(as_cuda_array(value) if is_foreign(value) else value for value in plain)
+    return tuple(map(_own_array, arguments))
+
+
+def _own_array(value: Any) -> Any:
+    """An argument as an array of ours, where it is one of another library; a record as that of its memory."""
+    from wsemu.model.device_array import as_cuda_array, is_foreign, is_lent, lent_array, record_array
+
+    if isinstance(value, np.void):
+        return record_array(value)
+    if is_foreign(value):
+        return as_cuda_array(value)
+    return lent_array(value) if is_lent(value) and not isinstance(value, np.generic) else value
 
 
 def _unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:

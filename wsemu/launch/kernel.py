@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, overload
 
 from wsemu.language.markers import Declared as DeclaredFunction
+from wsemu.launch.configured import ConfiguredLaunch
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
@@ -35,9 +36,9 @@ class Launchable:
     __qualname__: str
 
     @hide_internal_frames
-    def __getitem__(self, parameters: Brackets) -> Callable[..., None]:
+    def __getitem__(self, parameters: Brackets) -> ConfiguredLaunch:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
-        return functools.partial(self._launch, self.configuration(parameters))
+        return ConfiguredLaunch(self, self.configuration(parameters), parameters[2] if len(parameters) > 2 else 0)
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
@@ -51,7 +52,7 @@ class Launchable:
             )
         return configure(*parameters)
 
-    def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
+    def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> ConfiguredLaunch:
         """The same by its other name."""
         return self[griddim, blockdim, stream, sharedmem]
 
@@ -64,14 +65,6 @@ class Launchable:
         if tasks == 0:
             return lambda *_: None
         return self[-(-tasks // threads), threads, stream, sharedmem]
-
-    @hide_internal_frames
-    def _launch(self, configuration: LaunchConfiguration, /, *arguments: Any, **named: Any) -> None:
-        if named:
-            raise UsageError(f"`{self.__name__}` was launched with `{next(iter(named))}=`: give arguments by position")
-        from wsemu.launch.check import launch  # the composition imports this module
-
-        launch(self, configuration, arguments)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """A kernel needs a launch configuration."""
@@ -154,6 +147,9 @@ class Kernel(DeclaredFunction, Launchable):
         """Registers of a thread at launch, from the option `max_registers`; 0: not known."""
         given = self.options.get("max_registers")
         return 0 if given is None else integer(given, "max_registers")
+
+    def mark_launch_config_sensitive(self) -> None:
+        """Nothing to do: what a launch's shape decides is looked at in each launch."""
 
     def specialize(self, *arguments: Any) -> Kernel:
         """This kernel: it is compiled for the arguments of each launch."""

@@ -43,7 +43,7 @@ class Report(Record):
     """findings that do not count, for the user accepts them"""
     unused: list[Unused] = []
     """suppressions for this kernel that accept nothing"""
-    counters: Counters = Counters()
+    counters: Counters = Counters.model_construct()
     notes: list[str] = []
     """about the launch as a whole, such as why it is incomplete"""
     reasons: list[str] = []

@@ -12,7 +12,6 @@ import functools
 import operator
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
+from wsemu.model.data import replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
@@ -121,7 +121,7 @@ def judge(
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
-    return Report(
+    return Report.made(
         kernel=program.name,
         grid=configuration.grid,
         block=configuration.block,
@@ -606,13 +606,16 @@ def _held_back(places: Places) -> Iterator[str]:
 def count(program: Program, outcome: Outcome) -> Counters:
     """A report's counters from an outcome."""
     mix: dict[str, int] = {}
-    costs: Counter[str] = Counter()
-    numbers = program.code[:, 0]
-    executions = np.bincount(numbers, outcome.executions, len(NAMES))
+    costs: Any = Counter()
+    numbers = program.code[:, 0].tolist()
+    executions: dict[int, int] = {}
+    for op, times in zip(numbers, outcome.executions, strict=False):
+        if times:
+            executions[op] = executions.get(op, 0) + times
     own = {array.name for array in program.locals} - {array.name for array in program.shared}
     barriers = 0
-    for op in np.flatnonzero(executions).tolist():
-        operation, n = OPERATIONS[NAMES[op]], int(executions[op])
+    for op, n in executions.items():
+        operation = OPERATIONS[NAMES[op]]
         mix[operation.group] = mix.get(operation.group, 0) + n
         barriers += n if operation.kind == "barrier" else 0
     for pc, access in outcome.accesses.items():
@@ -623,7 +626,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
         if kind != "atomic":
             costs[f"global_{kind}_sectors"] += access.sectors
             costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
-    return Counters(
+    return Counters.made(
         warp_instructions=outcome.warp_instructions,
         thread_operations=outcome.thread_operations,
         accesses=sum(access.lanes for pc, access in outcome.accesses.items() if program.array_of[pc] not in own),

@@ -15,12 +15,13 @@ import builtins
 import functools
 import linecache
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
+
+from wsemu.model.data import dataclass
 
 I1, I8, I64 = (ir.IntType(n) for n in (1, 8, 64))
 PLACE = I8.as_pointer()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
@@ -89,6 +90,10 @@ MOST_WARPS = 32
 """of a group of several CTAs"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
+REMEMBERED = 1 << 18
+"""bytes of a machine's tables up to which it is kept for the next launch of its kind"""
+_PARTLY_USED = frozenset({"raw", "slots", "known"})
+"""large tables of a machine, of which a run says what it has touched"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -381,6 +386,8 @@ class Machine:
         self._lay_out_clocks(min(most or groups.number, groups.number))
         if image.asynchronous:
             self._lay_out_mbarriers()
+        self.key: Any = None
+        """under which it is kept for the next launch of its kind; None: it is not"""
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
@@ -645,6 +652,41 @@ class Machine:
             size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
             planes.refine(int(state["fault_warp"]), size)
             state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+
+    def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
+        """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
+        for table, first in self._first:
+            table[:] = first
+        for row, (type_, value) in rows.items():
+            fill(self.registers, row, type_, value)
+        self._keep = segments
+        for segment, (data, _) in zip(self.segments[FIRST_ARRAY:], segments, strict=True):
+            segment["host"], segment["bytes"] = address_of(data), data.nbytes
+
+    def remember(self) -> bool:
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some
+        are more than what the key of the launch says."""
+        tables = [
+            table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in _PARTLY_USED
+        ]
+        if self.image.asynchronous or self.maps or self.marks or sum(t.nbytes for t in tables) > REMEMBERED:
+            return False
+        blocks = [table.reshape(-1).view(np.uint8) for table in tables]
+        self._first = [(block, block.copy()) for block in blocks]
+        return True
+
+    def rest(self) -> bool:
+        """After a run: be ready for `again`; False where it has grown."""
+        state, planes = self.state[0], self.planes
+        if planes and not planes.rest():
+            return False
+        self.raw[: int(state["raw_count"])] = 0
+        if state["slot_count"]:
+            self.slots[:] = 0
+        if planes and state["apart"]:
+            self.known[:] = 0
+        self._keep = []
+        return True
 
     def close(self) -> None:
         """Leave the large tables to later launches."""
@@ -939,6 +981,30 @@ def most_ctas(ctas: int, budget: int) -> int:
     return most
 
 
+_kept: dict[Any, Machine] = {}
+"""machines that have run, by what the next launch must have in common with theirs"""
+_MOST_KEPT = 16
+MOST_REMEMBERED = 1 << 12
+"""CTAs of a launch whose machine may be kept"""
+_ROOMS = Rooms()
+
+
+def _leave(machine: Machine) -> None:
+    """Keep a machine for the next launch of its kind, or leave its tables to any.
+
+    A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
+    """
+    if machine.key is None or machine.planes is None or not machine.rest():
+        machine.close()
+        return
+    replaced = _kept.pop(machine.key, None)
+    _kept[machine.key] = machine
+    if replaced is not None:
+        replaced.close()
+    if len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept))).close()
+
+
 class Launch:
     """A launch on the VM, which can be run again: what its arrays held at first is kept."""
 
@@ -997,6 +1063,28 @@ class Launch:
         numbered = enumerate(self.segments, FIRST_ARRAY)
         return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
 
+    def _ready(self) -> Machine:
+        """A machine for the launch: one that has run another of its kind, where there is one."""
+        key = self._kind()
+        kept = _kept.pop(key, None) if key else None
+        if kept is not None:
+            kept.again(self.rows, self.segments)
+            return kept
+        machine = self._machine()
+        if key and machine.remember():
+            machine.key = key
+        return machine
+
+    def _kind(self) -> Any:
+        """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
+        watch = self.watch
+        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or self.most > MOST_REMEMBERED:
+            return None
+        return (
+            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, self.most,
+            self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
+        )  # fmt: skip
+
     def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
@@ -1036,7 +1124,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._machine() for _ in range(workers)]
+        machines = [self._ready()] if workers == 1 else [self._machine() for _ in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
@@ -1057,8 +1145,6 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = joined([m.planes.suspects() for m in machines if m.planes])
-        for m in machines:
-            m.close()
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
@@ -1067,6 +1153,8 @@ class Launch:
             self.workers, self.descending = 1, False
         merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
         merged.arch = self.arch
+        for m in machines:
+            _leave(m)
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1182,27 +1270,28 @@ def _merge(program: Program, machines: list[Machine], outcomes: list[Outcome], b
 def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
     """Executions of each instruction from the counts at the places where control arrived."""
     n = len(program.code)
-    count, lanes = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
-    accesses = np.zeros((n + 1, columns), np.int64)
     for m in machines:
-        came = np.flatnonzero(m.flow["count"])
-        ends = came + m.flow["length"][came]
-        for total, column in ((count, "count"), (lanes, "lanes")):
-            np.add.at(total, came, m.flow[column][came])
-            np.subtract.at(total, ends, m.flow[column][came])
-        accesses += m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns]
+        columns_of = (m.flow[name].tolist() for name in ("count", "lanes", "length"))
+        for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, strict=True)):
+            if came:
+                count[pc] += came
+                lanes[pc] += lanes_came
+                count[pc + length] -= came
+                lanes[pc + length] -= lanes_came
+    tables = [m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines]
+    accesses = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
     if result.status != "done":
         for pc, mask in machines[-1].unfinished(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
             for total, n_ in ((count, 1), (lanes, mask.bit_count())):
                 total[pc] -= n_
                 total[end] += n_
-    executions = np.cumsum(count)[:n]
-    result.executions = executions.tolist()
-    result.warp_instructions = int(executions.sum())
-    result.thread_operations = int(np.cumsum(lanes)[:n].sum())
-    for pc in np.flatnonzero(accesses[:, 0]).tolist():
+    result.executions = [*itertools.accumulate(count[:n])]
+    result.warp_instructions = sum(result.executions)
+    result.thread_operations = sum(itertools.accumulate(lanes[:n]))
+    for pc in accesses[:, 0].nonzero()[0].tolist():
         own = 2 * int(machines[0].accesses["pattern"][pc])
         count_of = result.accesses[pc] = AccessCount(*accesses[pc].tolist())
         count_of.worst_wavefronts, count_of.worst_sectors = _worst(machines, own), _worst(machines, own + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Array = npt.NDArray[Any]
+
+
+class SupportsDLPack(Protocol):
+    """An array of another library."""
+
+    def __dlpack__(self, **options: Any) -> Any: ...
+    def __dlpack_device__(self) -> Any: ...
 
 
 class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
@@ -126,9 +133,11 @@ def _match(source: Array, target: Array, what: str) -> None:
         raise UsageError(f"{what} {source.dtype} does not fit into one of {target.dtype}: convert it with `astype`")
 
 
-def to_device(obj: npt.ArrayLike, stream: object = 0, copy: bool = True, to: DeviceArray | None = None) -> DeviceArray:
+def to_device(
+    obj: npt.ArrayLike | SupportsDLPack, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
+) -> DeviceArray:
     """A copy of `obj` as a device array, or `to` overwritten with it; without `copy`, the array alone."""
-    host = np.asarray(obj)
+    host = lent_array(obj) if is_lent(obj) else np.asarray(obj)
     if to is not None:
         if copy:
             to.copy_to_device(host)
@@ -206,6 +215,39 @@ def is_foreign(obj: object) -> bool:
     return not hasattr(obj, "__array_interface__") and is_cuda_array(obj)
 
 
+def is_lent(obj: object) -> bool:
+    """Whether `obj` is an array of another library, which speaks DLPack and none of NumPy's or CUDA's interfaces."""
+    return hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__") and not is_cuda_array(obj)
+
+
+def lent_array(obj: Any) -> Array:
+    """The array of `obj`, of another library, by DLPack: the same memory, without a copy.
+
+    UsageError for memory of a device, and for what its library does not lend.  Its elements are written to unless the
+    library says that they are not to be, which older ones cannot (DLPack 1.0, `DLPACK_FLAG_BITMASK_READ_ONLY`).
+    """
+    kind = type(obj).__name__
+    try:
+        array = np.from_dlpack(obj)
+        capsule = repr(_capsule(obj))
+    except (BufferError, RuntimeError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"a {kind} does not lend its elements: {error}; wsemu runs on the CPU: pass an array of the host that "
+            "needs no gradient, or a NumPy array"
+        ) from error
+    if array.flags.writeable or "versioned" in capsule:
+        return array
+    interface = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
+    return np.asarray(_Part(interface, array))
+
+
+def _capsule(obj: Any) -> object:
+    try:
+        return obj.__dlpack__(max_version=(1, 0))
+    except TypeError:  # of a library that came before versions
+        return obj.__dlpack__()
+
+
 def record_array(record: np.void) -> Array:
     """A record as an array of no dimensions: of the record's own memory, which launches write to."""
     return np.asarray(record)
@@ -236,7 +278,7 @@ class _Part:
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """`obj`, an array or something with the CUDA array interface, as a device array, without a copy.
+    """`obj`, an array or something with the CUDA array interface or DLPack, as a device array, without a copy.
 
     UsageError for anything else, and for memory that no device array of this process has: it may be a GPU's.
     """
@@ -244,7 +286,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
         return obj
     if is_foreign(obj):
         return from_cuda_array_interface(obj.__cuda_array_interface__, obj)
-    array = np.asarray(obj)
+    array = lent_array(obj) if is_lent(obj) else np.asarray(obj)
     if not isinstance(obj, np.ndarray) and array.dtype.kind in "OSU":
         kind = type(obj).__name__
         raise UsageError(f"as_cuda_array: a {kind} has no CUDA array interface: give an array of numbers")

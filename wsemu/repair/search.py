@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import difflib
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.model.data import dataclass, field
 from wsemu.repair import shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
@@ -138,7 +138,7 @@ class Tried(NamedTuple):
     """of the trial"""
 
 
-@dataclass
+@dataclass()
 class _Search:
     launched: Launched
     report: Any

@@ -8,7 +8,6 @@ only its last operation, which writes the destination, and what has an effect ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
@@ -17,6 +16,7 @@ from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import File, Function, Variable

@@ -32,7 +32,7 @@ from wsemu.frontend.python.scalars import (
     widened,
 )
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
-from wsemu.language.numbers import NumberType, boolean, float16, float32, int64
+from wsemu.language.numbers import HALVES, NumberType, boolean, float32, int64
 from wsemu.language.promotion import number_type, resolve, unify
 from wsemu.model.errors import KernelError
 
@@ -94,8 +94,8 @@ def _scalar_binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
     type_ = x.type
     if op in ("//", "%"):
         return (floor_quotient if op == "//" else floor_remainder)(b, x, y)
-    if type_ is float16:
-        return scalar_cast(b, _scalar_binary(b, op, widened(b, x), widened(b, y)), float16)
+    if type_ in HALVES:
+        return scalar_cast(b, _scalar_binary(b, op, widened(b, x), widened(b, y)), type_)
     if type_.kind == "b":
         return compute(b, f"{_NAMES[op]}.pred", boolean, x, y)
     if type_.kind == "f":
@@ -223,8 +223,8 @@ def unary(b: Builder, op: str, x: Value) -> Value:
 
 
 def _negative(b: Builder, x: Scalar) -> Scalar:
-    if x.type is float16:
-        return scalar_cast(b, compute(b, "neg.f32", float32, widened(b, x)), float16)
+    if x.type in HALVES:
+        return scalar_cast(b, compute(b, "neg.f32", float32, widened(b, x)), x.type)
     return compute(b, f"neg.{x.type.register}", x.type, x)
 
 

@@ -6,7 +6,6 @@ dimensions whose index does not change in the loop come first, so that the build
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,13 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.markers import Foreign
 from wsemu.language.numbers import NUMBERS, NumberType, int64
-from wsemu.language.promotion import number_type
+from wsemu.language.promotion import dtype_of, number_type
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.program import SharedArray
 
-_ELEMENTS = {np.dtype(t.name): t for t in NUMBERS.values()}
+_ELEMENTS = {dtype_of(t): t for t in NUMBERS.values()}
 """the common case of `number_type`"""
 ZERO, ONE = Scalar(int64, None, 0), Scalar(int64, None, 1)
 
@@ -298,7 +298,7 @@ def view_of(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
         array,
         address=address,
         shape=(*shape, *array.shape[rest]),
-        strides=(*strides, *array.strides[rest]),  # type: ignore[arg-type]
+        strides=(*strides, *array.strides[rest]),
     )
 
 
@@ -519,7 +519,7 @@ def host_dtype(value: Value) -> np.dtype[Any]:
             return value.object
         made = number_type(value.object)
         if made is not None:
-            return np.dtype(made.name)
+            return dtype_of(made)
         record = getattr(value.object, "dtype", None)
         if isinstance(record, np.dtype):
             return record

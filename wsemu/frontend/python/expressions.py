@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,7 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language.numbers import boolean, int64
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Expressions:
             and isinstance(result, Scalar)
             and result.literal is not None
         ):
-            return dataclasses.replace(result, is_python_literal=True)
+            return replace(result, is_python_literal=True)
         return result
 
     def get_BoolOp(self: Walker, node: ast.BoolOp) -> Value:

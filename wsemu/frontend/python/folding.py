@@ -33,6 +33,23 @@ def round_to(value: float, bits: int) -> float:
         return float(_SCALAR[bits](value))
 
 
+def bfloat16_bits(value: float) -> int:
+    """The bits of `value` as a bfloat16, rounded once, to nearest even; 0x7FFF for what is no number."""
+    if math.isnan(value):
+        return 0x7FFF
+    with np.errstate(all="ignore"):
+        single = np.float32(value)
+    bits = int(single.view(np.uint32))
+    if float(single) != value and math.isfinite(value):  # to odd: the second rounding then knows on which side it lay
+        bits = (bits - (abs(float(single)) > abs(value))) | 1
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def bfloat16_value(bits: int) -> float:
+    """The number that 16 bits are as a bfloat16."""
+    return float(np.uint32(bits << 16).view(np.float32))
+
+
 def _divide(a: int, b: int, bits: int) -> int:
     """Toward zero; all ones for a zero divisor."""
     return -1 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import CodeType
 from typing import Any
 
@@ -10,6 +9,7 @@ from wsemu.frontend.assemble.graph import Block
 from wsemu.frontend.python.joining import Edge, Environment
 from wsemu.frontend.python.source import Source
 from wsemu.frontend.python.values import Static, Value
+from wsemu.model.data import dataclass, field
 
 NONE = Static(None)
 
@@ -22,16 +22,16 @@ class Unreachable(Exception):
     """Evaluation cannot go on: the call just walked never returns."""
 
 
-@dataclasses.dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Loop:
     """An open loop: edges of its `continue` and `break` statements, and the names that its body assigns."""
 
     names: tuple[str, ...]
-    continues: list[Edge] = dataclasses.field(default_factory=list)
-    breaks: list[Edge] = dataclasses.field(default_factory=list)
+    continues: list[Edge] = field(default_factory=list)
+    breaks: list[Edge] = field(default_factory=list)
 
 
-@dataclasses.dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Frame:
     """A function being walked."""
 
@@ -42,17 +42,17 @@ class Frame:
     code: CodeType | None
     maker: Frame | None = None
     """the function around a nested one"""
-    outer: Environment = dataclasses.field(default_factory=dict)
+    outer: Environment = field(default_factory=dict)
     """the variables of `maker`"""
     builds: str = ""
     """the name of the object that an `__init__` fills in"""
-    returns: list[tuple[Block, Value]] = dataclasses.field(default_factory=list)
-    loops: list[Loop] = dataclasses.field(default_factory=list)
-    undefined: set[str] = dataclasses.field(default_factory=set)
+    returns: list[tuple[Block, Value]] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    undefined: set[str] = field(default_factory=set)
     """names read in a loop before the assignment further down in its body was walked"""
-    env: Environment = dataclasses.field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     """its variables while a function that it calls is walked"""
     known: frozenset[str] = frozenset()
     """parameters whose numbers happen to be known: Numba types a function without them"""
-    constants: dict[str, Value] = dataclasses.field(default_factory=dict)
+    constants: dict[str, Value] = field(default_factory=dict)
     """host objects that it names"""

@@ -32,7 +32,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language import cuda_names as cuda
 from wsemu.language.markers import Foreign, KernelFunction, KernelValue, Namespace
-from wsemu.language.numbers import int64
+from wsemu.language.numbers import bfloat16, int64
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray, as_cuda_array, is_foreign
 from wsemu.model.errors import UnsupportedError, UsageError
@@ -45,13 +45,13 @@ BUILTINS = vars(builtins)
 _BY_ANY_NAME = frozenset(
     "grid gridsize syncthreads syncthreads_and syncthreads_count syncthreads_or shfl_sync shfl_up_sync shfl_down_sync "
     "shfl_xor_sync all_sync any_sync eq_sync ballot_sync ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt libdevice types "
-    "cg".split()
+    "bf16 cg".split()
 )
 """what Numba-CUDA knows also when it is imported from `numba.cuda` by its own name"""
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
-    for name in dir(cuda)
-    if name not in cuda.VECTORS and name not in _BY_ANY_NAME
+    for name in (*cuda.FUNCTIONS, *cuda.VALUES)  # its types are none, and to ask for some of them loads Numba
+    if name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
 """id of a marker -> how a kernel has to name it"""
@@ -281,7 +281,7 @@ class Names:
         if isinstance(value, Static):
             return True, value.object
         if isinstance(value, Scalar) and value.literal is not None:
-            exact = value.is_python_literal or value.type.kind in "biu"
+            exact = value.is_python_literal or value.type.kind in "biu" or value.type is bfloat16
             return True, value.literal if exact else np.dtype(value.type.name).type(value.literal)
         if isinstance(value, TupleValue):
             parts = [self.to_host(item) for item in value.items]

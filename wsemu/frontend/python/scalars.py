@@ -14,7 +14,21 @@ import numpy as np
 
 from wsemu.frontend.python import folding
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, RecordValue, Scalar, Static, TupleValue, Value
-from wsemu.language.numbers import NUMBERS, NumberType, boolean, complex128, float16, float32, float64, int64, uint64
+from wsemu.language.numbers import (
+    HALVES,
+    NUMBERS,
+    NumberType,
+    bfloat16,
+    boolean,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int64,
+    uint16,
+    uint32,
+    uint64,
+)
 from wsemu.language.promotion import number_type
 from wsemu.model.errors import KernelError, UnsupportedError
 
@@ -30,6 +44,8 @@ def constant(type_: NumberType, value: int | float | bool) -> Scalar:
     """A known number of this type; `value` is wrapped, rounded or tested for truth as a conversion would."""
     if type_.kind == "b":
         return TRUE if value else FALSE
+    if type_ is bfloat16:
+        return Scalar(type_, None, folding.bfloat16_value(folding.bfloat16_bits(float(value))))
     if type_.kind == "f":
         return Scalar(type_, None, folding.round_to(float(value), type_.bits))
     return Scalar(type_, None, folding.wrap(int(value), type_.bits, type_.kind == "i"))
@@ -76,7 +92,9 @@ def register(b: Builder, x: Scalar) -> Register:
         return x.register
     assert x.literal is not None, "a scalar has a register or a literal"
     value = x.literal
-    if x.type.kind in "iu":  # one spelling for one bit pattern
+    if x.type is bfloat16:
+        value = folding.wrap(folding.bfloat16_bits(float(value)), 16, True)
+    elif x.type.kind in "iu":  # one spelling for one bit pattern
         value = folding.wrap(int(value), x.type.bits, True)
     made: Register = b.constant(x.type.register, value)
     return made
@@ -171,7 +189,7 @@ def _bool_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _bool_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    wide = float32 if to is float16 else to
+    wide = float32 if to in HALVES else to
     return scalar_cast(b, compute(b, f"selp.f{wide.bits}", wide, constant(wide, 1), constant(wide, 0), x), to)
 
 
@@ -185,6 +203,8 @@ def _integer_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _integer_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    if to is bfloat16:
+        return to_bfloat16(b, x)
     wide = float64 if to is float16 else to
     return scalar_cast(b, compute(b, f"cvt.rn.f{wide.bits}.{x.type.suffix}", wide, x), to)
 
@@ -192,13 +212,80 @@ def _integer_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 def _float_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     if x.type is float16:
         return compute(b, f"cvt.rni.{to.suffix}.f32", to, widened(b, x))
+    if x.type is bfloat16:
+        return _float_to_integer(b, widened(b, x), to)
     if to.bits == 8:
         wide = NUMBERS["int16" if to.kind == "i" else "uint16"]
         return scalar_cast(b, scalar_cast(b, x, wide), to)
     return compute(b, f"cvt.rzi.{to.suffix}.f{x.type.bits}", to, x)
 
 
+def _with_sticky_bits(b: Builder, x: Scalar) -> Scalar:
+    """An integer of 64 bits that float64 holds and that rounds to the same bfloat16: one that has 33 bits or more
+    gets its last 16 gathered into the one before them."""
+    low, bit = constant(x.type, 0xFFFF), constant(x.type, 1 << 16)
+    rest = compute(b, "setp.ne.b64", boolean, compute(b, "and.b64", x.type, x, low), constant(x.type, 0))
+    high = compute(b, "and.b64", x.type, x, constant(x.type, ~0xFFFF))
+    gathered = choose(b, rest, compute(b, "or.b64", x.type, high, bit), high)
+    upper = compute(b, f"shr.{x.type.suffix}", x.type, x, constant(x.type, 32))
+    small = compute(b, "setp.eq.b64", boolean, upper, constant(x.type, 0))
+    if x.type.kind == "i":
+        small = either(b, small, compute(b, "setp.eq.b64", boolean, upper, constant(x.type, -1)))
+    return choose(b, small, x, gathered)
+
+
+def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
+    """A number as bfloat16, rounded once: to nearest even, or with `mode` "rz", "rd" or "ru" toward zero, down or up.
+
+    What is no number becomes 0x7FFF (PTX ISA, `cvt`).
+    """
+    if x.type.kind != "f":
+        x = scalar_cast(b, _with_sticky_bits(b, x) if x.type.bits == 64 else x, float64)
+    if x.literal is not None and mode == "rn":
+        return constant(bfloat16, x.literal)
+    single = scalar_cast(b, x, float32)
+    bits = _to_odd(b, x, single) if x.type is float64 else reinterpret(single, uint32)
+    sixteen, one = constant(uint32, 16), constant(uint32, 1)
+    upper = compute(b, "shr.u32", uint32, bits, sixteen)
+    if mode == "rn":
+        last = compute(b, "and.b32", uint32, upper, one)
+        tie = compute(b, "add.b32", uint32, last, constant(uint32, 0x7FFF))
+        rounded = compute(b, "shr.u32", uint32, compute(b, "add.b32", uint32, bits, tie), sixteen)
+    else:
+        lower = compute(b, "and.b32", uint32, bits, constant(uint32, 0xFFFF))
+        away = compute(b, "setp.ne.b32", boolean, lower, constant(uint32, 0))
+        negative = compute(b, "setp.ge.u32", boolean, bits, constant(uint32, 1 << 31))
+        away = {"rz": FALSE, "rd": both(b, away, negative), "ru": both(b, away, negate(b, negative))}[mode]
+        rounded = choose(b, away, compute(b, "add.b32", uint32, upper, one), upper)
+    no_number = compute(b, "setp.neu.f32", boolean, single, single)
+    chosen = choose(b, no_number, constant(uint32, 0x7FFF), rounded)
+    return reinterpret(scalar_cast(b, chosen, uint16), bfloat16)
+
+
+def _to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
+    """The bits of the float64 `x`, whose nearest float32 is `single`, as a float32 rounded to odd: a rounding after
+    that knows on which side it lay."""
+    bits, one = reinterpret(single, uint32), constant(uint32, 1)
+    back = scalar_cast(b, single, float64)
+    beyond = compute(b, "setp.gt.f64", boolean, *(compute(b, "abs.f64", float64, y) for y in (back, x)))
+    cut = choose(b, beyond, compute(b, "sub.b32", uint32, bits, one), bits)
+    inexact = compute(b, "setp.neu.f64", boolean, back, x)
+    return choose(b, inexact, compute(b, "or.b32", uint32, cut, one), bits)
+
+
+def _of_bfloat16(b: Builder, x: Scalar) -> Scalar:
+    """A bfloat16 as float32, which has its bits in the upper half."""
+    if x.literal is not None:
+        return constant(float32, x.literal)
+    bits = compute(b, "shl.b32", uint32, scalar_cast(b, reinterpret(x, uint16), uint32), constant(uint32, 16))
+    return reinterpret(bits, float32)
+
+
 def _float_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    if to is bfloat16:
+        return to_bfloat16(b, x)
+    if x.type is bfloat16:
+        return scalar_cast(b, _of_bfloat16(b, x), to)
     return compute(b, f"cvt.f{to.bits}.f{x.type.bits}", to, x)
 
 
@@ -213,8 +300,8 @@ _CASTS = {
 
 
 def widened(b: Builder, x: Scalar) -> Scalar:
-    """A float16 as float32, in which its arithmetic is done; any other float as it is."""
-    return scalar_cast(b, x, float32) if x.type is float16 else x
+    """A float16 or bfloat16 as float32, in which its arithmetic is done; any other float as it is."""
+    return scalar_cast(b, x, float32) if x.type in HALVES else x
 
 
 def truth(b: Builder, x: Value) -> Scalar:
@@ -294,5 +381,9 @@ def reinterpret(x: Scalar, to: NumberType) -> Scalar:
     """The same bits as another type of the same width."""
     if x.literal is None:
         return Scalar(to, x.register)
+    if x.type is bfloat16:
+        return constant(to, folding.bfloat16_bits(float(x.literal)))
     source = np.dtype(x.type.name).type(x.literal)
+    if to is bfloat16:
+        return constant(to, folding.bfloat16_value(int(source.view(np.uint16))))
     return Scalar(to, None, source.view(np.dtype(to.name)).item())

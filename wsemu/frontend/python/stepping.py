@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.frontend.python.scalars import register, reinterpret, scalar_cast
+from wsemu.frontend.python.scalars import register, reinterpret, scalar_cast, widened
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
-from wsemu.language.numbers import float64, int64, uint64
+from wsemu.language.numbers import bfloat16, float64, int64, uint64
 from wsemu.model.isa import PRINTED, STOPS
 from wsemu.model.program import Shown, Stop
 
@@ -39,8 +39,11 @@ def stop(w: Walker, *, breaks: bool = False) -> None:
 def _shown(w: Walker, value: Value, parts: list[Register]) -> Shown | None:
     match value:
         case Scalar(literal=None):
-            parts.append(_bits(w, value))
-            return Shown("number", np.dtype(value.type.name))
+            plain = widened(w.b, value) if value.type is bfloat16 else value
+            parts.append(_bits(w, plain))
+            return Shown("number", np.dtype(plain.type.name))
+        case Scalar() if value.type is bfloat16:
+            return Shown("known", value.literal)
         case Scalar():
             return Shown("known", np.dtype(value.type.name).type(value.literal))
         case ComplexValue():

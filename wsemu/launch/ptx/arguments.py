@@ -86,7 +86,7 @@ def _array(parameter: Parameter, where: str, array: npt.NDArray[Any]) -> npt.NDA
 def _numpy(parameter: Parameter, where: str, value: np.generic) -> Packed:
     """A NumPy number or record, as its bytes."""
     given = value.dtype
-    allowed = {"f": "f", "u": "iub", "s": "iub"}.get(parameter.type[0])
+    allowed = {"f": "f", "u": "iubMm", "s": "iubMm"}.get(parameter.type[0])
     if given.hasobject or (allowed and given.kind not in allowed):
         raise UsageError(f"{where} is {value!r}: {_remedy(parameter)}")
     if given.kind == "b":

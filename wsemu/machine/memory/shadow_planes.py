@@ -76,6 +76,7 @@ class Planes:
         if suspects is not None:
             self._watch(suspects)
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
+        self._first_elements = len(self.elements)
 
     def refine(self, number: int, size: int) -> None:
         """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept."""
@@ -134,12 +135,28 @@ class Planes:
         else:
             POOL.give(cells, 0, 0)
 
-    def close(self) -> None:
-        """Leave the memory to later launches."""
+    def rest(self) -> bool:
+        """After a run: be as before it; False where the sets have grown."""
+        if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
+            return False
+        self._leave_planes()
+        self.marks.clear()
+        state = self.state[0]
+        self.sets[: int(state["set_count"])] = 0
+        self.elements[: int(state["element_count"])] = 0
+        if state["set_count"]:
+            self.memo.view(np.int64)[:] = 0
+        return True
+
+    def _leave_planes(self) -> None:
         for planes in (self.writes, self.reads):
             for number, cells in planes.items():
                 self._give_back(cells, number)
             planes.clear()
+
+    def close(self) -> None:
+        """Leave the memory to later launches."""
+        self._leave_planes()
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))

@@ -34,7 +34,7 @@ from wsemu.frontend.python.values import (
     TupleValue,
     Value,
 )
-from wsemu.language.numbers import boolean, complex64, complex128, float16, float32, float64, int32, int64, uint64
+from wsemu.language.numbers import HALVES, boolean, complex64, complex128, float32, float64, int32, int64, uint64
 from wsemu.language.promotion import Signature, resolve, same, select, unify
 
 
@@ -55,8 +55,8 @@ def magnitude(b: Any, x: Scalar) -> Scalar:
     """|x| of a real number, in its type."""
     if x.type.kind == "u":
         return x
-    if x.type is float16:
-        return scalar_cast(b, compute(b, "abs.f32", float32, widened(b, x)), float16)
+    if x.type in HALVES:
+        return scalar_cast(b, compute(b, "abs.f32", float32, widened(b, x)), x.type)
     return compute(b, f"abs.{x.type.suffix}", x.type, x)
 
 
@@ -195,7 +195,7 @@ def to_complex(call: Any) -> Value:
     """complex64 from float32 parts, complex128 from any others."""
     numbers = [number(x, "`complex`") for x in positional(call, "complex", 1, 2)]
     for x in numbers:
-        if x.type.kind == "b" or x.type is float16:
+        if x.type.kind == "b" or x.type in HALVES:
             raise call.error(f"`complex` of a {x.type} is not part of Numba-CUDA", "convert it with `np.float32(...)`")
     type_ = complex64 if all(x.type is float32 for x in numbers) else complex128
     if len(numbers) == 1:

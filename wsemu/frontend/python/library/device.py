@@ -1,11 +1,10 @@
-"""`cuda.libdevice` and `cuda.fp16` in kernels."""
+"""`cuda.libdevice` in kernels."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python.arithmetic import binary, compare, unary
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
 from wsemu.frontend.python.library.calls import converted, means, result
@@ -13,17 +12,14 @@ from wsemu.frontend.python.scalars import (
     choose,
     compute,
     constant,
-    either,
-    negate,
     register,
     reinterpret,
     scalar_cast,
-    widened,
 )
 from wsemu.frontend.python.values import Scalar, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.libdevice import TABLE, Function
-from wsemu.language.numbers import NUMBERS, NumberType, boolean, float16, float32, float64, int32
+from wsemu.language.numbers import NUMBERS, NumberType, boolean, float32, float64, int32
 from wsemu.language.promotion import Signature
 
 if TYPE_CHECKING:
@@ -70,7 +66,7 @@ def _turns(operation: str) -> Any:
     return apply
 
 
-def _exp10(b: Any, x: Scalar) -> Scalar:
+def exp10(b: Any, x: Scalar) -> Scalar:
     wide = compute(b, "pow.f64", float64, constant(float64, 10.0), scalar_cast(b, x, float64))
     return scalar_cast(b, wide, x.type)
 
@@ -118,7 +114,7 @@ _SPECIAL: dict[str, Any] = {
     "round": _round,
     "cospi": _turns("cos"),
     "sinpi": _turns("sin"),
-    "exp10": _exp10,
+    "exp10": exp10,
     "rcbrt": _rcbrt,
     "fdim": _positive_difference,
     "saturate": _saturate,
@@ -158,56 +154,3 @@ def _enter(marker: KernelFunction, function: Function) -> None:
 
 for _name, _function in TABLE.items():
     _enter(getattr(cuda.libdevice, _name), _function)
-
-
-# -- float16 ---------------------------------------------------------------------------------------------------------
-
-
-def _half(name: str, count: int, compute_it: Any) -> None:
-    marker: KernelFunction = getattr(cuda.fp16, name)
-    cases = (Signature(float16, (float16,) * count),)
-
-    @means(marker)
-    def half(call: Any, *values: Value) -> Value:
-        _, operands = converted(call, marker.name, cases, *values)
-        value: Value = compute_it(call.b, *operands)
-        return value
-
-
-def _narrow(operation: Any) -> Any:
-    """Compute in float32 and round to float16."""
-    return lambda b, *operands: scalar_cast(b, operation(b, *(widened(b, x) for x in operands)), float16)
-
-
-def _fused(b: Any, *operands: Scalar) -> Scalar:
-    """float16 products and sums are exact in float64 up to its 53 bits."""
-    wide = (scalar_cast(b, x, float64) for x in operands)
-    return scalar_cast(b, compute(b, "fma.f64", float64, *wide), float16)
-
-
-def _larger(relation: str) -> Any:
-    """The number, if the other is nan; the one that compares so, else."""
-
-    def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
-        takes_x = either(b, compare(b, relation, x, y), negate(b, compare(b, "==", y, y)))
-        return choose(b, takes_x, x, y)
-
-    return pick
-
-
-for _name, _op in {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/"}.items():
-    _half(_name, 2, lambda b, x, y, op=_op: binary(b, op, x, y))
-for _name, _op in {"heq": "==", "hne": "!=", "hlt": "<", "hle": "<=", "hgt": ">", "hge": ">="}.items():
-    _half(_name, 2, lambda b, x, y, op=_op: compare(b, op, x, y))
-for _name, _op in {
-    "hsin": "sin", "hcos": "cos", "hlog": "log", "hlog2": "log2", "hlog10": "log10", "hexp": "exp", "hexp2": "exp2",
-    "hsqrt": "sqrt", "hrsqrt": "rsqrt", "hrcp": "rcp", "hfloor": "cvt.rmi", "hceil": "cvt.rpi", "htrunc": "cvt.rzi",
-    "hrint": "cvt.rni",
-}.items():  # fmt: skip
-    _half(_name, 1, lambda b, x, op=_op: library_math.apply(b, op, x))
-_half("hexp10", 1, _narrow(_exp10))
-_half("hneg", 1, lambda b, x: unary(b, "-", x))
-_half("habs", 1, magnitude)
-_half("hmax", 2, _larger(">="))
-_half("hmin", 2, _larger("<="))
-_half("hfma", 3, _fused)

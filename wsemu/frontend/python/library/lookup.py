@@ -19,6 +19,7 @@ from wsemu.frontend.python.library import cluster as library_cluster
 from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import cuda as library_cuda
 from wsemu.frontend.python.library import device as library_device
+from wsemu.frontend.python.library import halves as library_halves
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library import matrix as library_matrix
 from wsemu.frontend.python.library import memory as library_memory
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
 __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "method", "value_of"]
 
 TOPICS: tuple[ModuleType, ...] = (
-    library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_ptx,
-    library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster, library_matrix,
+    library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_halves,
+    library_ptx, library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster,
+    library_matrix,
 )  # fmt: skip
 """the modules that fill FUNCTIONS and ATTRIBUTES"""
 
 _NUMBA_CUDA = ("numba.cuda", "numba_cuda_mlir.cuda", "numba_cuda.numba.cuda")
-_NAMESPACES = ("shared", "local", "const", "atomic", "fp16", "libdevice")
+_NAMESPACES = ("shared", "local", "const", "atomic", "bf16", "fp16", "libdevice")
 
 
 @functools.cache

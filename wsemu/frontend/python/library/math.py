@@ -23,12 +23,12 @@ from wsemu.frontend.python.scalars import (
     widened,
 )
 from wsemu.frontend.python.values import Scalar, TupleValue, Value
-from wsemu.language.numbers import NUMBERS, boolean, float16, float32, float64, int32, int64, uint64
+from wsemu.language.numbers import HALVES, NUMBERS, boolean, float32, float64, int32, int64, uint64
 from wsemu.language.promotion import REAL, Signature, same
 
 _INTEGERS = (Signature(float64, (int64,)), Signature(float64, (uint64,)))
 _UNARY = (*_INTEGERS, *same(REAL, 1))
-_UNARY_HALF = (*_UNARY, *same((float16,), 1))
+_UNARY_HALF = (*_UNARY, *same(HALVES, 1))
 _PAIRS = (Signature(float64, (int64, int64)), Signature(float64, (uint64, uint64)), *same(REAL, 2))
 _TESTS = tuple(Signature(boolean, (t,)) for t in (int64, uint64, *REAL))
 
@@ -52,9 +52,9 @@ _HALF = frozenset(
 
 
 def apply(b: Any, operation: str, x: Scalar) -> Scalar:
-    """A function of one float, in its type; float16 by way of float32."""
-    if x.type is float16:
-        return scalar_cast(b, apply(b, operation, widened(b, x)), float16)
+    """A function of one float, in its type; floats of 16 bits by way of float32."""
+    if x.type in HALVES:
+        return scalar_cast(b, apply(b, operation, widened(b, x)), x.type)
     f = x.type.register
     return compute(b, f"{operation}.{f}.{f}" if operation.startswith("cvt") else f"{operation}.{f}", x.type, x)
 

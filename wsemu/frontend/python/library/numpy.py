@@ -32,10 +32,10 @@ from wsemu.frontend.python.scalars import (
 )
 from wsemu.frontend.python.values import ComplexValue, Scalar, Value
 from wsemu.language.numbers import (
+    HALVES,
     NUMBERS,
     NumberType,
     boolean,
-    float16,
     float32,
     float64,
     int8,
@@ -59,13 +59,13 @@ def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Sca
     """The first of `types` that every operand can be cast to safely; beside a float, an integer fits any float."""
     kinds = {x.type.kind for x in operands}
     mixed = "f" in kinds and bool(kinds & {"i", "u"})
-    for type_ in () if float16 in {x.type for x in operands} else types:
+    halves = any(x.type in HALVES for x in operands)
+    for type_ in () if halves else types:
         if all(
             (mixed and x.type.kind in "iu" and type_.kind == "f") or np.can_cast(x.type.name, type_.name)
             for x in operands
         ):
             return type_
-    halves = float16 in {x.type for x in operands}
     raise (call.unsupported if halves else call.error)(
         f"`{name}` is not defined for {', '.join(x.type.name for x in operands)}", "convert the operands"
     )

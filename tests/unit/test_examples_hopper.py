@@ -1,0 +1,79 @@
+"""`examples/hopper`: the right kernels, and what is said of those that are wrong."""
+
+from __future__ import annotations
+
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wsemu
+from wsemu.launch.hooks import observers
+
+HOPPER = Path(__file__).parents[2] / "examples" / "hopper"
+SIZES = {"gemm": (128, 128, 384), "gemm_pair": (256, 128, 384), "flash": (1, 256)}
+"""of a launch that has every mistake, by what the names of kernels begin with"""
+
+
+@pytest.fixture(autouse=True)
+def _files_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wsemu, "load_ptx", load)
+
+
+load = cache(wsemu.load_ptx)
+
+
+@cache
+def main(program: str) -> Any:
+    return runpy.run_path(str(HOPPER / f"{program}.py"))["main"]
+
+
+def report(name: str) -> Any:
+    """Of the launch of a kernel; what is wrong with it is raised as an error, or its result is."""
+    found: list[Any] = []
+    size = max((program for program in SIZES if name.startswith(program)), key=len)
+    observers.append(found.append)
+    try:
+        main(name.partition("_")[0])(*SIZES[size], name)
+    except Exception:
+        if name in SIZES:
+            raise
+    finally:
+        observers.remove(found.append)
+    return found[0]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_result_is_right_and_verified(name: str) -> None:
+    assert report(name).verdict == "verified"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "line"),
+    [
+        ("gemm_early", "race", "load(m.a[stage]"),
+        ("gemm_unfenced", "proxy", "store(c,"),
+        ("gemm_one_stage", "deadlock", "wait(&m.empty[stage]"),
+        ("gemm_untouched", "wgmma-register", "__floats2half2_rn"),
+        ("gemm_pair_alone", "race", "load(m.b[stage]"),
+        ("gemm_pair_half", "phase-alias", "load(m.b[stage]"),
+        ("gemm_pair_hasty", "dsmem-before-start", "load(m.b[stage]"),
+        ("gemm_pair_gone", "dsmem-after-exit", "arrive_at(&m.empty"),
+        ("flash_one_id", "barrier-recycling", "pass(TURN, 256)"),
+        ("flash_no_start", "deadlock", "wait(&m.k_empty[stage]"),
+        ("flash_early", "race", "load(m.v[stage]"),
+        ("flash_untouched", "wgmma-register", "fmaxf"),
+        ("flash_unfenced", "proxy", "store(out,"),
+        ("flash_greedy", "deadlock", "wait(&m.k_empty[stage]"),
+        ("flash_one_ring", "deadlock", "wait(&m.v_empty[stage]"),
+    ],
+)
+def test_a_mistake_is_found_where_it_is(name: str, code: str, line: str) -> None:
+    found = [finding for finding in report(name).findings if finding.severity == "error"]
+    assert code in {finding.code for finding in found}
+    first = next(finding for finding in found if finding.code == code)
+    site = next(site for site in first.sites if site.primary)
+    text = (HOPPER / Path(site.file).name).read_text(encoding="utf-8").splitlines()
+    assert line in text[site.line - 1]

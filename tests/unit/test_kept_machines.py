@@ -1,0 +1,77 @@
+"""A machine that has run a launch is as good as new for the next one of its kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.properties.loop_programs import LoopProgram, loaded, program
+from wsemu import cuda
+from wsemu.machine import run
+
+
+@pytest.fixture(autouse=True)
+def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_kept", {})
+
+
+def _said(kernel: Any, made: LoopProgram, n: int, seed: int) -> tuple[Any, ...]:
+    """All that a launch says and leaves."""
+    arguments = made.arguments(n, seed)
+    report = wsemu.check(kernel, made.grid, made.threads, arguments)
+    return report.model_copy(update={"seconds": 0.0}).model_dump(), *(a.tobytes() for a in arguments[1:])
+
+
+def test_launches_on_kept_machines_say_what_first_launches_say(tmp_path: Path) -> None:
+    made = [program(seed) for seed in range(24)]
+    kernels = loaded(made, tmp_path, "kept")
+    sizes = [(n, seed) for seed in (0, 1) for n in (0, 5, 2)]
+    for one, kernel in zip(made, kernels, strict=True):
+        first = []
+        for n, seed in sizes:
+            run._kept.clear()
+            first.append(_said(kernel, one, n, seed))
+        assert [_said(kernel, one, n, seed) for n, seed in sizes] == first
+
+
+@cuda.jit
+def _moves(x: Any, y: Any, at: int) -> None:
+    tile = cuda.shared.array(64, np.float32)
+    i = cuda.threadIdx.x
+    tile[i] = x[i]
+    if at:
+        cuda.syncthreads()
+    y[i] = tile[63 - i]
+
+
+def test_a_launch_after_one_with_findings_has_none_of_them() -> None:
+    for at, verdict in ((1, "verified"), (0, "failed"), (1, "verified"), (0, "failed"), (1, "verified")):
+        x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+        report = wsemu.check(_moves, 1, 64, (x, y, at))
+        assert report.verdict == verdict
+        assert not at or (y == x[::-1]).all()
+
+
+def test_arrays_of_other_sizes_have_their_own_bounds() -> None:
+    for size in (64, 32, 64):
+        x, y = np.ones(size, np.float32), np.zeros(64, np.float32)
+        codes = {finding.code for finding in wsemu.check(_moves, 1, 64, (x, y, 1)).errors}
+        assert codes == (set() if size == 64 else {"out-of-bounds"})
+
+
+@cuda.jit
+def _doubles(x: Any) -> None:
+    x[cuda.threadIdx.x] *= 2
+
+
+def test_machines_are_kept_for_small_launches_and_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_MOST_KEPT", 2)
+    for block in (32, 64, 96, 128):
+        x = np.ones(128, np.float32)
+        wsemu.check(_doubles, 1, block, (x,))
+        assert (x[:block] == 2).all()
+    assert len(run._kept) == 2

@@ -1,0 +1,243 @@
+"""`cuda.fp16` and `cuda.bf16` in kernels: floats of 16 bits.
+
+Sums, products and quotients of two are exact enough in float32 to be rounded again; the functions of the C library are
+computed in float32 and rounded, from which the GPU's may differ in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from wsemu.frontend.python.arithmetic import binary, compare, unary
+from wsemu.frontend.python.library import math as library_math
+from wsemu.frontend.python.library.builtins import magnitude
+from wsemu.frontend.python.library.calls import converted, means
+from wsemu.frontend.python.library.device import exp10
+from wsemu.frontend.python.scalars import (
+    both,
+    choose,
+    compute,
+    constant,
+    either,
+    negate,
+    reinterpret,
+    scalar_cast,
+    to_bfloat16,
+    widened,
+)
+from wsemu.frontend.python.values import Scalar, Value
+from wsemu.language import cuda_names as cuda
+from wsemu.language.numbers import (
+    HALVES,
+    NUMBERS,
+    NumberType,
+    bfloat16,
+    boolean,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+)
+from wsemu.language.promotion import Signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.language.markers import KernelFunction
+
+    Meaning = Callable[..., Scalar]
+
+
+def _enter(marker: KernelFunction, types: tuple[NumberType, ...], meaning: Meaning) -> None:
+    cases = (Signature(types[0], types),)
+
+    @means(marker)
+    def function(call: Any, *values: Value) -> Value:
+        _, operands = converted(call, marker.name, cases, *values)
+        return meaning(call.b, *operands)
+
+
+def _of_halves(name: str, count: int, meaning: Meaning, of: tuple[NumberType, ...] = HALVES) -> None:
+    """Enter a function of `cuda.fp16` and of `cuda.bf16`."""
+    for type_ in of:
+        _enter(getattr(cuda.fp16 if type_ is float16 else cuda.bf16, name), (type_,) * count, meaning)
+
+
+def _narrow(operation: Meaning) -> Meaning:
+    """Compute in float32 and round to the type of the operands."""
+    return lambda b, *operands: scalar_cast(b, operation(b, *(widened(b, x) for x in operands)), operands[0].type)
+
+
+def _fused(b: Any, *operands: Scalar) -> Scalar:
+    """a * b + c, rounded once.
+
+    The product is exact in float64; a sum that is not is rounded to odd, so that the rounding after it knows on which
+    side it lay (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    """
+    x, y, z = (scalar_cast(b, value, float64) for value in operands)
+    product = compute(b, "mul.f64", float64, x, y)
+    total = compute(b, "add.f64", float64, product, z)
+    added = compute(b, "sub.f64", float64, total, product)
+    lost = (
+        compute(b, "sub.f64", float64, product, compute(b, "sub.f64", float64, total, added)),
+        compute(b, "sub.f64", float64, z, added),
+    )
+    return scalar_cast(b, _to_odd(b, total, compute(b, "add.f64", float64, *lost)), operands[0].type)
+
+
+def _to_odd(b: Any, total: Scalar, error: Scalar) -> Scalar:
+    """`total + error`, of which `total` is the nearest float64, rounded to odd instead."""
+    zero, one = constant(float64, 0.0), constant(int64, 1)
+    bits = reinterpret(total, int64)
+    inexact = either(b, *(compute(b, f"setp.{relation}.f64", boolean, error, zero) for relation in ("lt", "gt")))
+    even = compute(b, "setp.eq.b64", boolean, compute(b, "and.b64", int64, bits, one), constant(int64, 0))
+    signs = compute(b, "xor.b64", int64, bits, reinterpret(error, int64))
+    outward = compute(b, "setp.ge.s64", boolean, signs, constant(int64, 0))
+    moved = compute(b, "add.b64", int64, bits, choose(b, outward, one, constant(int64, -1)))
+    return choose(b, both(b, inexact, even), reinterpret(moved, float64), total)
+
+
+def _no_number(b: Any, x: Scalar) -> Scalar:
+    return compare(b, "!=", x, x)
+
+
+def _larger(relation: str) -> Meaning:
+    """The number, if the other is nan; the one that compares so, else."""
+
+    def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
+        takes_x = either(b, compare(b, relation, x, y), _no_number(b, y))
+        return choose(b, takes_x, x, y)
+
+    return pick
+
+
+def _larger_or_nan(relation: str) -> Meaning:
+    """Not a number, if one is not; the one that compares so, else."""
+
+    def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
+        unordered = either(b, _no_number(b, x), _no_number(b, y))
+        chosen = choose(b, compare(b, relation, x, y), x, y)
+        return choose(b, unordered, constant(x.type, math.nan), chosen)
+
+    return pick
+
+
+def _saturated(operation: Meaning) -> Meaning:
+    """Within 0 and 1, and 0 for what is no number."""
+
+    def compute_it(b: Any, *operands: Scalar) -> Scalar:
+        x = operation(b, *operands)
+        zero, one = constant(x.type, 0.0), constant(x.type, 1.0)
+        return choose(b, compare(b, ">", x, zero), choose(b, compare(b, "<", x, one), x, one), zero)
+
+    return compute_it
+
+
+def _positive(operation: Meaning) -> Meaning:
+    """0 for a negative result."""
+
+    def compute_it(b: Any, *operands: Scalar) -> Scalar:
+        x = operation(b, *operands)
+        return choose(b, compare(b, "<=", x, constant(x.type, 0.0)), constant(x.type, 0.0), x)
+
+    return compute_it
+
+
+def _operator(op: str) -> Meaning:
+    return lambda b, x, y: binary(b, op, x, y)  # type: ignore[return-value]
+
+
+def _relation(op: str) -> Meaning:
+    return lambda b, x, y: compare(b, op, x, y)
+
+
+def _ordered_difference(b: Any, x: Scalar, y: Scalar) -> Scalar:
+    return either(b, compare(b, "<", x, y), compare(b, ">", x, y))
+
+
+def _negated(operation: Meaning) -> Meaning:
+    return lambda b, x, y: negate(b, operation(b, x, y))
+
+
+def _infinity(b: Any, x: Scalar) -> Scalar:
+    """1 and -1 for the infinities, 0 for all others."""
+    wide, infinite = widened(b, x), constant(float32, math.inf)
+    sign = choose(b, compare(b, "<", wide, constant(float32, 0.0)), constant(int32, -1), constant(int32, 1))
+    return choose(b, compare(b, "==", magnitude(b, wide), infinite), sign, constant(int32, 0))
+
+
+for _name, _op in {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/"}.items():
+    _of_halves(_name, 2, _operator(_op))
+for _name in ("hadd", "hsub", "hmul"):
+    _of_halves(f"{_name}_rn", 2, _operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name]), (bfloat16,))
+    _of_halves(f"{_name}_sat", 2, _saturated(_operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name])), (bfloat16,))
+for _name, _op in {"heq": "==", "hlt": "<", "hle": "<=", "hgt": ">", "hge": ">="}.items():
+    _of_halves(_name, 2, _relation(_op))
+for _name, _op in {"hltu": ">=", "hleu": ">", "hgtu": "<=", "hgeu": "<"}.items():  # true for what is no number
+    _of_halves(_name, 2, _negated(_relation(_op)), (bfloat16,))
+_of_halves("hne", 2, _relation("!="), (float16,))
+_of_halves("hne", 2, _ordered_difference, (bfloat16,))
+_of_halves("hneu", 2, _relation("!="), (bfloat16,))
+_of_halves("hequ", 2, _negated(_ordered_difference), (bfloat16,))
+for _name, _op in {
+    "hsin": "sin", "hcos": "cos", "hlog": "log", "hlog2": "log2", "hlog10": "log10", "hexp": "exp", "hexp2": "exp2",
+    "hsqrt": "sqrt", "hrsqrt": "rsqrt", "hrcp": "rcp", "hfloor": "cvt.rmi", "hceil": "cvt.rpi", "htrunc": "cvt.rzi",
+    "hrint": "cvt.rni",
+}.items():  # fmt: skip
+    _of_halves(_name, 1, lambda b, x, op=_op: library_math.apply(b, op, x))
+_of_halves("htanh", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
+_of_halves("htanh_approx", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
+_of_halves("hexp10", 1, _narrow(exp10))
+_of_halves("hneg", 1, lambda b, x: unary(b, "-", x))  # type: ignore[arg-type,return-value]
+_of_halves("habs", 1, magnitude)
+_of_halves("hmax", 2, _larger(">="))
+_of_halves("hmin", 2, _larger("<="))
+_of_halves("hmax_nan", 2, _larger_or_nan(">="), (bfloat16,))
+_of_halves("hmin_nan", 2, _larger_or_nan("<="), (bfloat16,))
+_of_halves("hfma", 3, _fused)
+_of_halves("hfma_sat", 3, _saturated(_fused), (bfloat16,))
+_of_halves("hfma_relu", 3, _positive(_fused), (bfloat16,))
+_of_halves("hisnan", 1, _no_number, (bfloat16,))
+_of_halves("hisinf", 1, _infinity, (bfloat16,))
+
+
+# -- conversions of bfloat16, by Numba-CUDA's names --------------------------------------------------------------------
+
+_TO_WHOLE = {"rn": "rni", "rz": "rzi", "rd": "rmi", "ru": "rpi"}
+
+
+def _enter_conversions() -> None:
+    for name in cuda.INTEGERS_OF_BFLOAT16:
+        type_ = NUMBERS[name]
+        for mode, whole in _TO_WHOLE.items():
+            if type_.bits == 8 and mode != "rz":
+                continue
+            _enter(getattr(cuda.bf16, f"bfloat16_to_{name}_{mode}"), (bfloat16,), _to_integer(type_, whole))
+            if type_.bits > 8:
+                _enter(getattr(cuda.bf16, f"{name}_to_bfloat16_{mode}"), (type_,), _rounded(mode))
+        if type_.bits == 16:
+            _enter(getattr(cuda.bf16, f"bfloat16_as_{name}"), (bfloat16,), lambda b, x, to=type_: reinterpret(x, to))
+            _enter(getattr(cuda.bf16, f"{name}_as_bfloat16"), (type_,), lambda b, x: reinterpret(x, bfloat16))
+    for mode in _TO_WHOLE:
+        _enter(getattr(cuda.bf16, f"float32_to_bfloat16_{mode}"), (float32,), _rounded(mode))
+    _enter(cuda.bf16.float32_to_bfloat16, (float32,), _rounded("rn"))
+    _enter(cuda.bf16.float64_to_bfloat16, (float64,), _rounded("rn"))
+    _enter(cuda.bf16.bfloat16_to_float32, (bfloat16,), widened)
+
+
+def _to_integer(to: NumberType, whole: str) -> Meaning:
+    def convert(b: Any, x: Scalar) -> Scalar:
+        if to.bits == 8:
+            return scalar_cast(b, x, to)
+        return scalar_cast(b, compute(b, f"cvt.{whole}.f32.f32", float32, widened(b, x)), to)
+
+    return convert
+
+
+def _rounded(mode: str) -> Meaning:
+    return lambda b, x: to_bfloat16(b, x, mode)
+
+
+_enter_conversions()

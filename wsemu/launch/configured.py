@@ -1,0 +1,114 @@
+"""`kernel[grid, block]`: a kernel with the shape of its launches, and which launch is under way."""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.errors import UsageError, hide_internal_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.launch.kernel import Launchable
+    from wsemu.model.launch_shape import Dimensions, LaunchConfiguration
+
+
+class ConfiguredLaunch:
+    """A kernel with the shape of its launches, which calling it makes.
+
+    `pre_launch_callbacks` are called with the kernel and this object before each of them, as in Numba-CUDA; `args` are
+    the arguments of the launch under way, else None.
+    """
+
+    __slots__ = ("_callbacks", "args", "configuration", "dispatcher", "stream")
+
+    def __init__(self, kernel: Launchable, configuration: LaunchConfiguration, stream: object = 0) -> None:
+        self.dispatcher = kernel
+        self.configuration = configuration
+        self.stream = stream
+        self.args: tuple[Any, ...] | None = None
+        self._callbacks: list[Callable[[Any, ConfiguredLaunch], object]] | None = None
+
+    @property
+    def griddim(self) -> Dimensions:
+        """CTAs in x, y, z."""
+        return self.configuration.grid
+
+    @property
+    def blockdim(self) -> Dimensions:
+        """Threads of a CTA in x, y, z."""
+        return self.configuration.block
+
+    @property
+    def sharedmem(self) -> int:
+        """Bytes of dynamic shared memory of a CTA."""
+        return self.configuration.dynamic_shared
+
+    @property
+    def pre_launch_callbacks(self) -> list[Callable[[Any, ConfiguredLaunch], object]]:
+        """What is called before each launch."""
+        if self._callbacks is None:
+            self._callbacks = []
+        return self._callbacks
+
+    @hide_internal_frames
+    def __call__(self, /, *arguments: Any, **named: Any) -> None:
+        """Launch, checked."""
+        kernel = self.dispatcher
+        if named:
+            raise UsageError(
+                f"`{kernel.__name__}` was launched with `{next(iter(named))}=`: give arguments by position"
+            )
+        from wsemu.launch.check import launch  # the composition imports this module
+
+        self.args = arguments
+        token = _under_way.set(self)
+        try:
+            for callback in self._callbacks or ():
+                callback(kernel, self)
+            for record in _records.get(kernel, ()):
+                record["config"] = self
+            launch(kernel, self.configuration, arguments)
+        finally:
+            _under_way.reset(token)
+            self.args = None
+
+    def __repr__(self) -> str:
+        return f"<{self.dispatcher.__name__}[{self.griddim}, {self.blockdim}]>"
+
+
+_under_way: ContextVar[ConfiguredLaunch | None] = ContextVar("wsemu_launch", default=None)
+_records: dict[Any, list[dict[str, ConfiguredLaunch | None]]] = {}
+"""kernel -> what wants to know of its launches"""
+
+
+def current_launch_config() -> ConfiguredLaunch | None:
+    """The launch under way, None outside of launches."""
+    return _under_way.get()
+
+
+def ensure_current_launch_config() -> ConfiguredLaunch:
+    """The launch under way; RuntimeError outside of launches."""
+    found = current_launch_config()
+    if found is None:
+        raise RuntimeError("no launch is under way in this thread: ask from what runs while a kernel is launched")
+    return found
+
+
+@contextlib.contextmanager
+def capture_compile_config(dispatcher: Launchable) -> Iterator[dict[str, ConfiguredLaunch | None]]:
+    """A dictionary whose `"config"` is the last launch of the kernel inside the `with` block, None before.
+
+    Numba-CUDA tells of launches that compile; here each one is told.
+    """
+    record: dict[str, ConfiguredLaunch | None] = {"config": None}
+    records = _records.setdefault(dispatcher, [])
+    records.append(record)
+    try:
+        yield record
+    finally:
+        records.remove(record)
+        if not records:
+            del _records[dispatcher]
