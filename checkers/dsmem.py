@@ -41,8 +41,8 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         return words.finding(
             raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, under way when it may exit",
             label,
-            "nothing releases (2) before an exit (1) of that CTA: a relaxed arrive, or one of CTA scope, tells that (2) "
-            "was requested, and not that it is over",
+            "nothing releases (2) before an exit (1) of that CTA: a relaxed arrive, or one of CTA scope, tells that "
+            "(2) was requested, and not that it is over",
             f"arrive without `.relaxed` behind (2), as {sync} does",
             f"{words.other(raw, places)} ends",
         )  # fmt: skip
