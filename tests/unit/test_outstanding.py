@@ -147,7 +147,7 @@ def test_an_arrival_without_completion_that_some_order_has_last():
 
 
 def test_the_most_that_is_outstanding_is_the_greatest_sum_over_sets_closed_under_before():
-    none = frozenset()
+    none = frozenset[int]()
     assert _most([_Operation(5, none), _Operation(-5, none), _Operation(7, none)], 1) == 12
     assert _most([_Operation(5, none), _Operation(-5, frozenset({0})), _Operation(7, frozenset({0, 1}))], 1) == 7
     chain = [
