@@ -377,7 +377,9 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+_ORDERS = frozenset(
+    "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
+)
 """codes that say that nothing orders two operations"""
 
 
@@ -391,12 +393,15 @@ def _without_atomics(
     if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
         return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.phase_edges import lives_ordered_by_atomics
+    from wsemu.proof.phase_edges import EXITS, asynchronous, exits_ordered_by_atomics, lives_ordered_by_atomics
 
+    program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    trace = trace_of(after)
-    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
-    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
+    trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})
+    more = asynchronous(program, cluster_of) if program.asynchronous else None
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
+    ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
+    ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:

@@ -12,21 +12,24 @@ credit      the end of a copy gives its own accesses, and nothing that its warp 
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import NAMES, RELAXED, WAIT_RELAXED
-from wsemu.proof.happens_before import Clock, HappensBefore, join, uncounted_barriers
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, RELAXED, WAIT_RELAXED
+from wsemu.proof.happens_before import Asynchronous, Clock, HappensBefore, join, uncounted_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from wsemu.model.outcome import Event, RawFinding, Trace
     from wsemu.model.program import Program
-    from wsemu.proof.happens_before import Epoch
+    from wsemu.proof.happens_before import Actor, Epoch
 
 GIVES, TAKES = "arrive_on", "await"
 """kinds of events"""
+EXITS = ("dsmem-after-exit", "dsmem-relaxed-exit")
+"""codes"""
 
 
 def relaxed(program: Program) -> frozenset[int]:
@@ -50,11 +53,10 @@ class PhaseOrder(HappensBefore):
         uncounted: Container[int] = (),
         relaxed: Container[int] = (),
         cluster_of: Callable[[int], int] = int,
+        cluster_wide: Container[int] = (),
     ) -> None:
-        """`cluster_of`: of a CTA; without clusters it is one by itself."""
-        super().__init__(atomics, uncounted)
+        super().__init__(atomics, uncounted, cluster_of=cluster_of, cluster_wide=cluster_wide)
         self._relaxed = relaxed
-        self._cluster_of = cluster_of
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
         """(cluster, mbarrier, phase) -> what it was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
@@ -83,6 +85,66 @@ class PhaseOrder(HappensBefore):
             del self._given[key]
 
 
+# -- what atomics order ----------------------------------------------------------------------------------------------
+def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
+    """New clocks, with all that orders in a program."""
+    rows = enumerate(program.code.tolist())
+    wide = frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
+    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide)
+
+
+def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
+    """What orders in a program beside named barriers."""
+    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, cluster_of)
+
+
+def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
+    """Where warps know that copies of an instruction are over: behind waits for the phases that they credited, and for
+    their groups."""
+    phases: set[tuple[int, int]] = set()
+    found: set[Epoch] = set()
+    issued = False
+    for event in trace.events:
+        mine = event.pc == raw.other_pc
+        issued |= mine
+        if mine and event.kind == "credit":
+            phases.add((event.place, event.generation))
+        known = event.kind == "await" and (event.place, event.generation) in phases
+        if issued and (known or (event.kind == "landed" and event.warp == raw.other_warp)):
+            found.add((event.cta, event.warp, event.interval + 1))
+    return found
+
+
+def exits_ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int]
+) -> list[RawFinding]:
+    """Those of the findings that a CTA may exit before others have accessed its shared memory that atomics and fences
+    contradict, in the run of this trace: all such accesses come before something that it does."""
+    asked = [raw for raw in findings if raw.code in EXITS]
+    if not asked or not trace.complete:
+        return []
+    order = with_atomics(program, cluster_of)
+    made: dict[int, set[Epoch]] = {raw.pc: set() for raw in asked}
+    actors: set[Actor] = set()
+    copies: set[int] = set()
+    for event in trace.events:
+        actors.add((event.cta, event.warp))
+        if event.pc in made and event.kind in ("access", "atomic", "arrive_on", "expect", "credit", "copy"):
+            made[event.pc].add((event.cta, event.warp, event.interval))
+            copies |= {event.pc} if event.kind == "copy" else set()
+        order.apply(event)
+
+    def over(raw: RawFinding, epoch: Epoch) -> bool:
+        owner = raw.detail["other_cta"]
+        apart = epoch[0] == owner or cluster_of(epoch[0]) != cluster_of(owner)
+        return apart or any(order.before(epoch, actor) for actor in actors if actor[0] == owner)
+
+    return [
+        raw for raw in asked
+        if made[raw.pc] and raw.pc not in copies and all(over(raw, epoch) for epoch in made[raw.pc])
+    ]  # fmt: skip
+
+
 # -- lives of mbarriers that atomics order ---------------------------------------------------------------------------
 _USES = frozenset({"init", "arrive_on", "expect", "await"})
 """operations of threads on an mbarrier"""
@@ -98,21 +160,23 @@ def _of_lives(raw: RawFinding) -> bool:
     )
 
 
-def lives_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
+def lives_ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int] = int
+) -> list[RawFinding]:
     """Those of the findings about the life of an mbarrier that atomics and fences contradict, in the run of this trace:
     with them each use comes before its end, and after its beginning.  So a library may count its threads down, and let
     the last one end its barriers."""
     asked = [raw for raw in findings if _of_lives(raw)]
     if not asked or not trace.complete:
         return []
-    order = PhaseOrder(True, uncounted_barriers(program), relaxed(program))
+    order = with_atomics(program, cluster_of)
     lives: dict[tuple[int, int], list[Epoch]] = {}
-    """(CTA, address) -> the uses of the mbarrier there, its beginning first"""
+    """(cluster, address) -> the uses of the mbarrier there, its beginning first"""
     apart: set[int] = set()
     """operations that something of a life does not come before"""
     for event in trace.events:
         if event.kind in _USES or event.kind == "inval":
-            uses = lives.setdefault((event.cta, event.place), [])
+            uses = lives.setdefault((cluster_of(event.cta), event.place), [])
             if event.kind == "init":
                 uses.clear()
             before = uses if event.kind == "inval" else uses[:1]
