@@ -446,3 +446,26 @@ def test_an_exit_behind_an_acknowledgement_is_not_called_too_early():
     report, _ = checked(acknowledged, (x, np.zeros(1, np.int32), np.zeros_like(x)), grid=2)
     assert report.verdict == "incomplete"
     assert not codes(report)
+
+
+@cuda.jit
+def fenced_and_relaxed(x, y, wide):
+    tile = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[cuda.grid(1)]
+    if wide:
+        cuda.threadfence()
+    else:
+        cuda.threadfence_block()
+    ptx.cluster_arrive_relaxed()
+    ptx.cluster_wait()
+    y[cuda.grid(1)] = ptx.mapa(tile, ptx.cluster_ctarank() ^ 1)[t]
+    ptx.cluster_sync()
+
+
+def test_a_fence_before_a_relaxed_arrive_is_not_called_a_race():
+    """PTX ISA, "barrier.cluster", the second example: the two release together."""
+    x = np.arange(N, dtype=np.float32)
+    report, _ = checked(fenced_and_relaxed, (x, np.zeros_like(x), True))
+    assert report.verdict == "incomplete"
+    assert "race" in codes(checked(fenced_and_relaxed, (x, np.zeros_like(x), False))[0])

@@ -390,11 +390,17 @@ def _without_atomics(
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
-    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
-        return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.phase_edges import EXITS, asynchronous, exits_ordered_by_atomics, lives_ordered_by_atomics
+    from wsemu.proof.phase_edges import (
+        EXITS,
+        asynchronous,
+        exits_ordered_by_atomics,
+        fences_may_order,
+        lives_ordered_by_atomics,
+    )
 
+    if not fences_may_order(places.program):
+        return wanted, []
     program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
     trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})

@@ -4,9 +4,11 @@ The engines judge thread by thread, with a clock for each copy and two more for 
 one actor, as in `happens_before`, whose rules hold; one lane's arrive gives what its whole warp knows.  So this tells
 which edges a run had, and never that something is not ordered where the engines say that it is.
 
-arrive_on   gives to the open phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive").
+arrive_on   gives to the open phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive"); with atomics, a
+            relaxed one gives what came before the last fence.
 phase       ends a phase: what is given from then on belongs to the next one.
-await       a wait that was answered with true takes what its phase was given, unless it is relaxed.
+await       a wait that was answered with true takes what its phase was given, unless it is relaxed; with atomics, it
+            does so at the next fence then.
 credit      the end of a copy gives its own accesses, and nothing that its warp knows (PTX ISA, "Async operations").
 """
 
@@ -16,8 +18,17 @@ import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import CLUSTER_WIDE, NAMES, RELAXED, WAIT_RELAXED
-from wsemu.proof.happens_before import Asynchronous, Clock, HappensBefore, join, uncounted_barriers
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, WAIT_RELAXED
+from wsemu.proof.happens_before import (
+    OF_ALL,
+    OF_CLUSTER,
+    OF_CTA,
+    Asynchronous,
+    Clock,
+    HappensBefore,
+    join,
+    uncounted_barriers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -54,9 +65,11 @@ class PhaseOrder(HappensBefore):
         relaxed: Container[int] = (),
         cluster_of: Callable[[int], int] = int,
         cluster_wide: Container[int] = (),
+        reach: int = OF_CTA,
     ) -> None:
+        """`reach`: how far a fence before a relaxed arrive has to reach."""
         super().__init__(atomics, uncounted, cluster_of=cluster_of, cluster_wide=cluster_wide)
-        self._relaxed = relaxed
+        self._relaxed, self._reach = relaxed, reach
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
         """(cluster, mbarrier, phase) -> what it was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
@@ -69,12 +82,19 @@ class PhaseOrder(HappensBefore):
         super().apply(event)
 
     def arrive_on(self, event: Event) -> None:
+        actor = event.cta, event.warp
         if event.pc not in self._relaxed:
-            join(self._given[self._phase_of(event)], self.clock((event.cta, event.warp)))
+            join(self._given[self._phase_of(event)], self.clock(actor))
+        elif self.atomics:
+            fenced = self._fenced[actor].get((event.cta, self._reach), {})
+            join(self._given[self._phase_of(event)], fenced)
 
     def await_(self, event: Event) -> None:
+        actor = event.cta, event.warp
         if event.pc not in self._relaxed:
-            join(self.clock((event.cta, event.warp)), self._given[self._phase_of(event)])
+            join(self.clock(actor), self._given[self._phase_of(event)])
+        elif self.atomics:
+            join(self._seen[actor].setdefault((event.cta, OF_ALL), {}), self._given[self._phase_of(event)])
 
     def _phase_of(self, event: Event) -> tuple[int, int, int]:
         return self._cluster_of(event.cta), event.place, event.generation
@@ -90,7 +110,18 @@ def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrd
     """New clocks, with all that orders in a program."""
     rows = enumerate(program.code.tolist())
     wide = frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
-    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide)
+    reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
+    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide, reach)
+
+
+def _names(program: Program) -> set[str]:
+    return {NAMES[op] for op in program.code[:, 0].tolist()}
+
+
+def fences_may_order(program: Program) -> bool:
+    """Whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
+    kinds = {OPERATIONS[name].kind for name in _names(program)}
+    return "atomic" in kinds or ("fence" in kinds and bool(relaxed(program)))
 
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
