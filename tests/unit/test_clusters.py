@@ -366,3 +366,106 @@ def test_what_an_ended_cta_did_not_know_is_not_forgotten():
     """So many copies follow that those which all live threads know are dropped from what is known of each."""
     report, _ = checked(many_sent_and_left, (np.ones(4, np.float32), 70), grid=2)
     assert codes(report) == {"async-outlives-cta"}
+
+
+# -- what fences and atomics order -------------------------------------------------------------------------------------
+def handed_over(wide, local):
+    """A kernel in which one CTA hands a tile to the other one, in global memory or in the memory of the one that
+    takes it, by a fence and an atomic on each side."""
+
+    @cuda.jit
+    def kernel(x, z, flag, y):
+        tile = cuda.shared.array(32, np.float32)
+        t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+        tile[t] = 0
+        ptx.cluster_sync()
+        if rank == 0:
+            if local:
+                ptx.mapa(tile, 1)[t] = x[t]
+            else:
+                z[t] = x[t]
+            cuda.syncwarp()
+            if t == 0:
+                if wide:
+                    cuda.threadfence()
+                else:
+                    cuda.threadfence_block()
+                cuda.atomic.exch(flag, 0, 1)
+        else:
+            if t == 0:
+                while cuda.atomic.add(flag, 0, 0) == 0:
+                    pass
+                if wide:
+                    cuda.threadfence()
+                else:
+                    cuda.threadfence_block()
+            cuda.syncwarp()
+            y[t] = tile[t] if local else z[t]
+        if local:
+            ptx.cluster_sync()
+
+    return kernel
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_what_fences_and_atomics_order_in_a_cluster_is_not_called_a_race(local):
+    arrays = np.arange(32, dtype=np.float32), np.zeros(32, np.float32), np.zeros(1, np.int32), np.zeros(32, np.float32)
+    report, (*_, y) = checked(handed_over(True, local), arrays, grid=2)
+    assert report.verdict == "incomplete", report
+    assert report.reasons == ["atomics"]
+    assert np.array_equal(y, np.arange(32))
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_fence_of_cta_scope_orders_nothing_between_ctas_of_a_cluster(local):
+    arrays = np.arange(32, dtype=np.float32), np.zeros(32, np.float32), np.zeros(1, np.int32), np.zeros(32, np.float32)
+    report, _ = checked(handed_over(False, local), arrays, grid=2)
+    assert "race" in codes(report)
+
+
+@cuda.jit
+def acknowledged(x, flag, y):
+    tile = cuda.shared.array(32, np.float32)
+    t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+    tile[t] = x[t]
+    ptx.cluster_sync()
+    if rank == 1:
+        y[t] = ptx.mapa(tile, 0)[t]
+        cuda.syncwarp()
+        if t == 0:
+            cuda.threadfence()
+            cuda.atomic.exch(flag, 0, 1)
+    elif t == 0:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence()
+
+
+def test_an_exit_behind_an_acknowledgement_is_not_called_too_early():
+    x = np.arange(32, dtype=np.float32)
+    report, _ = checked(acknowledged, (x, np.zeros(1, np.int32), np.zeros_like(x)), grid=2)
+    assert report.verdict == "incomplete"
+    assert not codes(report)
+
+
+@cuda.jit
+def fenced_and_relaxed(x, y, wide):
+    tile = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[cuda.grid(1)]
+    if wide:
+        cuda.threadfence()
+    else:
+        cuda.threadfence_block()
+    ptx.cluster_arrive_relaxed()
+    ptx.cluster_wait()
+    y[cuda.grid(1)] = ptx.mapa(tile, ptx.cluster_ctarank() ^ 1)[t]
+    ptx.cluster_sync()
+
+
+def test_a_fence_before_a_relaxed_arrive_is_not_called_a_race():
+    """PTX ISA, "barrier.cluster", the second example: the two release together."""
+    x = np.arange(N, dtype=np.float32)
+    report, _ = checked(fenced_and_relaxed, (x, np.zeros_like(x), True))
+    assert report.verdict == "incomplete"
+    assert "race" in codes(checked(fenced_and_relaxed, (x, np.zeros_like(x), False))[0])

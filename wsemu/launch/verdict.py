@@ -377,7 +377,9 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+_ORDERS = frozenset(
+    "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
+)
 """codes that say that nothing orders two operations"""
 
 
@@ -388,15 +390,24 @@ def _without_atomics(
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
-    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
-        return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.phase_edges import lives_ordered_by_atomics
+    from wsemu.proof.phase_edges import (
+        EXITS,
+        asynchronous,
+        exits_ordered_by_atomics,
+        fences_may_order,
+        lives_ordered_by_atomics,
+    )
 
+    if not fences_may_order(places.program):
+        return wanted, []
+    program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    trace = trace_of(after)
-    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
-    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
+    trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})
+    more = asynchronous(program, cluster_of) if program.asynchronous else None
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
+    ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
+    ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
