@@ -17,7 +17,8 @@ def source_left_before_it_is_read(x, y):
     ptx.fence_proxy_async()
     ptx.cluster_sync()
     if rank == 0 and t == 0:
-        ptx.cp_async_bulk_shared_to_cluster(ptx.mapa(got, 1), 0, tile, 0, 128, ptx.mapa(full, 1), 0)
+        there, told = ptx.mapa(got, 1), ptx.mapa(full, 1)
+        ptx.cp_async_bulk_shared_to_cluster(there, 0, tile, 0, 128, told, 0)
     if rank == 1:
         if t == 0:
             ptx.mbarrier_arrive_expect_tx(full, 0, 128)

@@ -28,27 +28,6 @@ __global__ void narrow_atomic(unsigned short *y, int use) {
   if (use) atomicCAS(&y[threadIdx.x], (unsigned short)3, (unsigned short)300);
 }
 
-// Calls through a pointer.
-__device__ __noinline__ int plus(int a) { return a + 1; }
-__device__ __noinline__ int times(int a) { return a * 2; }
-__device__ int (*const operations[2])(int) = {plus, times};
-
-__global__ void indirect_call(int *y, int use) {
-  const int t = threadIdx.x;
-  y[t] = use ? operations[t % 2](t) : plus(t);
-}
-
-// A function that calls itself.
-__device__ __noinline__ int ackermann(int m, int n) {
-  if (m == 0) return n + 1;
-  return ackermann(m - 1, n == 0 ? 1 : ackermann(m, n - 1));
-}
-
-__global__ void recursive(int *y, int use) {
-  const int t = threadIdx.x;
-  y[t] = use ? ackermann(2, t % 3) : t;
-}
-
 // Text for the host is dropped; the arguments are computed all the same.
 __global__ void printing(const int *x, int *y) {
   const int value = x[threadIdx.x];

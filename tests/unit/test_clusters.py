@@ -270,10 +270,9 @@ def test_a_cluster_in_the_brackets_of_a_launch():
     assert y.tolist() == [64, 0, 64, 0]
 
 
-def test_a_cluster_that_is_too_wide_is_incomplete():
+def test_a_cluster_of_more_than_32_warps_is_decided():
     report = wsemu.check(counted, 16, 96, (np.zeros(16, np.int32),), cluster=16)
-    assert report.verdict == "incomplete"
-    assert "16 CTAs of 3 warps at once" in report.notes[0]
+    assert report.verdict == "verified"
 
 
 @cuda.jit
@@ -469,3 +468,42 @@ def test_a_fence_before_a_relaxed_arrive_is_not_called_a_race():
     report, _ = checked(fenced_and_relaxed, (x, np.zeros_like(x), True))
     assert report.verdict == "incomplete"
     assert "race" in codes(checked(fenced_and_relaxed, (x, np.zeros_like(x), False))[0])
+
+
+# -- operands of the CTA's own memory ----------------------------------------------------------------------------------
+@cuda.jit
+def of_another_cta(x, y, what):
+    tile = cuda.shared.array((2, 32), np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    tile[0, t] = x[t]
+    tile[1, t] = 0
+    ptx.fence_proxy_async()
+    ptx.cluster_sync()
+    there, here, told = ptx.mapa(tile, rank ^ 1), ptx.mapa(tile, rank), ptx.mapa(full, rank)
+    if what == 0 and t == 0:
+        ptx.cp_async_bulk_shared_to_global(y, rank * 32, there, (0, 0), 128)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+    if what == 1:
+        ptx.cp_async_ca(there, (1, t), x, t, 4)
+        ptx.cp_async_wait_all()
+    if what >= 2 and t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 128)
+    if what == 2 and t == 0:
+        ptx.cp_async_bulk_shared_to_cluster(here, (1, 0), tile, (0, 0), 128, told, 0)
+    if what == 3 and t == 0:
+        ptx.cp_async_bulk_shared_to_cluster(here, (1, 0), there, (0, 0), 128, told, 0)
+    if what == 4 and t == 0:
+        ptx.st_bulk(there, (1, 0), 128)
+    ptx.cluster_sync()
+
+
+@pytest.mark.parametrize("what", range(5))
+def test_an_operand_has_to_be_in_the_ctas_own_memory_or_in_anothers(what):
+    """PTX ISA, "cp.async.bulk": `.shared::cta` is the executing CTA's, the target of a copy from there is not."""
+    arrays = np.arange(32, dtype=np.float32), np.zeros(64, np.float32)
+    found = next(f for f in checked(of_another_cta, (*arrays, what), grid=2)[0].findings if f.code == "out-of-bounds")
+    assert ("its own CTA" if what == 2 else "rank") in found.message

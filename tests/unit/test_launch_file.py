@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import wsemu
+from wsemu.app.command_line import app
 from wsemu.app.launch_file import LaunchFile
-from wsemu.cli import app
 from wsemu.model.errors import UsageError
 
 PTX = """
@@ -125,5 +125,128 @@ def test_what_is_wrong_with_a_file_is_said(folder: Path, more: dict[str, Any], s
 
 def test_the_schema_describes_each_field() -> None:
     schema = LaunchFile.model_json_schema()
-    assert set(schema["properties"]) == {"ptx", "entry", "grid", "block", "dynamic_shared", "args"}
+    names = {"$schema", "ptx", "entry", "grid", "block", "dynamic_shared", "cluster", "args", "set", "link"}
+    assert set(schema["properties"]) == names
     assert all("description" in field for field in schema["properties"].values())
+
+
+SCALED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .const .align 4 .b8 scales[];
+.visible .global .align 4 .u32 launches = 3;
+.extern .func (.param .b32 r) twice(.param .b32 x);
+.visible .entry scaled(.param .u64 x)
+.explicitcluster
+.reqntid 32
+{
+.reg .b32 %r<9>; .reg .b64 %d<4>; .reg .f32 %f<4>;
+mov.u32 %r0, %tid.x; ld.param.u64 %d0, [x]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+mov.u64 %d2, scales; add.u64 %d2, %d2, %d1; ld.const.f32 %f0, [%d2];
+ld.global.u32 %r1, [launches]; cvt.rn.f32.u32 %f1, %r1; add.rn.f32 %f0, %f0, %f1;
+{ .param .b32 a; .param .b32 r; st.param.f32 [a], %f0; call (r), twice, (a); ld.param.f32 %f0, [r]; }
+mov.u32 %r2, %cluster_nctaid.x; mov.u32 %r3, %ctaid.x;
+{ .reg .pred %p; setp.ne.u32 %p, %r3, 0; @%p exit; }
+cvt.rn.f32.u32 %f2, %r2; add.rn.f32 %f0, %f0, %f2;
+st.global.f32 [%d0], %f0;
+ret;
+}
+"""
+MORE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .const .align 4 .b8 scales[128];
+.weak .func (.param .b32 r) twice(.param .b32 x)
+{ .reg .f32 %f; ld.param.f32 %f, [x]; add.rn.f32 %f, %f, %f; st.param.f32 [r], %f; ret; }
+"""
+
+
+def scaled(folder: Path, **more: Any) -> Path:
+    (folder / "scaled.ptx").write_text(SCALED, encoding="utf-8")
+    (folder / "more.ptx").write_text(MORE, encoding="utf-8")
+    np.save(folder / "scales.npy", np.arange(32, dtype=np.float32))
+    said: dict[str, Any] = {"ptx": "scaled.ptx", "grid": [2], "args": ["f32[32]:0"], "link": ["more.ptx"]}
+    said |= {"cluster": [2], "set": {"scales": "scales.npy", "launches": "u32:7"}}
+    file = folder / "scaled.json"
+    file.write_text(json.dumps(said | more), encoding="utf-8")
+    return file
+
+
+def test_values_of_variables_clusters_and_several_files(tmp_path: Path) -> None:
+    file = scaled(tmp_path)
+    code, said = run(tmp_path / "scaled.ptx", "--like", file, "--out", tmp_path / "out.npz")
+    assert code == 0, said
+    with np.load(tmp_path / "out.npz") as out:
+        assert np.array_equal(out["arg0"], 2 * (np.arange(32, dtype=np.float32) + 7) + 2)
+    assert wsemu.check_like(file).verdict == "verified"
+    assert wsemu.check_like(file, engine="reference").verdict == "verified"
+    words = ["--grid", "2", "--cluster", "2", "--arg", "f32[32]:0", "--link", tmp_path / "more.ptx"]
+    assert run(tmp_path / "scaled.ptx", *words, "--set", "scales=f32[32]:1", "--set", "launches=u32:1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"set": {"scale": "f32:1"}}, "no variable `scale` to set: did you mean `scales`"),
+        ({"set": {"scales": "f32[3]:1"}}, "`scales`, a variable of 128 bytes, is set to float32.3., of 12"),
+        ({"set": {"launches": "u33:1"}}, "`--set launches=u33:1` has the type `u33`"),
+        ({"set": {"launches": "f32:1"}}, "`launches`, a variable of 4 bytes, is"),
+        ({"link": ["nowhere.ptx"]}, "nowhere.ptx` cannot be read"),
+        ({"cluster": [3]}, "cluster"),
+        ({"cluster": []}, "explicitcluster"),
+        ({"link": ["more.ptx", "scaled.ptx"]}, "`scaled` is defined in scaled.ptx:8, too"),
+    ],
+)
+def test_what_is_wrong_with_values_and_files_is_said(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    with pytest.raises((UsageError, wsemu.KernelError), match=said):
+        wsemu.check_like(scaled(tmp_path, **more))
+
+
+def test_what_no_file_defines_is_named(tmp_path: Path) -> None:
+    report = wsemu.check_like(scaled(tmp_path, link=[], set={}))
+    assert report.verdict == "incomplete"
+    assert "`scales`, which is defined elsewhere, is not modelled" in str(report.notes)
+
+
+def test_an_array_that_is_a_variable_is_used_in_place() -> None:
+    kernel = wsemu.load_ptx(SCALED, MORE)["scaled"]
+    scales, launches, x = np.ones(32, np.float32), np.array(1, np.uint32), np.zeros(32, np.float32)
+    kernel.set(scales=scales, launches=launches)
+    for n in range(2):
+        scales[:] = n
+        assert wsemu.check(kernel, 2, 32, (x,), cluster=2).verdict == "verified"
+        assert (x == 2 * (n + 1) + 2).all()
+
+
+POINTERS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 8 .u64 from;
+.visible .const .align 8 .b8 both[16];
+.visible .entry k()
+{
+.reg .b32 %r<3>; .reg .b64 %d<6>;
+mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
+ld.global.u64 %d0, [from]; add.u64 %d0, %d0, %d1; ld.u32 %r1, [%d0];
+ld.const.u32 %r2, [both+8]; add.u32 %r1, %r1, %r2;
+ld.const.u64 %d3, [both]; add.u64 %d3, %d3, %d1; st.u32 [%d3], %r1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_pointer_is_set_to_an_array(engine: Any) -> None:
+    module = wsemu.load_ptx(POINTERS)
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    module.set({"from": x}, both=(y, np.uint32(5)))
+    assert wsemu.check(module.only(), 1, 32, (), engine=engine).verdict == "verified"
+    assert np.array_equal(y, x + 5)
+    module.set({"from": x[:20]})
+    report = wsemu.check(module.only(), 1, 32, (), engine=engine)
+    assert {finding.code for finding in report.errors} == {"out-of-bounds"}
+    module.set({"from": y})  # which the launch writes
+    assert wsemu.check(module.only(), 1, 32, (), engine=engine).verdict == "verified"

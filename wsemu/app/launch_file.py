@@ -1,8 +1,8 @@
 """A launch of a PTX kernel in a file: `wsemu check kernel.ptx --like launch.json`, or `launch.json` alone if it names
 the PTX; a folder of them is checked whole.
 
-    {"ptx": "kernels.ptx", "entry": "saxpy", "grid": [8], "block": [256], "dynamic_shared": 0,
-     "args": ["i32:2048", "f32:2", "f32[2048]:random", "x.npy"]}
+    {"ptx": "kernels.ptx", "entry": "saxpy", "grid": [8], "block": [256], "dynamic_shared": 0, "cluster": [2],
+     "args": ["i32:2048", "f32:2", "f32[2048]:random", "x.npy"], "set": {"scale": "f32:2"}, "link": ["more.ptx"]}
 
 Arguments are those of `--arg`; files lie beside the launch's own.
 """
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from wsemu.app.ptx_launch import TYPES, Options, argument
+from wsemu.app.ptx_launch import REPEATED, TYPES, Options, argument, setting
 from wsemu.launch.check import check
+from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
@@ -32,17 +33,8 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"[^\s:,({\[]+\.npy")
 
 
-class LaunchFile(BaseModel):
-    """Everything that a launch needs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    ptx: str = Field("", description="The PTX file, beside this one; nothing where the command names it.")
-    entry: str = Field("", description="The kernel; nothing: the only one of the file.")
-    grid: tuple[int, ...] = Field(description="CTAs, one to three extents.", min_length=1, max_length=3)
-    block: tuple[int, ...] = Field(description="Threads of a CTA, likewise.", min_length=1, max_length=3)
-    dynamic_shared: int = Field(0, ge=0, description="Bytes of dynamic shared memory of a CTA.")
-    args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
+class LaunchFile(LaunchForm):
+    """A launch file."""
 
     @classmethod
     def read(cls, path: Path) -> LaunchFile:
@@ -61,8 +53,10 @@ class LaunchFile(BaseModel):
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
             "dynamic_shared": str(self.dynamic_shared), "arg": tuple(_beside(text, path) for text in self.args),
+            "cluster": ",".join(map(str, self.cluster)), "link": tuple(str(path.parent / file) for file in self.link),
+            "set": tuple(f"{name}={_beside(text, path)}" for name, text in self.set.items()),
         }  # fmt: skip
-        return Options(**own | dict(given))
+        return Options(**own | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
 
 
 def _beside(text: str, path: Path) -> str:
@@ -94,20 +88,34 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     of `wsemu.check`.  UsageError says what is wrong with the file."""
     path = Path(file)
     launch = LaunchFile.read(path)
-    module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch))
+    module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch), *(path.parent / other for other in launch.link))
+    values = (f"{name}={_beside(text, path)}" for name, text in launch.set.items())
+    module.set(dict(setting(text, number) for number, text in enumerate(values)))
     kernel = module[launch.entry] if launch.entry else module.only()
+    if not (block := launch.block or kernel.block):
+        raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
     arguments = [argument(_beside(text, path), number) for number, text in enumerate(launch.args)]
-    return check(kernel, launch.grid, launch.block, arguments, dynamic_shared=launch.dynamic_shared, **options)
+    given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
+    return check(kernel, launch.grid, block, arguments, **given)
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------
 
 
 def save_launch(
-    file: str | Path, ptx: str | Path, entry: str, grid: Any, block: Any, args: Sequence[Any], dynamic_shared: int = 0
+    file: str | Path,
+    ptx: str | Path,
+    entry: str,
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    dynamic_shared: int = 0,
+    cluster: Any = (),
+    variables: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a launch file, the PTX (a path, or its text) and the arrays beside it, so that `wsemu check FILE` makes the
-    launch again: for hooks that see launches of a compiler's kernels.  `args` are what `wsemu.check` takes."""
+    launch again: for hooks that see launches of a compiler's kernels.  `args` are what `wsemu.check` takes, `variables`
+    what `PtxModule.set` does."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".ptx")
@@ -118,11 +126,15 @@ def save_launch(
         beside.write_text(ptx, encoding="utf-8")
     names = iter(range(1 << 30))
     texts = [_written(value, path, names) for value in args]
-    extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block)]
-    launch = {
+    extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block, cluster or ())]
+    launch: dict[str, Any] = {
         "ptx": beside.name, "entry": entry, "grid": extents[0], "block": extents[1], "dynamic_shared": dynamic_shared,
         "args": texts,
     }  # fmt: skip
+    if cluster:
+        launch["cluster"] = extents[2]
+    if variables:
+        launch["set"] = {name: _written(value, path, names) for name, value in variables.items()}
     LaunchFile.model_validate(launch)
     path.write_text(json.dumps(launch, indent=2) + "\n", encoding="utf-8")
 

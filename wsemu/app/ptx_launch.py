@@ -63,6 +63,10 @@ class Options:
     """bytes"""
     cluster: str = ""
     """nothing: as the kernel asks"""
+    set: tuple[str, ...] = ()
+    """NAME=VALUE of variables"""
+    link: tuple[str, ...] = ()
+    """more files, which define what this one names"""
     out: str = ""
     """the file for the arrays after the launch"""
 
@@ -79,8 +83,12 @@ class Options:
             if option not in known:
                 raise UsageError(f"`{option}` is no option of a PTX launch: they are {', '.join(known)}")
             name = known[option]
-            given[name] = (*given.get(name, ()), value) if name == "arg" else value
+            given[name] = (*given.get(name, ()), value) if name in REPEATED else value
         return cls(**given)
+
+
+REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
+"""options that may stand more than once"""
 
 
 def _words(options: Options) -> Iterator[str]:
@@ -97,7 +105,8 @@ def run(file: Path, words: Sequence[str]) -> None:
     UsageError and KernelError say what is wrong with the file or the options.
     """
     options = Options.read(words)
-    module = load_ptx(file)
+    module = load_ptx(file, *map(Path, options.link))
+    module.set(dict(setting(text, number) for number, text in enumerate(options.set)))
     kernel = module[options.entry] if options.entry else module.only()
     block = options.block or ",".join(map(str, kernel.block))
     wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
@@ -115,6 +124,17 @@ def run(file: Path, words: Sequence[str]) -> None:
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
+
+
+def setting(text: str, number: int = 0) -> tuple[str, Any]:
+    """`NAME=VALUE`: the name of a variable, and its value, which is written as an argument is."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"`--set {text}` is not understood: write NAME=VALUE, such as `--set scale=f32:2`")
+    try:
+        return name.strip(), argument(value, number)
+    except UsageError as error:
+        raise UsageError(str(error).replace("`--arg ", f"`--set {name}=", 1)) from None
 
 
 def _extent(text: str, name: str) -> tuple[int, ...]:

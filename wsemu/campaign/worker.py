@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
@@ -27,25 +26,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
+from wsemu.campaign.user_file import exists, imported
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
 KNOWN = {"wsemu"}
 """fixtures that a test may take"""
 
 
 # -- the test --------------------------------------------------------------------------------------------------------
-def exists(file: Path) -> None:
-    """UsageError unless there is the file of a test."""
-    if not file.is_file():
-        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
-
-
 def load(file: Path, name: str) -> Any:
     """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
     exists(file)
@@ -67,18 +61,6 @@ def load(file: Path, name: str) -> Any:
             f"`{name}` takes `{others[0]}`, which @given does not draw: of pytest's fixtures, `wsemu` alone"
         )
     return test
-
-
-def imported(file: Path) -> ModuleType:
-    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
-    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"`{file}` is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def sources() -> str:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wsemu.launch.compiled import compiled_anew
+from wsemu.launch.examined import judged
+from wsemu.launch.running import bind_launch, ran
 from wsemu.model.codes import CODES
 from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wsemu.launch.check import Compiled, Examined
+    from wsemu.launch.compiled import Compiled
+    from wsemu.launch.examined import Examined
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.cure import Cure
@@ -173,13 +177,11 @@ class Launched:
                 return None
 
     def _attempt(self, look: Callable[[Report], Any]) -> Attempted | None:
-        from wsemu.launch import check
-
         for now, before in self._stored():
             now[:] = before
         for array in self.captured:
             array.blank = True
-        made = check.compiled_anew(self.kernel, self.arguments, self.settings.fma)
+        made = compiled_anew(self.kernel, self.arguments, self.settings.fma)
         key = _digest(made.program)
         if key not in self._known:
             most = max(_LONGER * self.instructions, _AT_LEAST)
@@ -189,14 +191,12 @@ class Launched:
 
     def _run(self, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
         """A launch of a program; None where it is no better."""
-        from wsemu.launch import check
-
         launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
-        bound, notes = check.bind_launch(*launch, made)
-        run = check.ran(bound, 1)
+        bound, notes = bind_launch(*launch, made)
+        run = ran(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = check.judged(self.kernel, bound, notes, run, time.perf_counter())
+        done = judged(self.kernel, bound, notes, run, time.perf_counter())
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

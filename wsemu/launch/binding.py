@@ -92,11 +92,13 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     """Rows, memory and array descriptions for a launch of `program` with these arguments."""
     wanted = _wanted(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
-    copied = (
-        c.array.copy() if c.addresses or (c.writable and not c.live) else c.array for c in program.constant_arrays
-    )
+    copied = [
+        c.array.copy() if c.addresses or c.pointers or (c.writable and not c.live) else c.array
+        for c in program.constant_arrays
+    ]
+    pointed = [(n, at, array) for n, c in enumerate(program.constant_arrays) for at, array in c.pointers]
     blocks = [np.zeros(len(_packed(arguments, key).data), np.uint8) for key in kept]
-    arrays = [*wanted.values(), *copied, *blocks]
+    arrays = [*wanted.values(), *copied, *(array for _, _, array in pointed), *blocks]
     constants = enumerate(program.constant_arrays, len(wanted))
     first = len(arrays) - len(blocks)
     read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
@@ -127,6 +129,11 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
         for at, row, more in constant.addresses:
             address = np.array([int(rows[row][1]) + more], np.int64)
             arrays[n].view(np.uint8)[at : at + 8] = address.view(np.uint8)
+    for number, (n, at, array) in enumerate(pointed, len(wanted) + len(copied)):
+        place = memory.place(number)
+        copied[n].view(np.uint8)[at : at + 8] = np.frombuffer(_address(place).to_bytes(8, "little"), np.uint8)
+        name = f"*{program.constant_arrays[n].name}"
+        bound.append(BoundArray(name, *place, array.shape, array.strides, array.dtype))
     return rows, memory, bound
 
 

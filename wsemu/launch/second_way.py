@@ -13,7 +13,9 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.hooks import aside
-from wsemu.launch.ptx.module import PtxKernel, load_ptx
+from wsemu.launch.ptx.code import PtxCode
+from wsemu.launch.ptx.reading import read
+from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:
@@ -22,13 +24,13 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx import Entry, Module
 
 
-class NumbaKernel(PtxKernel):
+class NumbaKernel(PtxCode):
     """A kernel as Numba-CUDA's PTX; its parameters are the parts of the arguments."""
 
     is_cuda = False
 
     def __init__(self, module: Module, entry: Entry, name: str, names: Sequence[str], why: str) -> None:
-        super().__init__(module, entry, name)
+        super().__init__(module, entry, name, Variables((module,)))
         self._own = tuple(names)
         self.notes = (f"run from the PTX that Numba-CUDA makes of it, for wsemu does not read it: {why}",)
 
@@ -110,7 +112,8 @@ def _no_simulator() -> Iterator[None]:
 def _named(kernel: Any, text: str, arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
     from wsemu.backends import offline
 
-    made = load_ptx(text).only()
+    module = read(text)
+    (entry,) = module.entries.values()
     code = kernel.py_func.__code__
     names = offline.parameter_names(arguments, code.co_varnames[: code.co_argcount])
-    return NumbaKernel(made._module, made.entry, kernel.__name__, names, error.message)
+    return NumbaKernel(module, entry, kernel.__name__, names, error.message)

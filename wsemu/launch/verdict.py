@@ -314,7 +314,7 @@ def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace 
     if asked is None:
         return None
     ctas = {cta for raw in wanted for cta in (raw.cta, raw.detail.get("other_cta", raw.cta))}
-    alone = len(ctas) == 1 and places.outcome.cluster == (1, 1, 1) and not places.steered()
+    alone = len(ctas) == 1 and places.outcome.group == (1, 1, 1) and not places.steered()
     return trace_of(asked, ctas.pop() if alone else None)
 
 

@@ -108,7 +108,7 @@ class PhaseOrder(HappensBefore):
 # -- what atomics order ----------------------------------------------------------------------------------------------
 def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
     """New clocks, with all that orders in a program."""
-    rows = enumerate(program.code.tolist())
+    rows = () if program.cooperative else enumerate(program.code.tolist())  # there each CTA is a cluster by itself
     wide = frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
     reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
     return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide, reach)

@@ -1,9 +1,10 @@
-"""JSON schemas of the files that wsemu writes for other programs, published with the documentation."""
+"""JSON schemas of the files that wsemu writes for other programs or reads, published with the documentation."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.replay.witness_file import Witness
 from wsemu.launch.result import Report
 from wsemu.model.version import DOCS
@@ -17,6 +18,7 @@ def schemas() -> dict[str, Json]:
     """Name of the file below `schemas/` of the documentation -> schema."""
     return {
         f"report-{FORMAT}.json": _report(),
+        "launch-1.json": _headed("launch-1.json", "a launch of a kernel in PTX, for `wsemu check`", _read(LaunchForm)),
         "witness-1.json": _headed("witness-1.json", "a schedule of a finding, for `wsemu replay`", _of(Witness)),
     }
 
@@ -27,6 +29,11 @@ def _headed(name: str, title: str, schema: Json) -> Json:
 
 def _of(model: Any) -> Json:
     schema: Json = model.model_json_schema(mode="serialization")
+    return schema
+
+
+def _read(model: Any) -> Json:
+    schema: Json = model.model_json_schema(mode="validation")
     return schema
 
 

@@ -10,6 +10,7 @@ from tests.ptx.expected.case import CASES, Case, Out
 __all__ = ["BROKEN", "CASES", "Case", "Out", "marks"]
 
 for _theme in (
-    "asynchronous", "barriers", "collective", "integer", "floating", "language", "transfers", "triton", "unsupported",
+    "asynchronous", "barriers", "calls", "collective", "integer", "floating", "language", "transfers", "triton",
+    "unsupported",
 ):  # fmt: skip
     import_module(f"tests.ptx.expected.{_theme}")  # each adds its launches to CASES

@@ -19,8 +19,6 @@ CONSTRUCTS: list[tuple[str, list[Any], Any, str]] = [
     ("tensor_cores", [np.arange(3, dtype=np.uint32)], np.full(32, 5, np.float32), "mma.sp.sync"),
     ("texture", [np.uint64(0)], np.full(32, -1, np.float32), "tex.1d"),
     ("narrow_atomic", [], LANES.astype(np.uint16), "atom.global.cas.b16"),
-    ("indirect_call", [], LANES + i32(1), "operations"),
-    ("recursive", [], LANES, "call"),
 ]
 """kernel, arguments before the array that it writes, what is there if `use` is 0, and what is named if it is 1"""
 

@@ -267,7 +267,7 @@ class _Layout:
         """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
         self._successors = self._threaded()
         self._order = list(self._successors)
-        self._meets = immediate_post_dominators(self._successors, self._leaving)
+        self._meets = immediate_post_dominators(self._going_on(), self._leaving)
         self._joins = {self._meets[index] for index, following in self._successors.items() if len(following) == 2} - {
             EXIT
         }
@@ -305,6 +305,14 @@ class _Layout:
                 following[index] = targets
                 stack.extend(targets)
         return {index: following[index] for index in self._blocks if index in following}
+
+    def _going_on(self) -> dict[int, tuple[int, ...]]:
+        """Successors without those at which the run ends: whoever does not come there meets behind them."""
+        ends = {index for index in self._successors if self._blocks[index].end == "trap"}
+        return {
+            index: tuple(successor for successor in following if successor not in ends) or following
+            for index, following in self._successors.items()
+        }
 
     def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
         """Blocks of an early return: one way leads there, and the thread ends.  The end of the kernel is no such block:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from wsemu.frontend.ptx.lower import compile_entry
-from wsemu.frontend.ptx.module import Entry, Module, Parameter, parse
+from wsemu.frontend.ptx.module import Entry, Module, Parameter, link, parse, size_of
 
-__all__ = ["Entry", "Module", "Parameter", "compile_entry", "parse"]
+__all__ = ["Entry", "Module", "Parameter", "compile_entry", "link", "parse", "size_of"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
@@ -95,7 +97,7 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
             if variable.vector > 1 and variable.type in REGISTER_TYPES:
                 scope.update((f"{variable.name}.{axis}", registers_of(e, variable)) for axis in AXES[: variable.vector])
     elif variable.space == "local":
-        scope[variable.name] = variables.local(e.graph, variable)
+        scope[variable.name] = variables.local(e, variable)
     elif variable.space == "param":
         scope[variable.name] = variables.CallParameter(variable)
     else:
@@ -143,33 +145,58 @@ def registers_of(e: Emitter, variable: Variable) -> Register:
 
 def _static(e: Emitter, variable: Variable) -> Place:
     """Memory for a variable that is neither a register nor of a thread, and for those whose addresses it holds."""
-    known = e.statics.get(variable.at)
+    key = e.source.path, variable.at
+    known = e.statics.get(key)
     if known is None:
-        known = e.statics[variable.at] = _memory(e, variable)
+        known = e.statics[key] = _memory(e, variable)
         if isinstance(known, variables.ModulePlace) and any(isinstance(item, Symbol) for item in variable.initial):
-            addresses = _addresses(e, variable)
+            addresses = _addresses(e, variable, known)
             if addresses is None:
                 text = f"the initial value of `{variable.name}`, which holds an address,"
-                known = e.statics[variable.at] = variables.UnknownPlace(text)
+                known = e.statics[key] = variables.UnknownPlace(text)
             else:
                 array = e.graph.constant_arrays[known.register]
                 e.graph.constant_arrays[known.register] = array._replace(addresses=addresses)
     return known
 
 
-def _addresses(e: Emitter, variable: Variable) -> tuple[tuple[int, int, int], ...] | None:
-    """The addresses in an initializer, as `ConstantArray` has them; None if one is not that of a module's variable."""
+def named(e: Emitter, name: str) -> Place | None:
+    """What a name outside of functions stands for, in the file at hand; None if it is not there."""
+    function = e.module.function(name)
+    if function is not None:
+        if function[1].body is None:
+            return variables.UnknownPlace(f"the address of the function `{name}`, which is defined elsewhere,")
+        number = e.reached.addresses().get(id(function[1])) if not function[1].is_entry else None
+        return _of_function(name) if number is None else variables.FunctionPlace(number)
+    found = e.module.variable(name)
+    if found is None:
+        return None
+    with e.within(found[0]):
+        check_size(e, found[1])
+        return _static(e, found[1])
+
+
+def _of_function(name: str) -> Place:
+    return variables.UnknownPlace(f"the address of the function `{name}`")
+
+
+def _addresses(e: Emitter, variable: Variable, own: variables.ModulePlace) -> tuple[tuple[int, int, int], ...] | None:
+    """The addresses in an initializer, as `ConstantArray` has them; None if one is not that of a module's variable.
+    Those of functions are numbers, which are put into its contents."""
     found = []
+    contents = e.graph.constant_arrays[own.register].array.view(np.uint8)
+    size = TYPE_BYTES.get(variable.type, 8)
     for n, item in enumerate(variable.initial):
-        if isinstance(item, Symbol):
-            other = e.module.file.variables.get(item.name)
-            if other is None or TYPE_BYTES.get(variable.type) != 8:
+        if isinstance(item, Symbol) and item.mask in (0, 0xFF):
+            if size * n + 8 > contents.size or (size != 8 and not item.mask):
                 return None
-            check_size(e, other)
-            place = _static(e, other)
-            if not isinstance(place, variables.ModulePlace):
+            place = named(e, item.name)
+            if isinstance(place, variables.FunctionPlace):
+                contents[size * n : size * n + 8] = np.frombuffer(np.uint64(place.number).tobytes(), np.uint8)
+            elif isinstance(place, variables.ModulePlace):
+                found.append((size * n, place.register, item.offset))
+            else:
                 return None
-            found.append((8 * n, place.register, item.offset))
     return tuple(found)
 
 
@@ -211,11 +238,12 @@ def _locate(e: Emitter, location: Location) -> None:
 
 def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
     """The number of a place in a source that is there to be shown."""
-    found = e.places.get(place)
+    number, line, column = place
+    key = e.source.path, number, line, column
+    found = e.places.get(key)
     if found is None:
-        number, line, column = place
         path = e.module.paths.get(number)
         if path is None or (inlined and any(part in path for part in _TOOLKIT)):
             return None
-        found = e.places[place] = e.span_number(loc_span(path, line, column))
+        found = e.places[key] = e.span_number(loc_span(path, line, column))
     return found

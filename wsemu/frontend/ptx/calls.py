@@ -1,4 +1,4 @@
-"""Calls (PTX ISA 9.7.12.5): functions are inlined where they are called."""
+"""Calls (PTX ISA 9.7.12.5): functions are inlined where they are called, but for those that call themselves."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.body import registers_of, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
-from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Operand, Sink, Variable, Vector
+from wsemu.frontend.ptx.reach import candidates
+from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
+from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.isa import ABORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from wsemu.frontend.ptx.module import Module
 
 MOST_REGISTERS = 1 << 20
 """or blocks, of a kernel with everything that it calls: beyond it, the bytecode is too long for the machine"""
@@ -20,30 +24,120 @@ MOST_REGISTERS = 1 << 20
 
 def call(e: Emitter, instruction: Instruction) -> None:
     """`call (result), function, (arguments);`"""
-    results, target, arguments = _parts(e, instruction)
+    results, target, arguments, form = _parts(e, instruction)
     name = target.text
-    function = e.module.file.functions.get(name)
-    if function is None and isinstance(e.lookup(target), int):
-        e.unsupported("a call through a register")
+    found = e.module.function(name)
+    if found is None and isinstance(value := e.lookup(target), int):
+        _guarded(e, lambda: _indirect(e, value, form, results, arguments))
     elif name in EXTERNAL:
         EXTERNAL[name](e, results)
-    elif function is None or function.body is None:
+    elif found is None or found[1].body is None:
         e.unsupported(f"the call of `{name}`, which is defined elsewhere,")
-    elif any(frame.function is function for frame in e.frames):
-        e.unsupported(f"the recursive call of `{name}`")
     else:
-        _guarded(e, lambda: _inline(e, function, results, arguments))
+        home, function = found
+        _guarded(e, lambda: _direct(e, home, function, results, arguments))
 
 
-def _parts(e: Emitter, instruction: Instruction) -> tuple[tuple[Operand, ...], Name, tuple[Operand, ...]]:
-    """Results, function, arguments; a prototype after them says nothing new."""
+Operands = tuple[Operand, ...]
+
+
+def _direct(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
+    """A call of a function that is known."""
+    _check_count(e, function, results, arguments)
+    region = e.frames[-1].region
+    if region is not None and e.reached.together(region.function, function):
+        given, places = _bound(e, function, results, arguments)
+        again(e, home, function, given, places)
+        _write(e, results, places)
+    elif e.reached.together(function, function):
+        given, places = _bound(e, function, results, arguments)
+        enter(e, home, function, given, places, _body)
+        _write(e, results, places)
+    else:
+        _inline(e, home, function, results, arguments)
+
+
+def _indirect(e: Emitter, value: Register, form: Operand | None, results: Operands, arguments: Operands) -> None:
+    """A call through a register: of each function that it may be, by the lanes that hold its address."""
+    targets = e.frames[-1].tables.get(form.text) if isinstance(form, Name) else None
+    if targets is None:
+        e.unsupported("a call through a register without `.callprototype` or `.calltargets`")
+        return
+    done = e.new_block()
+    named = (e.lookup(operand) for operand in results if isinstance(operand, Name))
+    places = [place for place in named if isinstance(place, CallParameter)]
+    for address, home, function in candidates(e.reached, targets):
+        inside, following = e.new_block(), e.new_block()
+        e.guard, e.negated = e.emit("setp.eq.b64", value, e.constant("b64", address)), False
+        e.branch(inside, following)
+        e.place(inside)
+        e.guard = TRUE
+        own = {place.variable.name: CallParameter(place.variable) for place in places}
+        e.names.append({**own})
+        _direct(e, home, function, results, arguments)
+        e.names.pop()
+        for place in places:
+            _copy(e, own[place.variable.name], place)
+        e.jump(done)
+        e.place(following)
+        e.guard, e.negated = TRUE, False
+    e.stop("a call through a register that holds the address of no function with these parameters")
+    e.jump(done)
+    e.place(done)
+
+
+def _copy(e: Emitter, given: CallParameter, into: CallParameter) -> None:
+    """A result in the pieces that all functions have in common, however each stores it."""
+    for at, type_ in pieces(into.variable):
+        value = given.load(e, type_, at)
+        assert value is not None
+        e.assign(into.store(e, type_, at), f"mov.{type_}", value)
+
+
+def _check_count(e: Emitter, function: Function, results: Operands, arguments: Operands) -> None:
+    assert e.instruction is not None
+    for what, given, declared in (
+        ("arguments", arguments, function.parameters),
+        ("results", results, function.results),
+    ):
+        if len(given) != len(declared):
+            raise e.error(
+                e.instruction.at,
+                f"`{function.name}` has {len(declared)} {what}, not {len(given)}",
+                "match its declaration",
+            )
+
+
+def _bound(
+    e: Emitter, function: Function, results: Operands, arguments: Operands
+) -> tuple[list[Place | Register], list[Place | Register]]:
+    """Where arguments and results of a call that is not inlined are."""
+    values = [_argument(e, v, operand) for v, operand in zip(function.parameters, arguments, strict=True)]
+    places = [_result(e, v, operand) for v, operand in zip(function.results, results, strict=True)]
+    return values, places
+
+
+def _write(e: Emitter, results: Operands, places: list[Place | Register]) -> None:
+    """Bring results that are in registers to where they belong."""
+    for operand, place in zip(results, places, strict=True):
+        if isinstance(place, int):
+            e.write_register(operand, place)
+
+
+def _body(e: Emitter, function: Function) -> None:
+    assert function.body is not None
+    walk(e, function.body)
+
+
+def _parts(e: Emitter, instruction: Instruction) -> tuple[Operands, Name, Operands, Operand | None]:
+    """Results, function, arguments, and the prototype or list of functions after them."""
     operands = list(instruction.operands)
     results = operands.pop(0).items if operands and isinstance(operands[0], Vector) else ()  # type: ignore[union-attr]
     target = operands.pop(0) if operands else None
     if not isinstance(target, Name):
         raise e.error(instruction.at, "`call` names no function", "write `call (result), function, (arguments);`")
-    arguments = operands[0].items if operands and isinstance(operands[0], Vector) else ()
-    return results, target, arguments
+    arguments = operands.pop(0).items if operands and isinstance(operands[0], Vector) else ()  # type: ignore[union-attr]
+    return results, target, arguments, operands[0] if operands else None
 
 
 def _guarded(e: Emitter, emit: Callable[[], None]) -> None:
@@ -62,36 +156,28 @@ def _guarded(e: Emitter, emit: Callable[[], None]) -> None:
         e.place(after)
 
 
-def _inline(e: Emitter, function: Function, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+def _inline(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
     """The function's body here, with its parameters bound."""
-    assert e.instruction is not None
-    for what, given, declared in (
-        ("arguments", arguments, function.parameters),
-        ("results", results, function.results),
-    ):
-        if len(given) != len(declared):
-            raise e.error(
-                e.instruction.at,
-                f"`{function.name}` has {len(declared)} {what}, not {len(given)}",
-                "match its declaration",
-            )
     names: dict[str, Register | Place] = {}
     for variable, operand in zip(function.parameters, arguments, strict=True):
         names[variable.name] = _argument(e, variable, operand)
     for variable, operand in zip(function.results, results, strict=True):
         names[variable.name] = _result(e, variable, operand)
     kept = e.names, e.span, e.stack, e.located
+    top = _stack_before(e, home, function)
     after = e.new_block()
     e.frames.append(Frame(function, after, (*e.stack, e.span)))
-    e.names = [e.names[0], names]
+    e.names = [e.scopes[home.source.path], names]
     e.stack, e.located = (*e.stack, e.span), False
-    assert function.body is not None
-    walk(e, function.body)
+    with e.within(home):
+        _body(e, function)
     e.names, e.span, e.stack, e.located = kept
     e.frames.pop()
     e.jump(after)
     e.place(after)
     e.guard, e.negated = TRUE, False
+    if top is not None:
+        e.assign(stack(e).top, "mov.b64", top)
     for variable, operand in zip(function.results, results, strict=True):
         made = names[variable.name]
         if isinstance(made, int):
@@ -131,6 +217,35 @@ def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Plac
     return found
 
 
+# -- the stack ---------------------------------------------------------------------------------------------------------
+def _stack_before(e: Emitter, home: Module, function: Function) -> Register | None:
+    """Where the stack ends before a function that takes memory from it, which it gives back with its end."""
+    if not home.file.text.count("alloca", function.at, function.end):
+        return None
+    return e.emit("mov.b64", stack(e).top)
+
+
+def alloca(e: Emitter, instruction: Instruction) -> None:
+    """`alloca.u64 address, size{, alignment}`"""
+    if instruction.modifiers != ("u64",) or len(instruction.operands) not in (2, 3):
+        e.unsupported()
+        return
+    alignment = instruction.operands[2] if len(instruction.operands) == 3 else None
+    aligned = alignment.value if isinstance(alignment, Number) else 1
+    begin = allocate(e, e.read(instruction.operands[1], "b64"), aligned)
+    e.write_register(instruction.operands[0], begin)
+
+
+def stack_save(e: Emitter, instruction: Instruction) -> None:
+    """`stacksave.u64 place`"""
+    e.write(instruction.operands[0], "mov.b64", stack(e).top)
+
+
+def stack_restore(e: Emitter, instruction: Instruction) -> None:
+    """`stackrestore.u64 place`"""
+    e.effect_into("mov.b64", (e.read(instruction.operands[0], "b64"),), (stack(e).top,))
+
+
 # -- functions of the system -----------------------------------------------------------------------------------------
 def _vprintf(e: Emitter, results: tuple[Operand, ...]) -> None:
     """Nothing is printed; the result, how many arguments there were, is 0."""
@@ -145,10 +260,48 @@ def _assertion(e: Emitter, results: tuple[Operand, ...]) -> None:
     e.leave("exit", ABORTS)
 
 
+def _result_of(e: Emitter, results: tuple[Operand, ...], type_: str, value: int) -> None:
+    """A call's result, where it is wanted."""
+    for operand in results:
+        found = e.lookup(operand) if isinstance(operand, Name) else None
+        if isinstance(found, CallParameter):
+            e.effect_into(f"mov.{type_}", (e.constant(type_, value),), (found.store(e, type_, 0),))
+
+
+def _grid_handle(e: Emitter, results: tuple[Operand, ...]) -> None:
+    """`cudaCGGetIntrinsicHandle`: not null in a cooperative launch."""
+    _result_of(e, results, "b64", 1)
+
+
+def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
+    """`cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+
+    def emit() -> None:
+        zero = e.constant("b32", 0)
+        x, y, z = (e.special(f"tid.{axis}") for axis in "xyz")
+        first = e.emit("setp.eq.b32", e.emit("or.b32", x, e.emit("or.b32", y, z)), zero)
+        e.effect("bar.sync", (zero,))
+        e.guard = first
+        for operation in ("grid.arrive", "grid.wait"):
+            e.effect(operation, results=("b32",))
+        e.guard = TRUE
+        e.effect("bar.sync", (zero,))
+        _result_of(e, results, "b32", 0)
+
+    _guarded(e, emit)
+
+
 EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {
     "vprintf": _vprintf,
     "__assertfail": _assertion,
     "__assert_fail": _assertion,
+    "cudaCGGetIntrinsicHandle": _grid_handle,
+    "cudaCGSynchronize": _grid_sync,
 }
 
-HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {"call": call}
+HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
+    "call": call,
+    "alloca": alloca,
+    "stacksave": stack_save,
+    "stackrestore": stack_restore,
+}

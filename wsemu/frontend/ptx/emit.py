@@ -7,7 +7,8 @@ only its last operation, which writes the destination, and what has an effect ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
@@ -21,6 +22,8 @@ from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.reach import Reached
+    from wsemu.frontend.ptx.recursion import Instance, Region, Stack
     from wsemu.frontend.ptx.syntax import Function, Targets, UnknownDirective
     from wsemu.model.program import Span
 
@@ -68,6 +71,9 @@ class Frame:
     tables: dict[str, Targets] = field(default_factory=dict)
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
     """place in the source -> the call through which the compiler inlined it"""
+    region: Region | None = None
+    instance: Instance | None = None
+    """of a function that comes to call itself"""
 
 
 Handler = Callable[["Emitter", Instruction], None]
@@ -77,7 +83,7 @@ Handler = Callable[["Emitter", Instruction], None]
 class Emitter(Steps):
     """Appends instructions to `block`, for the PTX instruction given to `begin`."""
 
-    def __init__(self, graph: Graph, module: Module, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, graph: Graph, module: Module, handlers: Mapping[str, Handler], reached: Reached) -> None:
         super().__init__(graph)
         self.module = module
         self.handlers = handlers
@@ -89,17 +95,24 @@ class Emitter(Steps):
         self.block = self.open()
         self.names: list[dict[str, Register | Place]] = [{}]
         """what names stand for, the innermost scope last"""
-        self.statics: dict[int, Place] = {}
-        """variables declared in functions that live as long as the CTA or the launch, by their offset in the text"""
+        self.statics: dict[tuple[str, int], Place] = {}
+        """variables that live as long as the CTA or the launch, by their file and offset in its text"""
+        self.scopes: dict[str, dict[str, Register | Place]] = {}
+        """file -> what the names mean that stand outside its functions"""
+        self.reached = reached
+        self.stack_memory: Stack | None = None
+        """of calls that are not inlined, and of `alloca`"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.workspace: set[Register] = set()
+        """registers that hold a half of the address of the grid's workspace"""
         self.clusters: Clusters = "none"
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
         self.located = False
         """whether `span` is from line information; else it is the instruction in the PTX"""
-        self.places: dict[tuple[int, int, int], int] = {}
-        """file, line and column of a `.loc` -> number of its span"""
+        self.places: dict[tuple[str, int, int, int], int] = {}
+        """PTX file, and file, line and column of a `.loc` -> number of its span"""
         self._spans: dict[Span, int] = {}
         self.called: tuple[int, tuple[int, ...]] = (0, ())
         """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
@@ -110,6 +123,16 @@ class Emitter(Steps):
         """bytes that do not matter of what this instruction loads, and the next one; bit 0 is the first byte"""
         self._wide: dict[Register, Register] = {}
         """b32 registers extended by sign, as addresses; valid in this block"""
+
+    @contextlib.contextmanager
+    def within(self, module: Module) -> Iterator[None]:
+        """What is emitted meanwhile stands in this file."""
+        before = self.module, self.source
+        self.module, self.source = module, module.source
+        try:
+            yield
+        finally:
+            self.module, self.source = before
 
     def begin(self, instruction: Instruction) -> None:
         """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
@@ -376,6 +399,12 @@ class Emitter(Steps):
         if not self.located:
             self.span = self.span_number(self.source.span(directive.at, directive.at + len(directive.text)))
         self._trap(f"`{directive.text}`", directive.at)
+
+    def stop(self, why: str) -> None:
+        """This instruction ends the run as incomplete when it is reached."""
+        assert self.instruction is not None
+        self.graph.traps.append(f"{why} ({self.source.place(self.instruction.at)})")
+        self.leave("trap", len(self.graph.traps) - 1)
 
     def _trap(self, what: str, at: int) -> None:
         traps = self.graph.traps

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
-from wsemu.frontend.ptx.body import check_size, declare, walk
+from wsemu.frontend.ptx.body import check_size, named, walk
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
+from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
+from wsemu.frontend.ptx.reach import Reached
+from wsemu.frontend.ptx.recursion import finish
 from wsemu.frontend.ptx.ssa import assign_once
-from wsemu.frontend.ptx.variables import EntryParameter, UnknownPlace
+from wsemu.frontend.ptx.variables import EntryParameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,10 +27,8 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Instruction, Register
     from wsemu.frontend.ptx.emit import Clusters
     from wsemu.frontend.ptx.module import Entry, Kind, Module
-    from wsemu.frontend.ptx.syntax import File, Function
+    from wsemu.frontend.ptx.syntax import Function
     from wsemu.model.program import Program
-
-_NAME = re.compile(r"[\w$]+", re.ASCII)
 
 
 def compile_entry(module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True) -> Program:
@@ -48,12 +48,13 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     if function.body is None:
         raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
     graph = Graph(entry.name)
-    e = Emitter(graph, module, HANDLERS)
+    reached = Reached(module, function)
+    e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)
     graph.registers = _registers(function)
-    called, used = _reached(module.file, function)
-    graph.unmodelled += [f"{what} is not modelled ({module.source.place(at)})" for what, at in _refused(module, called)]
-    e.names[0].update(_module_names(e, used))
+    graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _refused(reached)]
+    _name_modules(e)
+    e.names[0] = e.scopes[module.source.path]
     names: dict[str, Register | Place] = {
         variable.name: EntryParameter(variable, number, kind == "address")
         for number, (variable, kind) in enumerate(zip(function.parameters, kinds, strict=True))
@@ -68,6 +69,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
+    finish(e)
     found: dict[str, str] = {}
     for code, what in mark_registers(graph):
         found.setdefault(what, f"{what} {_place(graph, code)}")
@@ -75,6 +77,9 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
+    if e.workspace:
+        unknown = mark_grid_barriers(graph, e.workspace)
+        graph.unmodelled += [f"`{unknown}` in the workspace of a cooperative launch is not modelled"] if unknown else []
     return graph
 
 
@@ -83,27 +88,15 @@ def _place(graph: Graph, code: Instruction) -> str:
     return f"depends on the way there (line {span.line} of {PurePath(span.file).name})"
 
 
-def _reached(file: File, function: Function) -> tuple[list[Function], set[str]]:
-    """A kernel and the functions that it may call, and all that they name."""
-    used: set[str] = set()
-    found = [function]
-    for part in found:
-        names = set(_NAME.findall(file.text, part.at, part.end)) - used
-        used |= names
-        found += [file.functions[name] for name in sorted(names & file.functions.keys()) if name != function.name]
-    return found, used
-
-
-def _module_names(e: Emitter, used: set[str]) -> dict[str, Register | Place]:
-    """The variables and functions of the file that are used."""
-    file = e.module.file
-    names: dict[str, Register | Place] = {
-        name: UnknownPlace(f"the address of the function `{name}`") for name in file.functions if name in used
-    }
-    for name, variable in file.variables.items():
-        if name in used:
-            declare(e, variable, names)
-    return names
+def _name_modules(e: Emitter) -> None:
+    """Enter the variables and functions that are used, of each file that is reached."""
+    for path, module in e.reached.modules.items():
+        scope = e.scopes[path] = {}
+        used = e.reached.names[path]
+        with e.within(module):
+            for name in (*module.file.functions, *module.file.variables):
+                if name in used and (place := named(e, name)) is not None:
+                    scope[name] = place
 
 
 # -- directives ------------------------------------------------------------------------------------------------------
@@ -149,14 +142,16 @@ def _registers(function: Function) -> int:
     return min(_MOST, *(-(-limit // _UNIT) * _UNIT for limit in limits)) if limits else 0
 
 
-def _refused(module: Module, called: list[Function]) -> Iterator[tuple[str, int]]:
+def _refused(reached: Reached) -> Iterator[tuple[str, str]]:
     """What is not modelled of a kernel as a whole, and where it stands."""
-    directive = called[0].directives.get("blocksareclusters")
+    module, kernel = reached.functions[0]
+    directive = kernel.directives.get("blocksareclusters")
     if directive is not None:
-        yield f"a grid that counts clusters, `{directive.text}`,", directive.at
-    for function in called:
+        yield f"a grid that counts clusters, `{directive.text}`,", module.source.place(directive.at)
+    for home, function in reached.functions:
         for name, directive in function.directives.items():
             if name not in _LIMITS:
-                yield f"`{directive.text}` of `{function.name}`", directive.at
-    for unknown in module.file.unknown:
-        yield f"`{unknown.text}`", unknown.at
+                yield f"`{directive.text}` of `{function.name}`", home.source.place(directive.at)
+    for home in reached.modules.values():
+        for unknown in home.file.unknown:
+            yield f"`{unknown.text}`", home.source.place(unknown.at)

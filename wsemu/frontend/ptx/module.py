@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
-from wsemu.model.data import dataclass, field
+from wsemu.frontend.ptx.syntax import Function, Variable
+from wsemu.model.data import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from wsemu.frontend.ptx.syntax import File, Function, Variable
+    from collections.abc import Sequence
+
+    from wsemu.frontend.ptx.syntax import File
 
 Kind = Literal["address", "value"]
 """what a parameter is bound to: an array, whose address it is, or bytes"""
@@ -62,6 +65,61 @@ class Module:
     entries: dict[str, Entry]
     paths: dict[int, str | None] = field(default_factory=dict)
     """number of a source file -> where it lies, None if it is not there"""
+    symbols: Symbols | None = None
+    """what the files that it is linked with define"""
+
+    def function(self, name: str) -> tuple[Module, Function] | None:
+        """The function of a name, and the file that defines it; a declaration where none does."""
+        own = self.file.functions.get(name)
+        found = self.symbols.functions.get(name) if self.symbols is not None else None
+        if found is not None and (own is None or own.body is None or own.linkage in _EXPORTED):
+            return found
+        return (self, own) if own is not None else None
+
+    def variable(self, name: str) -> tuple[Module, Variable] | None:
+        """The variable of a name, and the file that defines it; a declaration where none does."""
+        own = self.file.variables.get(name)
+        found = self.symbols.variables.get(name) if self.symbols is not None else None
+        if found is not None and own is not None and own.linkage in ("extern", *_EXPORTED):
+            return found
+        return (self, own) if own is not None else None
+
+
+_T = TypeVar("_T", Function, Variable)
+_EXPORTED = ("visible", "weak", "common")
+"""linkage of what other files may name (PTX ISA, "Linking Directives")"""
+
+
+@dataclass(slots=True)
+class Symbols:
+    """What several files define for each other, by name."""
+
+    functions: dict[str, tuple[Module, Function]] = field(default_factory=dict)
+    variables: dict[str, tuple[Module, Variable]] = field(default_factory=dict)
+
+
+def link(modules: Sequence[Module]) -> tuple[Module, ...]:
+    """The files, each with what the others define; of several weak definitions the first one holds, or one that is not
+    weak.  KernelError names a function or variable that two files define."""
+    symbols = Symbols()
+    linked = tuple(replace(module, symbols=symbols) for module in modules)
+    for module in linked:
+        for function in module.file.functions.values():
+            if function.body is not None and function.linkage in _EXPORTED:
+                _define(symbols.functions, module, function)
+        for variable in module.file.variables.values():
+            if variable.linkage in _EXPORTED:
+                _define(symbols.variables, module, variable)
+    return linked
+
+
+def _define(into: dict[str, tuple[Module, _T]], module: Module, what: _T) -> None:
+    known = into.get(what.name)
+    if known is None or (known[1].linkage != "visible" and what.linkage == "visible"):
+        into[what.name] = module, what
+    elif known[1].linkage == what.linkage == "visible":
+        other = known[0].source.place(known[1].at)
+        raise module.source.error(what.at, f"`{what.name}` is defined in {other}, too", "link one of the two files")
 
 
 def parse(text: str, file: str) -> Module:

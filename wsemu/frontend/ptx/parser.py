@@ -23,6 +23,7 @@ from wsemu.frontend.ptx.syntax import (
     Name,
     Number,
     Operand,
+    Prototype,
     Statement,
     Symbol,
     Targets,
@@ -31,6 +32,7 @@ from wsemu.frontend.ptx.syntax import (
     Variable,
 )
 from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
+from wsemu.model.data import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -240,6 +242,10 @@ class _Parser(Operands):
         number = self.number("a number, a name or `{`")
         if number.is_float_bits:
             return number
+        if self.accept("("):
+            masked = self._initial_value()
+            self.take(")")
+            return replace(masked, mask=number.value) if isinstance(masked, Symbol) else masked
         return Number(number.value + self.offset(), 0, at)
 
     # -- functions ----------------------------------------------------------------------------------------------------
@@ -351,20 +357,27 @@ class _Parser(Operands):
         at = self.starts[self.i]
         name = self.texts[self.i]
         self.i += 2
-        if self.texts[self.i] == ".branchtargets":
+        if self.texts[self.i] in (".branchtargets", ".calltargets"):
             self.i += 1
-            labels = [self.word(NAME, "a label")]
+            labels = [self.word(NAME, "a name")]
             while self.accept(","):
-                labels.append(self.word(NAME, "a label"))
+                labels.append(self.word(NAME, "a name"))
             self.take(";")
             return Targets(name, tuple(labels), at)
-        if self.texts[self.i] in (".callprototype", ".calltargets"):
-            while not self.accept(";"):
-                if self.kinds[self.i] == END:
-                    self.fail("`;`")
-                self.i += 1
-            return Targets(name, (), at)
+        if self.accept(".callprototype"):
+            return Targets(name, (), at, self._prototype())
         return Label(name, at)
+
+    def _prototype(self) -> Prototype:
+        """`(.param .b32 _) _ (.param .b64 _, .param .b8 _[12]);`"""
+        results = self._parameters() if self.texts[self.i] == "(" else []
+        self.word(NAME, "`_`")
+        parameters = self._parameters() if self.texts[self.i] == "(" else []
+        while not self.accept(";"):  # .noreturn, .abi_preserve 4
+            if self.kinds[self.i] == END:
+                self.fail("`;`")
+            self.i += 1
+        return Prototype(tuple(results), tuple(parameters))
 
     def _location(self) -> Location:
         """`.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`"""

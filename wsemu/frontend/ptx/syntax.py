@@ -110,11 +110,13 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The address of a variable or function in an initializer, plus some bytes."""
+    """The address of a variable or function in an initializer, plus some bytes; with a mask, `0xFF00(name)`, a byte of
+    it."""
 
     name: str
     offset: int
     at: int
+    mask: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,22 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Prototype:
+    """Results and parameters of `.callprototype`; their names mean nothing."""
+
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Targets:
-    """`name: .branchtargets a, b;`"""
+    """`name: .branchtargets a, b;`, `name: .calltargets f, g;` or `name: .callprototype ...;`"""
 
     name: str
     labels: tuple[str, ...]
+    """or functions"""
     at: int
+    prototype: Prototype | None = None
 
 
 @dataclass(frozen=True, slots=True)

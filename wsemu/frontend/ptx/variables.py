@@ -90,6 +90,40 @@ class LocalPlace:
 
 
 @dataclass(slots=True)
+class FramePlace:
+    """A variable of local memory of a function that calls itself: each call has its own, on the stack."""
+
+    variable: Variable
+    frame: Register
+    offset: int
+
+    def address(self, e: Emitter) -> Register:
+        """In the part of the stack that the call has."""
+        address = e.emit("add.b64", self.frame, e.constant("b64", self.offset))
+        e.origins[address] = self.variable.name
+        return address
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """Base and constant offset for an access that names the variable."""
+        return self.frame, self.offset, self.variable.name
+
+
+@dataclass(slots=True)
+class FunctionPlace:
+    """A function as a value: its address."""
+
+    number: int
+
+    def address(self, e: Emitter) -> Register:
+        """What stands for it."""
+        return e.constant("b64", self.number)
+
+    def direct(self, e: Emitter) -> tuple[Register, int, str]:
+        """The same for an access that names it."""
+        return self.address(e), 0, ""
+
+
+@dataclass(slots=True)
 class ModulePlace:
     """A variable of global or constant memory: a segment of its own."""
 
@@ -206,7 +240,7 @@ class CallParameter:
 def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
     """The address of a copy of a parameter in local memory, made here."""
     size = size_of(parameter.variable)
-    address = local(e.graph, parameter.variable).address(e)
+    address = local(e, parameter.variable).address(e)
     offset = 0
     while offset < size:
         width = next(n for n in (8, 4, 2, 1) if offset % n == 0 and offset + n <= size)
@@ -231,8 +265,13 @@ def shared(graph: Graph, variable: Variable) -> SharedPlace:
     return SharedPlace(variable, offset)
 
 
-def local(graph: Graph, variable: Variable) -> LocalPlace:
-    """Room in each thread's local memory."""
+def local(e: Emitter, variable: Variable) -> LocalPlace | FramePlace:
+    """Room in each thread's local memory; for each call of a function that calls itself."""
+    instance, graph = e.frames[-1].instance if e.frames else None, e.graph
+    if instance is not None and e.stack_memory is not None:
+        offset = -(-instance.local_bytes // alignment(variable)) * alignment(variable)
+        instance.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
+        return FramePlace(variable, e.stack_memory.frame, offset)
     offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
     graph.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
     graph.locals.append(_array(variable, offset))

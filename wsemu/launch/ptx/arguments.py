@@ -41,7 +41,8 @@ def fitted(
         raise UsageError(
             f"`{kernel}` takes {wanted} argument{'s' * (wanted != 1)}, not {count}: {listed or 'it has no parameters'}"
         )
-    return tuple(_fit(*pair) for pair in zip(parameters, names, arguments, strict=True))
+    places = (f"argument `{name}`, {described(p)} in PTX," for name, p in zip(names, parameters, strict=True))
+    return tuple(fit(*found) for found in zip(parameters, places, arguments, strict=True))
 
 
 def described(parameter: Parameter) -> str:
@@ -50,8 +51,8 @@ def described(parameter: Parameter) -> str:
     return f".{parameter.type}[{parameter.bytes}]" if is_structure else f".{parameter.type}"
 
 
-def _fit(parameter: Parameter, name: str, value: Any) -> npt.NDArray[Any] | Packed:
-    where = f"argument `{name}`, {described(parameter)} in PTX,"
+def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Packed:
+    """A value as a parameter of this type is passed; `where` begins what is said of one that does not fit."""
     if isinstance(value, Packed):
         return _sized(value, parameter, where)
     if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):

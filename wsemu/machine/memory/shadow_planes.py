@@ -65,8 +65,16 @@ POOL = Pool()
 class Planes:
     """Shadow memory of one machine."""
 
-    def __init__(self, segments: npt.NDArray[Any], state: npt.NDArray[Any], suspects: Suspects | None = None) -> None:
-        """`suspects` is what a run before this one has found: there the lanes are judged exactly."""
+    def __init__(
+        self,
+        segments: npt.NDArray[Any],
+        state: npt.NDArray[Any],
+        suspects: Suspects | None = None,
+        width: int = 1,
+    ) -> None:
+        """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
+        and that many times more may be alive at once."""
+        self.elements_of_set = width * SET_ELEMENTS
         self.segments, self.state = segments, state
         self.writes: dict[int, Cells] = {}
         self.reads: dict[int, Cells] = {}
@@ -168,7 +176,7 @@ class Planes:
         state = self.state[0]
         self.capacity = capacity
         self.sets = POOL.take(capacity)
-        self.elements = POOL.take(elements + ACCESS_SETS * SET_ELEMENTS)
+        self.elements = POOL.take(elements + ACCESS_SETS * self.elements_of_set)
         self.memo = POOL.take(4 * 2 * capacity).view(layout.MEMO)
         state["sets"], state["elements"] = address_of(self.sets), address_of(self.elements)
         state["memo"], state["memo_mask"] = address_of(self.memo), len(self.memo) - 1

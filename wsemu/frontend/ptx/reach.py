@@ -1,0 +1,165 @@
+"""What a kernel reaches by name: the functions that it may call, the variables that it may use, in all files that are
+linked; which functions have addresses, and which may come to call themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.module import size_of
+from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Name, Symbol, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.syntax import Operand, Targets, Variable
+
+_NAME = re.compile(r"[\w$]+", re.ASCII)
+_INDIRECT = re.compile(r"\.call(?:prototype|targets)\b")
+FIRST, STEP = 0x1000, 0x10
+"""addresses of functions: where there is no memory"""
+
+
+class Reached:
+    """The functions and names that a kernel reaches."""
+
+    def __init__(self, module: Module, kernel: Function) -> None:
+        self.functions: list[tuple[Module, Function]] = [(module, kernel)]
+        self.names: dict[str, set[str]] = {}
+        """PTX file -> the names used there"""
+        self.modules: dict[str, Module] = {module.source.path: module}
+        self._found = {id(kernel): (module, kernel)}
+        self._symbols: dict[int, tuple[Module, Function]] = {}
+        self._calls: dict[int, set[int]] = {}
+        self._numbers: dict[int, int] | None = None
+        self._beyond: dict[int, set[int]] = {}
+        for home, function in self.functions:  # which grows meanwhile
+            self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
+
+    def _use(self, home: Module, names: set[str]) -> set[int]:
+        """Note names that are used in a file; the functions among them."""
+        used = self.names.setdefault(home.source.path, set())
+        self.modules.setdefault(home.source.path, home)
+        functions = set()
+        for name in sorted(names):
+            found = home.function(name)
+            if found is not None:
+                functions.add(id(found[1]))
+                self._reach(found)
+            elif name not in used and (known := home.variable(name)) is not None:
+                used.add(name)
+                self._initialised(*known)
+        used |= names
+        return functions
+
+    def _reach(self, found: tuple[Module, Function]) -> None:
+        if id(found[1]) not in self._found:
+            self._found[id(found[1])] = found
+            self.functions.append(found)
+
+    def _initialised(self, home: Module, variable: Variable) -> None:
+        """What the initial value of a variable names is used, too; of functions it has the addresses."""
+        named = {item.name for item in variable.initial if isinstance(item, Symbol)}
+        if named:
+            self._use(home, named)
+        for name in sorted(named):
+            found = home.function(name)
+            if found is not None:
+                self._symbols[id(found[1])] = found
+
+    # -- addresses of functions ---------------------------------------------------------------------------------------
+    def address(self, function: Function) -> int:
+        """The number that stands for a function."""
+        return self.addresses()[id(function)]
+
+    def addresses(self) -> dict[int, int]:
+        """id of a function -> its address, of those whose address is taken."""
+        if self._numbers is None:
+            taken = dict(self._symbols)
+            for home, function in self.functions:
+                for name in _values(function.body) if function.body is not None else ():
+                    found = home.function(name)
+                    if found is not None:
+                        taken[id(found[1])] = found
+            order = [function for _, function in self.functions if id(function) in taken]
+            self._numbers = {id(function): FIRST + STEP * n for n, function in enumerate(order)}
+        return self._numbers
+
+    def callable(self) -> list[tuple[int, Module, Function]]:
+        """(address, file, function) of those that a call through a register may reach."""
+        taken = self.addresses()
+        return [
+            (taken[id(function)], home, function)
+            for home, function in self.functions
+            if id(function) in taken and function.body is not None
+        ]
+
+    # -- recursion ----------------------------------------------------------------------------------------------------
+    def together(self, function: Function, other: Function) -> bool:
+        """Whether two functions may come to call each other, or one itself."""
+        return id(other) in self._from(function) and id(function) in self._from(other)
+
+    def _from(self, function: Function) -> set[int]:
+        """The functions that one may come to call."""
+        found = self._beyond.get(id(function))
+        if found is None:
+            found = self._beyond[id(function)] = set()
+            pending = list(self._called(id(function)))
+            while pending:
+                one = pending.pop()
+                if one not in found:
+                    found.add(one)
+                    pending.extend(self._called(one))
+        return found
+
+    def _called(self, number: int) -> set[int]:
+        calls = self._calls.get(number, set())
+        home, function = self._found[number]
+        own = {number} if function.body is None or not _names_itself(home, function) else set()
+        calls = calls - own
+        if _INDIRECT.search(home.file.text, function.at, function.end):
+            calls = calls | self.addresses().keys()
+        return calls
+
+
+def _names_itself(home: Module, function: Function) -> bool:
+    """Whether a function's name stands in its own body."""
+    assert function.body is not None
+    return function.name in _NAME.findall(home.file.text, function.body.at, function.end)
+
+
+def _values(body: Block) -> Iterator[str]:
+    """Names that stand as operands, but not as what is called."""
+    for statement in body.statements:
+        if isinstance(statement, Block):
+            yield from _values(statement)
+        elif isinstance(statement, Instruction):
+            operands = list(statement.operands)
+            if statement.opcode == "call":
+                operands = [operand for operand in operands if isinstance(operand, Vector)]
+            for operand in operands:
+                yield from _named(operand)
+
+
+def _named(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, Name):
+        yield operand.text
+    elif isinstance(operand, Address) and isinstance(operand.base, Name):
+        yield operand.base.text
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _named(item)
+
+
+def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Function]]:
+    """The functions that a call with `.calltargets` or a `.callprototype` may reach."""
+    if targets.prototype is None:
+        return [found for found in reached.callable() if found[2].name in targets.labels]
+    wanted = _form(targets.prototype.results), _form(targets.prototype.parameters)
+    return [found for found in reached.callable() if (_form(found[2].results), _form(found[2].parameters)) == wanted]
+
+
+def _form(variables: tuple[Variable, ...]) -> list[tuple[str, int]]:
+    """What two declarations have to have in common."""
+    return [(variable.space, size_of(variable)) for variable in variables]

@@ -1,0 +1,374 @@
+"""Functions that come to call themselves, and memory of a thread's stack: `alloca`.
+
+Other functions are inlined.  Those that may call each other stand once in each place from which they are entered, with
+a block at which each begins and one at which it ends; a call among them puts on the thread's stack, in local memory,
+what is needed behind it, and at the end of the one called a number says where to go on.  So lanes of one warp are at
+different depths, and meet where functions end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.flow import Liveness, reachable
+from wsemu.frontend.assemble.graph import TRUE
+from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
+from wsemu.frontend.assemble.simplify import assignments, fixed_registers
+from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
+from wsemu.frontend.ptx.module import size_of
+from wsemu.frontend.ptx.steps import BITS
+from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.data import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.assemble.graph import Block, Register
+    from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.syntax import Function, Variable
+
+MOST = 16 << 10
+"""bytes of a thread's stack"""
+UNIT = 16
+"""bytes that each part of it is a multiple of"""
+Places = Sequence["Place | Register"]
+Body = Callable[["Emitter", "Function"], None]
+"""emits a function's body"""
+Pieces = list[tuple[int, str]]
+"""(offset, type) of the registers in which a parameter or result is passed"""
+
+
+@dataclass(slots=True)
+class Stack:
+    """A thread's stack, behind its variables in local memory."""
+
+    top: Register
+    """the address of the first byte that is free"""
+    frame: Register
+    """the address of the variables of the function that runs, of those that call themselves"""
+    starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
+    """instructions whose second operand is a number of bytes of it, and what is added to the size of the variables"""
+    largest: int = 0
+    """bytes that one step may go beyond the limit"""
+    sites: list[_Site] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Instance:
+    """A function of a region."""
+
+    module: Module
+    function: Function
+    begin: Block
+    end: Block
+    names: dict[str, Register | Place]
+    """what its parameters and results are in it"""
+    passed: list[tuple[int, str, Register]]
+    """(offset, type, register) of its results, each after the other, where they are on the way"""
+    local_bytes: int = 0
+    callers: list[tuple[int, Block]] = field(default_factory=list)
+    """(number, block behind the call)"""
+    size: GraphInstruction | None = None
+    """what makes room for its variables"""
+
+
+@dataclass(slots=True)
+class Region:
+    """Functions that may call each other, entered from one place."""
+
+    function: Function
+    first: int
+    """the number of the first of its blocks"""
+    number: Register
+    """says where to go on at the end of a function"""
+    instances: dict[int, Instance] = field(default_factory=dict)
+    pending: list[Instance] = field(default_factory=list)
+    calls: int = 0
+
+
+@dataclass(slots=True)
+class _Site:
+    """A call from a function of a region to another one: what it keeps, and where."""
+
+    save: Block
+    restore: Block
+    behind: Block
+    callee: Instance
+    region: Region
+
+
+# -- the stack ---------------------------------------------------------------------------------------------------------
+def stack(e: Emitter) -> Stack:
+    """That of the kernel, from its first use on."""
+    if e.stack_memory is None:
+        e.stack_memory = Stack(e.graph.new("b64"), e.graph.new("b64"))
+    return e.stack_memory
+
+
+def check(e: Emitter, what: str) -> None:
+    """End the run where more is on the stack than it holds."""
+    own = stack(e)
+    used = e.emit("sub.b64", own.top, e.special("local"))
+    limit = GraphInstruction("setp.gt.u64", (e.graph.new("p"),), (used, TRUE), span=e.span, stack=e.stack)
+    own.starts.append((limit, MOST))
+    e.code.append(limit)
+    kept = e.guard, e.negated
+    e.guard, e.negated = limit.results[0], False
+    e.stop(f"{what} takes more than {MOST:,} bytes of a thread's stack")
+    e.guard, e.negated = kept
+
+
+def allocate(e: Emitter, size: Register, alignment: int) -> Register:
+    """Room for some bytes (a b64 register), under the guard."""
+    own = stack(e)
+    mask = e.constant("b64", -max(alignment, UNIT))
+    begin = e.emit("and.b64", e.emit("add.b64", own.top, e.constant("b64", max(alignment, UNIT) - 1)), mask)
+    most = e.emit("min.u64", size, e.constant("b64", 2 * MOST))
+    end = e.emit("add.b64", begin, e.emit("and.b64", e.emit("add.b64", most, e.constant("b64", UNIT - 1)),
+                                          e.constant("b64", -UNIT)))  # fmt: skip
+    e.effect_into("mov.b64", (end,), (own.top,))
+    own.largest = max(own.largest, 3 * MOST)
+    check(e, "`alloca`")
+    return begin
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+def enter(e: Emitter, home: Module, function: Function, arguments: Places, results: Places, body: Body) -> None:
+    """A call from outside: a region with what it may come to call."""
+    region = Region(function, len(e.graph.blocks), e.graph.new("b32"))
+    instance = _instance(e, region, home, function)
+    _pass(e, instance, _values(e, function.parameters, arguments))
+    after = _go(e, region, instance)
+    _emit(e, region, body)
+    e.place(after)
+    _take(e, instance, results)
+
+
+def again(e: Emitter, home: Module, function: Function, arguments: Places, results: Places) -> None:
+    """A call from within a region to a function of it."""
+    region = e.frames[-1].region
+    assert region is not None
+    instance = _instance(e, region, home, function)
+    values = _values(e, function.parameters, arguments)
+    save = e.new_block()
+    e.jump(save)
+    e.place(save)
+    going = e.new_block()
+    e.jump(going)
+    e.place(going)
+    _pass(e, instance, values)
+    restore = _go(e, region, instance)
+    e.place(restore)
+    behind = e.new_block()
+    e.jump(behind)
+    e.place(behind)
+    stack(e).sites.append(_Site(save, restore, behind, instance, region))
+    _take(e, instance, results)
+
+
+def _instance(e: Emitter, region: Region, home: Module, function: Function) -> Instance:
+    """That of a function, to be emitted if it is new."""
+    found = region.instances.get(id(function))
+    if found is None:
+        names = {v.name: _place(e, v) for v in function.parameters}
+        names |= {v.name: CallParameter(v) if v.space != "reg" else _place(e, v) for v in function.results}
+        passed = [(at, type_, e.graph.new(type_)) for v in function.results for at, type_ in pieces(v)]
+        found = Instance(home, function, e.new_block(), e.new_block(), names, passed)
+        region.instances[id(function)] = found
+        region.pending.append(found)
+    return found
+
+
+def _place(e: Emitter, variable: Variable) -> Register | Place:
+    if variable.space == "reg":
+        return e.graph.new(REGISTER_TYPES[variable.type])
+    place = CallParameter(variable)
+    for at, type_ in pieces(variable):
+        place.store(e, type_, at)
+    return place
+
+
+def pieces(variable: Variable) -> Pieces:
+    """A number as it is; of a structure words, then bytes."""
+    if variable.space == "reg" or not variable.shape:
+        return [(0, REGISTER_TYPES[variable.type])]
+    size = size_of(variable)
+    words = [(at, "b32") for at in range(0, size - 3, 4)]
+    return [*words, *((at, "b8") for at in range(size // 4 * 4, size))]
+
+
+def _values(e: Emitter, parameters: Sequence[Variable], arguments: Places) -> list[Register]:
+    """Copies of arguments, piece after piece."""
+    values = []
+    for variable, place in zip(parameters, arguments, strict=True):
+        for at, type_ in pieces(variable):
+            value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
+            values.append(e.emit(_move(type_), value))
+    return values
+
+
+def _move(type_: str) -> str:
+    return "mov.pred" if type_ == "p" else f"mov.b{BITS[type_]}"
+
+
+def _pass(e: Emitter, instance: Instance, values: Sequence[Register]) -> None:
+    """Put arguments where the function reads them."""
+    registers = list(_registers(e, instance.function.parameters, instance))
+    for (type_, register), value in zip(registers, values, strict=True):
+        e.assign(register, _move(type_), value)
+
+
+def _registers(e: Emitter, declared: Sequence[Variable], instance: Instance) -> Iterator[tuple[str, Register]]:
+    for variable in declared:
+        place = instance.names[variable.name]
+        for at, type_ in pieces(variable):
+            yield type_, place if isinstance(place, int) else place.store(e, type_, at)  # type: ignore[attr-defined]
+
+
+def _go(e: Emitter, region: Region, instance: Instance) -> Block:
+    """To the function; the block in which its caller goes on."""
+    back = e.new_block()
+    instance.callers.append((region.calls, back))
+    e.assign(region.number, "mov.b32", e.constant("b32", region.calls))
+    region.calls += 1
+    e.jump(instance.begin)
+    return back
+
+
+def _take(e: Emitter, instance: Instance, results: Places) -> None:
+    """Results from where they are on the way to where the caller wants them."""
+    passed = iter(instance.passed)
+    for variable, place in zip(instance.function.results, results, strict=True):
+        for _ in pieces(variable):
+            at, type_, register = next(passed)
+            into = place if isinstance(place, int) else place.store(e, type_, at)  # type: ignore[attr-defined]
+            e.assign(into, _move(type_), register)
+
+
+# -- regions -----------------------------------------------------------------------------------------------------------
+def _emit(e: Emitter, region: Region, body: Body) -> None:
+    """The functions, then their ends, when it is known who calls them."""
+    for instance in region.pending:  # which grows meanwhile
+        _function(e, region, instance, body)
+    for instance in region.pending:
+        _end(e, region, instance)
+
+
+def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> None:
+    own = stack(e)
+    kept = e.names, e.span, e.stack, e.located
+    e.place(instance.begin)
+    e.guard, e.negated = TRUE, False
+    e.assign(own.frame, "mov.b64", own.top)
+    room = GraphInstruction("add.b64", (own.top,), (own.top, TRUE), span=e.span, stack=e.stack)
+    e.code.append(room)
+    instance.size = room
+    check(e, f"the recursion of `{instance.function.name}`")
+    e.frames.append(Frame(instance.function, instance.end, (*e.stack, e.span), region=region, instance=instance))
+    e.stack, e.located = (*e.stack, e.span), False
+    with e.within(instance.module):
+        e.names = [e.scopes[instance.module.source.path], dict(instance.names)]
+        body(e, instance.function)
+    e.names, e.span, e.stack, e.located = kept
+    e.frames.pop()
+    e.jump(instance.end)
+    room.operands = (own.top, e.constant("b64", instance.local_bytes))
+    own.largest = max(own.largest, instance.local_bytes)
+
+
+def _end(e: Emitter, region: Region, instance: Instance) -> None:
+    """The end of a function: results on their way, its variables away, and to the caller."""
+    own = stack(e)
+    e.place(instance.end)
+    e.guard, e.negated = TRUE, False
+    passed = iter(instance.passed)
+    for variable in instance.function.results:
+        place = instance.names[variable.name]
+        for _ in pieces(variable):
+            at, type_, register = next(passed)
+            value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
+            e.assign(register, _move(type_), value)
+    e.assign(own.top, "mov.b64", own.frame)
+    for number, back in instance.callers[:-1]:
+        e.guard, e.negated = e.emit("setp.eq.b32", region.number, e.constant("b32", number)), False
+        following = e.new_block()
+        e.branch(back, following)
+        e.place(following)
+    e.guard = TRUE
+    e.jump(instance.callers[-1][1])
+
+
+# -- what calls keep ---------------------------------------------------------------------------------------------------
+def finish(e: Emitter) -> None:
+    """Of a kernel that is emitted whole: what calls keep on the stack, and where the stack begins."""
+    own = e.stack_memory
+    if own is None:
+        return
+    graph = e.graph
+    blocks = {block.index: block for block in graph.blocks}
+    kept = reachable(blocks)
+    order = [block for block in graph.blocks if block.index in kept]
+    again_ = {register for register, count in assignments(order).items() if count > 1}
+    begin = GraphInstruction("add.b64", (own.top,), (e.special("local"), TRUE))
+    own.starts.append((begin, 0))
+    order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],))]
+    sites = [site for site in own.sites if site.behind.index in kept]
+    for site in sites:  # what is needed behind a call is needed before it, whatever the function does
+        site.save.successors = (*site.save.successors, site.behind.index)
+    liveness = Liveness(order, fixed_registers(graph), again_)
+    for site in sites:
+        site.save.successors = site.save.successors[:1]
+    for site in sites:
+        _keep(e, own, site, liveness.before(site.behind.index), order)
+    static = -(-graph.local_bytes // UNIT) * UNIT
+    for instruction, more in own.starts:
+        instruction.operands = (instruction.operands[0], e.constant("b64", static + more))
+    graph.local_bytes = static + MOST + -(-own.largest // UNIT) * UNIT
+
+
+def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order: Sequence[Block]) -> None:
+    """Save before a call, and restore behind it, what is needed there and the call may change."""
+    written = {
+        register
+        for block in order
+        if block.index >= site.region.first
+        for instruction in block.instructions
+        for register in instruction.results
+    }
+    written -= {own.top, *(register for _, _, register in site.callee.passed)}
+    saved = [register for register in needed if register in written]
+    size = -(-8 * len(saved) // UNIT) * UNIT
+    own.largest = max(own.largest, size + 2 * UNIT)
+    amount = e.constant("b64", size)
+    into, back = site.save.instructions, site.restore.instructions
+    back.append(_step("sub.b64", (own.top,), (own.top, amount), site.restore))
+    for n, register in enumerate(saved):
+        into += _stored(e, own.top, 8 * n, register, site.save)
+        back += _loaded(e, own.top, 8 * n, register, site.restore)
+    into.append(_step("add.b64", (own.top,), (own.top, amount), site.save))
+
+
+def _step(
+    operation: str, results: tuple[Register, ...], operands: tuple[Register, ...], block: Block, at: int = 0
+) -> GraphInstruction:
+    return GraphInstruction(operation, results, operands, at, span=block.span, stack=block.stack)
+
+
+def _stored(e: Emitter, top: Register, at: int, register: Register, block: Block) -> Iterator[GraphInstruction]:
+    type_ = e.graph.types[register]
+    if type_ == "p":
+        number = e.graph.new("b32")
+        yield _step("selp.b32", (number,), (e.constant("b32", 1), e.constant("b32", 0), register), block)
+        register, type_ = number, "b32"
+    yield _step(f"st.b{BITS[type_]}", (), (top, register), block, at)
+
+
+def _loaded(e: Emitter, top: Register, at: int, register: Register, block: Block) -> Iterator[GraphInstruction]:
+    type_ = e.graph.types[register]
+    if type_ != "p":
+        yield _step(f"ld.b{BITS[type_]}", (register,), (top,), block, at)
+        return
+    number = e.graph.new("b32")
+    yield _step("ld.b32", (number,), (top,), block, at)
+    yield _step("setp.ne.b32", (register,), (number, e.constant("b32", 0)), block)

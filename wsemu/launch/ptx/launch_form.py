@@ -1,0 +1,24 @@
+"""What a launch file has: everything that a launch of a kernel in PTX needs."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class LaunchForm(BaseModel):
+    """A launch of a kernel in PTX."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_: str = Field("", alias="$schema", description="The address of this schema, for editors.")
+    ptx: str = Field("", description="The PTX file, beside this one; nothing where the command names it.")
+    entry: str = Field("", description="The kernel; nothing: the only one of the file.")
+    grid: tuple[int, ...] = Field(description="CTAs, one to three extents.", min_length=1, max_length=3)
+    block: tuple[int, ...] = Field(
+        (), description="Threads of a CTA, likewise; nothing: as `.reqntid` or `.maxntid` of the PTX say.", max_length=3
+    )
+    dynamic_shared: int = Field(0, ge=0, description="Bytes of dynamic shared memory of a CTA.")
+    cluster: tuple[int, ...] = Field((), description="CTAs of a cluster; nothing: as the kernel asks.", max_length=3)
+    args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
+    set: dict[str, str] = Field({}, description="Values of `__device__` and `__constant__` variables, as `--arg` has.")
+    link: tuple[str, ...] = Field((), description="More PTX files, beside this one, that the first is linked with.")

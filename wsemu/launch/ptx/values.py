@@ -1,0 +1,141 @@
+"""Values of `__device__` and `__constant__` variables of PTX files, which the host gives them: `cudaMemcpyToSymbol`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.launch.ptx.arguments import POINTER, fit
+from wsemu.launch.ptx.demangle import demangle
+from wsemu.model.data import replace
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.frontend.ptx import Module, Parameter
+    from wsemu.model.program import ConstantArray, Program
+
+_SHOWN = 8
+"""names of variables that a message lists"""
+
+
+class _Value(NamedTuple):
+    """What a variable holds."""
+
+    array: npt.NDArray[Any]
+    live: bool
+    """what launches store into it stays"""
+    pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
+    """(byte, the array whose address stands there)"""
+
+
+class Variables:
+    """The variables of linked files, and the values that they were given."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self._modules = modules
+        self._values: dict[str, _Value] = {}
+        self._made: dict[int, tuple[Program, Program]] = {}
+
+    def set(self, values: Mapping[str, Any]) -> None:
+        """Give variables values; UsageError for what does not fit, and then none of them has a new one."""
+        known = _parameters(self._modules)
+        made = {}
+        for name, value in values.items():
+            found = _named(name, known)
+            made[found] = _value(known[found], name, value)
+        self._values |= made
+        self._made.clear()
+
+    def enter(self, program: Program) -> None:
+        """Note the names in PTX of a program's variables, which are renamed for reports."""
+        program.derived["variables"] = [array.name for array in program.constant_arrays]
+
+    def given(self, program: Program) -> Program:
+        """The program with the values that its variables were given."""
+        if not self._values:
+            return program
+        made = self._made.get(id(program))
+        if made is None:
+            names = program.derived["variables"]
+            arrays = [self._with(array, name) for array, name in zip(program.constant_arrays, names, strict=True)]
+            other = replace(program, constant_arrays=arrays)
+            made = self._made[id(program)] = program, other
+        return made[1]
+
+    def _with(self, array: ConstantArray, name: str) -> ConstantArray:
+        value = self._values.get(name)
+        if value is None:
+            return array
+        return array._replace(array=value.array, live=value.live, addresses=(), pointers=value.pointers)
+
+
+def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
+    """The variables of files by their names in PTX, as parameters are described."""
+    from wsemu.frontend.ptx import Parameter, size_of
+
+    found: dict[str, Parameter] = {}
+    for module in modules:
+        for variable in module.file.variables.values():
+            size = size_of(variable)
+            if variable.space in ("global", "const") and size and variable.linkage != "extern":
+                whole = "b8" if variable.shape or variable.vector > 1 else variable.type
+                found.setdefault(variable.name, Parameter(variable.name, whole, size, variable.alignment or 1))
+    return found
+
+
+def _named(name: str, known: Mapping[str, Parameter]) -> str:
+    """The variable of a name: that of PTX, the C++ one, or the last part of that."""
+    if name in known:
+        return name
+    shown = {one: demangle(one).name for one in known}
+    for short in (False, True):
+        found = [one for one, text in shown.items() if (text.rpartition("::")[2] if short else text) == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"`{name}` is the name of {len(found)} variables: {_listed(shown[f] for f in found)}")
+    near = difflib.get_close_matches(name, shown.values(), 1, 0.6)
+    if near:
+        raise UsageError(f"no variable `{name}` to set: did you mean `{near[0]}`?")
+    raise UsageError(f"no variable `{name}` to set: there is {_listed(shown.values()) or 'none in .global or .const'}")
+
+
+def _listed(names: Any) -> str:
+    names = [f"`{name}`" for name in names]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _value(parameter: Parameter, name: str, value: Any) -> _Value:
+    where = f"`{name}`, a variable of {parameter.bytes:,} bytes,"
+    if isinstance(value, (list, range)):
+        raise UsageError(f"{where} is set to a {type(value).__name__}: give a NumPy array, whose type says its bytes")
+    is_number = parameter.type != "b8" or parameter.bytes == 1
+    if isinstance(value, np.ndarray) and not (is_number and parameter.bytes == POINTER and value.ndim):
+        return _array(parameter, where, value)
+    if not is_number and isinstance(value, np.generic):
+        value = value.tobytes()
+    fitted = fit(parameter, where, value)
+    if isinstance(fitted, np.ndarray):
+        return _Value(np.zeros(POINTER, np.uint8), False, ((0, fitted),))
+    if fitted.maps:
+        raise UsageError(f"{where} is set to a tensor map: pass that as an argument")
+    pointers = tuple((at, array) for at, _, array in fitted.arrays)
+    return _Value(np.frombuffer(bytearray(fitted.data), np.uint8), False, pointers)
+
+
+def _array(parameter: Parameter, where: str, value: npt.NDArray[Any]) -> _Value:
+    if value.dtype.hasobject:
+        raise UsageError(f"{where} is set to an array of Python objects: give one of numbers, or of records")
+    if value.nbytes != parameter.bytes:
+        shape = ",".join(map(str, value.shape))
+        raise UsageError(f"{where} is set to {value.dtype}[{shape}], of {value.nbytes:,}: give an array of as many")
+    if not value.flags.c_contiguous:
+        raise UsageError(f"{where} is set to an array with gaps: give a contiguous one, `np.ascontiguousarray(x)`")
+    return _Value(value.reshape(-1), True)
