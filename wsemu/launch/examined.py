@@ -48,18 +48,24 @@ def examined(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
-
     started = time.perf_counter() - compiling()
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
     for start in starting:
         start(bound)
+    run, orders = ran_with_orders(bound, workers)
+    return judged(kernel, bound, notes, run, started, more, orders)
+
+
+def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
+    """Run a launch, and what decides it where atomics steer it."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import Orders
+
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
         run = ran(bound, workers)
-    return judged(kernel, bound, notes, run, started, more, orders)
+    return run, orders
 
 
 def judged(
@@ -70,9 +76,11 @@ def judged(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     orders: Orders | None = None,
+    *,
+    tried: bool = False,
 ) -> Examined:
     """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
-    `orders` decide what one run does not."""
+    `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
@@ -93,8 +101,8 @@ def judged(
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
-    before = initial() if report.findings or keeping else []
-    if report.errors:
+    before = initial() if (report.findings or keeping) and not tried else []
+    if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     return Examined(bound, places, trace, report, before)
 
