@@ -9,9 +9,9 @@ that is one CTA alone, or what steers is loaded, `Unfit` says why.  In a piece a
 - access an array at places that move by one stride: that they lie inside of it, and are aligned, is so for all where it
   is so for the first, the second and the last.  These three are run.
 
-Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.  Two
-CTAs c and c' meet where a' and a'' have one remainder by B and quotients that differ by c - c'; where one of them writes,
-they must not differ by 1 to the number of CTAs less one.  So no two CTAs touch one place that one of them writes.
+Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
+Two CTAs c and c' meet where a' and a'' have one remainder by B and quotients that differ by c - c'; where one of them
+writes, these must not differ by 1 to the number of CTAs less one.  So no two touch one place that one of them writes.
 
 Does not follow: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, arrays that
 nothing has written, and what `affine` does not.
