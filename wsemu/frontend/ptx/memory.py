@@ -30,6 +30,7 @@ from wsemu.model.isa import (
     NON_COHERENT,
     OFFSET_MASK,
     OPERATIONS,
+    OWN_SHARED,
     RELEASES,
     SEGMENT_SHIFT,
     SHARED,
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SPACES = {
-    "param": "param", "param::entry": "param", "param::func": "param", "shared": "shared", "shared::cta": "shared",
+    "param": "param", "param::entry": "param", "param::func": "param",
+    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "global": "global", "const": "const", "local": "local",
 }  # fmt: skip
 """state spaces of an access; one that names none has a generic address"""
@@ -79,6 +81,15 @@ def element_name(type_: str) -> str:
 def space_of(instruction: Instruction) -> str:
     """The state space of an access: shared, global, local, const, param or "" for a generic address."""
     return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
+
+
+_OWN = frozenset({"shared", "shared::cta"})
+
+
+def _own(e: Emitter, instruction: Instruction) -> int:
+    """OWN_SHARED where an access says that it goes to the CTA's own shared memory, and the program has addresses of
+    other CTAs' (PTX ISA, "State spaces": `.shared` is `.shared::cta`)."""
+    return OWN_SHARED if not _OWN.isdisjoint(instruction.modifiers) and "mapa" in e.source.text else 0
 
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -136,7 +147,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
-            auxiliary=AS_LOAD | NO_STORE,
+            auxiliary=AS_LOAD | NO_STORE | _own(e, instruction),
             array=array,
             element=element_name(type_),
         )
@@ -146,7 +157,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
-        auxiliary = e.unused | constant
+        auxiliary = e.unused | constant | _own(e, instruction)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
@@ -175,10 +186,12 @@ def store(e: Emitter, instruction: Instruction) -> None:
         _fence(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
-        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, AS_STORE, array=array, element=element)
+        how = AS_STORE | _own(e, instruction)
+        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
-    e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))
+    how = _own(e, instruction)
+    e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
 
 
 def _fill(e: Emitter, instruction: Instruction) -> None:
@@ -415,7 +428,8 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
         _fence(e, instruction, RELEASES)
     result = e.target(destination, type_)
     element = element_name(_atomic_type(instruction))
-    e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
+    how = _own(e, instruction)
+    e.effect_into(operation, (address, *values), (result,), offset, how, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):
         _fence(e, instruction, ACQUIRES)
