@@ -267,20 +267,46 @@ def _within_scope(e: Emitter, instruction: Instruction, address: Register, offse
     """End the run where a strong access of a scope that leaves other CTAs out goes to memory that they may use, too:
     with them it would not be atomic (PTX ISA, "Morally strong operations")."""
     space = space_of(instruction)
-    if _NARROW.isdisjoint(instruction.modifiers) or space in ("shared", "local"):
+    if _NARROW.isdisjoint(instruction.modifiers) or space == "local":
+        return
+    if space != "global" and "cta" in instruction.modifiers and "mapa" in e.source.text:
+        there = e.emit("add.b64", address, e.constant("b64", offset))
+        far = e.emit("setp.ne.b64", rank_of(e, there), e.emit("cvt.b64.u32", e.special("cluster_ctarank")))
+        if space != "shared":
+            far = e.emit(
+                "and.pred", far, e.emit("setp.eq.b64", _segment(e, address, offset), e.constant("b64", SHARED))
+            )
+        _refuse_where(e, far, f"`{_full(instruction)}` of another CTA's shared memory")
+    if space == "shared":
         return
     reaches = _several(e, "nclusterid" if "cluster" in instruction.modifiers else "nctaid")
     if space != "global":
-        segment = e.emit(
-            "shr.u64", e.emit("add.b64", address, e.constant("b64", offset)), e.constant("b64", SEGMENT_SHIFT)
+        reaches = e.emit(
+            "and.pred", reaches, e.emit("setp.gt.u64", _segment(e, address, offset), e.constant("b64", LOCAL))
         )
-        reaches = e.emit("and.pred", reaches, e.emit("setp.gt.u64", segment, e.constant("b64", LOCAL)))
-    if e.guard != TRUE:
-        reaches = e.emit("andn.pred" if e.negated else "and.pred", reaches, e.guard)
-    kept = e.guard, e.negated
-    e.guard, e.negated = reaches, False
     several = "clusters" if "cluster" in instruction.modifiers else "CTAs"
-    e.unsupported(f"`{_full(instruction)}` of global memory in a grid of several {several}")
+    _refuse_where(e, reaches, f"`{_full(instruction)}` of global memory in a grid of several {several}")
+
+
+def rank_of(e: Emitter, address: Register) -> Register:
+    """The rank of the CTA that an address is in, b64."""
+    inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
+    return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
+
+
+def _segment(e: Emitter, address: Register, offset: int) -> Register:
+    """The number of the segment of an address."""
+    there = e.emit("add.b64", address, e.constant("b64", offset))
+    return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
+
+
+def _refuse_where(e: Emitter, condition: Register, what: str) -> None:
+    """End the run, as not modelled, in lanes that execute this instruction and of which a condition is true."""
+    if e.guard != TRUE:
+        condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
+    kept = e.guard, e.negated
+    e.guard, e.negated = condition, False
+    e.unsupported(what)
     e.guard, e.negated = kept
 
 
