@@ -461,6 +461,54 @@ def sweep(
     raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json, **how))
 
 
+@command(
+    "mutate",
+    epilog="Exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 wrong usage, or a test fails as it "
+    "is, 130 stopped early; what is known is kept.",
+)
+def mutate(
+    test: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE::test",
+            help="A test of pytest, a function that launches by itself, or a FILE of tests, or a program.",
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Mutants of this kind alone, such as barrier or bound (repeatable)."),
+    ] = None,
+    kernel: KernelOption = None,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Every N-th mutant alone.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/mutate/FILE-test.sqlite]")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Show the diffs of equivalent mutants, too.")] = False,  # noqa: A002
+    progress: ProgressOption = Progress.bar,
+    time_limit: TimeLimit = None,
+    format: FormatOption = None,  # noqa: A002
+) -> None:
+    """Break the kernels of a test in one place at a time, and say which mutants neither the test nor a check tells.
+
+    Interrupted or killed, the same command goes on where it was.
+    """
+    from wsemu.campaign import mutate_command
+
+    how: dict[str, Any] = {"kinds": kind or (), "kernels": kernel or (), "sample": sample, "jobs": jobs or _cores()}
+    how |= {"file": results, "fresh": fresh, "progress": progress.value, "time_limit": time_limit, "whole": all}
+    as_json = format is not None and format.value == "json"
+    raise typer.Exit(mutate_command.command(test, **how, json_format=as_json))
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
 @command("explain")
 def explain(
     code: Annotated[

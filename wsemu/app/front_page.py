@@ -23,6 +23,7 @@ COMMANDS = {
     "lean": "Say which barriers, fences and atomics proofs do not need.",
     "fuzz": "Run many examples of a Hypothesis test.",
     "sweep": "Launch over the sizes at which such programs break.",
+    "mutate": "Break the kernels of a test: what does it let through?",
     "explain": "Explain a finding: the bug, its repair, the hardware.",
     "doctor": "Say what wsemu runs with: versions, cache, GPU.",
 }

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wsemu.launch.compiled import compiled_anew
-from wsemu.launch.examined import judged
-from wsemu.launch.running import bind_launch, ran
+from wsemu.launch.examined import judged, ran_with_orders
+from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
 from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
@@ -182,7 +182,7 @@ class Launched:
         for array in self.captured:
             array.blank = True
         made = compiled_anew(self.kernel, self.arguments, self.settings.fma)
-        key = _digest(made.program)
+        key = program_digest(made.program)
         if key not in self._known:
             most = max(_LONGER * self.instructions, _AT_LEAST)
             chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
@@ -193,10 +193,10 @@ class Launched:
         """A launch of a program; None where it is no better."""
         launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
-        run = ran(bound, 1)
+        run, orders = ran_with_orders(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = judged(self.kernel, bound, notes, run, time.perf_counter())
+        done = judged(self.kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
@@ -221,7 +221,7 @@ def _amiss(program: Program, outcome: Outcome) -> int:
     return len(spans) + (outcome.status != "done")
 
 
-def _digest(program: Any) -> bytes:
+def program_digest(program: Any) -> bytes:
     """What tells programs apart that run differently; not where their source stands."""
     data = (program.constants, program.parameters, program.specials, program.shared, program.locals)
     return hashlib.blake2b(program.code.tobytes() + repr(data).encode()).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,7 +10,7 @@ from wsemu.launch.code import Code
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wsemu.model.program import Program
 
@@ -23,6 +24,17 @@ class Compiled(NamedTuple):
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Inside, kernels are compiled anew, and forgotten afterwards: for sources that read otherwise meanwhile."""
+    global _cache
+    before, _cache = _cache, weakref.WeakKeyDictionary()
+    try:
+        yield
+    finally:
+        _cache = before
 
 
 def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:

@@ -48,18 +48,25 @@ def examined(
     more: Callable[[Places], list[Finding]] | None = None,
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
-
     started = time.perf_counter() - compiling()
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
     for start in starting:
         start(bound)
+    run, orders = ran_with_orders(bound, workers)
+    return judged(kernel, bound, notes, run, started, more, orders)
+
+
+def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
+    """Run a launch, and what decides it where atomics steer it."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import PATIENCE, Orders
+
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
-        run = ran(bound, workers)
-    return judged(kernel, bound, notes, run, started, more, orders)
+        run = ran(bound, workers, PATIENCE if orders.stays else None)
+        run[0].waits = orders.stays
+    return run, orders
 
 
 def judged(
@@ -70,9 +77,11 @@ def judged(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     orders: Orders | None = None,
+    *,
+    tried: bool = False,
 ) -> Examined:
     """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
-    `orders` decide what one run does not."""
+    `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
@@ -81,10 +90,12 @@ def judged(
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    decide = None
+    decide = gives_places = None
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
-    report = judge(configuration, places, notes, trace, bound.settings, started + compiling(), more, decide)
+        gives_places = functools.partial(orders.gives_places, places, trace, initial)
+    begun = started + compiling()
+    report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
     if bound.settings.every:
         from wsemu.launch.every import extended
 
@@ -93,8 +104,8 @@ def judged(
         from wsemu.launch.words import in_cuda
 
         report = in_cuda(report, {span.file for span in program.spans})
-    before = initial() if report.findings or keeping else []
-    if report.errors:
+    before = initial() if (report.findings or keeping) and not tried else []
+    if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     return Examined(bound, places, trace, report, before)
 
