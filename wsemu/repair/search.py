@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -71,6 +72,11 @@ _BY_CODE = {
     "out-of-bounds": "bound compare swap index load size stage argument guard",
     "misaligned": "index argument size pad swap",
     "read-only-written": "call move insert",
+    "cluster-barrier": "delete call guard move unguard split insert",
+    "dsmem-before-start": "insert move call",
+    "dsmem-after-exit": "insert move delete call return",
+    "remote-mbarrier": "argument call",
+    "scope": "argument call insert",
     "undefined-shuffle": "return split unguard move argument",
     "bank-conflict": "pad swap index",
     "uncoalesced": "swap index",
@@ -195,8 +201,9 @@ class _Search:
                 ]
         candidates.sort(key=lambda entry: entry[0])
         enough = float("inf")
+        most = MOST_TRIED if depth > 1 else MOST_TRIED // 2
         for score, name, base, candidate in candidates:
-            if score > enough or self.over():
+            if score > enough or self.over() or (self.partly and self.tried >= most):
                 return
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
@@ -295,8 +302,14 @@ def new_warnings(now: Any, before: Any) -> int:
 
 
 def keys_of(findings: Iterable[Finding]) -> set[Any]:
-    """Findings by code and the text of their places: an edit moves lines."""
-    return {causes.key(finding) for finding in findings}
+    """Findings by code and the text of their places, for an edit moves lines; those that are alike are counted."""
+    seen: Counter[Any] = Counter()
+    found = set()
+    for finding in findings:
+        key = causes.key(finding)
+        found.add((key, seen[key]))
+        seen[key] += 1
+    return found
 
 
 # -- the order of edits ------------------------------------------------------------------------------------------------
