@@ -124,6 +124,13 @@ class Launched(Protocol):
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
 
+    def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
+        """Of a kernel in PTX its file's text and path, first and last line, and the files that its lines name by
+        number; None for others, and where several files are linked."""
+
+    def attempt_code(self, text: str) -> Attempted | None:
+        """The launch with other PTX."""
+
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""
 
@@ -146,7 +153,9 @@ class Tried(NamedTuple):
 
 
 @dataclass()
-class _Search:
+class Search:
+    """A search on its way."""
+
     launched: Launched
     report: Any
     """of the launch as it is"""
@@ -253,7 +262,12 @@ class _Search:
 
 def search(report: Any, launched: Launched, seconds: float) -> Trials:
     """Try edits of the kernel of a report; `seconds` is the time for it."""
-    run = _Search(launched, report, time.monotonic() + seconds)
+    code = launched.code()
+    if code is not None:
+        from wsemu.repair import ptx
+
+        return ptx.search(report, launched, seconds, ptx.Text.of(*code))
+    run = Search(launched, report, time.monotonic() + seconds)
     for file, (source, lines) in launched.sources().items():
         try:
             run.texts[file], run.lines[file] = Text(file, source), lines
@@ -261,18 +275,24 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
             continue
     findings = report.findings
     with launched.again():
-        same = launched.repeated()
-        if same is None or _codes(same.report) != _codes(report):
-            return Trials(groups=causes.by_edge(findings), stopped="the launch does something else when made again")
-        run.results = digest(same.results)
-        if not _CUT_SHORT & {*_codes(report)}:
-            run.stores = same.stores
-        if 3 * same.report.seconds > seconds:
-            return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
+        stopped = repeats(run, seconds)
+        if stopped:
+            return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+
+
+def repeats(run: Search, seconds: float) -> str:
+    """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
+    same = run.launched.repeated()
+    if same is None or _codes(same.report) != _codes(run.report):
+        return "the launch does something else when made again"
+    run.results = digest(same.results)
+    if not _CUT_SHORT & {*_codes(run.report)}:
+        run.stores = same.stores
+    return "a launch takes too long to be made again and again" if 3 * same.report.seconds > seconds else ""
 
 
 def _replaced(cure: Cure) -> set[tuple[str, int]]:
@@ -342,7 +362,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
 
 
 # -- the order of cures ------------------------------------------------------------------------------------------------
-def ranked(run: _Search, expected: dict[str, Any]) -> list[Tried]:
+def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
     """The cures, the best one first, each result and each kind of edit once or twice."""
     if not run.cures:
         return []
@@ -393,7 +413,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def described(run: _Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
+def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
     """The cures as data: the best one, and the best of other results."""
     numbers: dict[bytes, int] = {}
     found = []
