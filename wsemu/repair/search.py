@@ -262,11 +262,6 @@ class Search:
 
 def search(report: Any, launched: Launched, seconds: float) -> Trials:
     """Try edits of the kernel of a report; `seconds` is the time for it."""
-    code = launched.code()
-    if code is not None:
-        from wsemu.repair import ptx
-
-        return ptx.search(report, launched, seconds, ptx.Text.of(*code))
     run = Search(launched, report, time.monotonic() + seconds)
     for file, (source, lines) in launched.sources().items():
         try:
