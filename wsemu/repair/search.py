@@ -66,8 +66,6 @@ _BY_CODE = {
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
     "async-outlives-cta": "insert move unguard argument call",
-    "dsmem-before-start": "insert move call",
-    "dsmem-after-exit": "insert move call",
     "dsmem-relaxed-exit": "call insert move",
     "copy-size": "argument index",
     "setmaxnreg": "argument call move",

@@ -20,6 +20,7 @@ _INSERTED = {
     "mbarrier-uninitialized": ("syncthreads", "fence_mbarrier_init", "cluster_sync"),
     "dsmem-before-start": ("cluster_sync",),
     "dsmem-after-exit": ("cluster_sync",),
+    "dsmem-relaxed-exit": ("cluster_sync",),
     "async-outlives-cta": ("cluster_sync",),
     "mbarrier-reinit": ("syncthreads",),
     "mbarrier-lifetime": ("syncthreads",),
