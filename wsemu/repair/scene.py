@@ -211,6 +211,13 @@ class Scene:
         return self.candidate(kind, says, [Piece(*self.text.span(node), new)], near + self.distance(node), waits)
 
 
+def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """An argument of a call, given by position or by name."""
+    if len(call.args) > position:
+        return call.args[position]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
 def last_name(call: ast.Call) -> str:
     """The last name of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

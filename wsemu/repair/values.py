@@ -91,7 +91,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
 def _of_the_same(scene: Scene, call: ast.Call) -> float:
     """How much nearer than its lines is where an mbarrier is made that findings name."""
     far = scene.distance(call)
-    if last_name(call) == "mbarrier_init" and f"`{scene.text.of(call.args[0])}[" in scene.said:
+    if last_name(call) == "mbarrier_init" and call.args and f"`{scene.text.of(call.args[0])}[" in scene.said:
         return min(far, 1.0) - far
     return 0.0
 
