@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
     from wsemu.launch.second_way import Way
-    from wsemu.model.finding import Finding
+    from wsemu.model.finding import Finding, Residency
     from wsemu.model.launch_shape import Size
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.settings import Settings
@@ -128,6 +128,7 @@ def check(
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
+    sms: int | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -140,12 +141,14 @@ def check(
     (several lanes of one store that write the same value), `every` asks for which other launches a verified one speaks
     (`Report.scope`), `fail_on` has the codes of warnings that count as errors,
     and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster` counts the CTAs
-    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.
+    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.  `sms` is
+    how many multiprocessors the GPU has, for CTAs that have to run at once (`Report.residency`).
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,
+        "sms": sms,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,
@@ -423,6 +426,9 @@ def judged(
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
     report = judge(configuration, places, notes, trace, bound.settings, started + _compiling(), more, decide)
+    needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
+    if needed is not None:
+        report = report.model_copy(update={"residency": needed})
     if bound.settings.every:
         from wsemu.launch.every import extended
 
@@ -524,6 +530,8 @@ def bind_launch(
     """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it."""
     from wsemu.launch.binding import bind
 
+    if check_int(chosen.sms, "sms") < 0:
+        raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     source = None
@@ -534,6 +542,12 @@ def bind_launch(
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
     _check_shared(program, configuration)
     _check_cooperative(program, configuration)
+    needed = together(program, configuration, chosen.sms)
+    if needed is not None and not needed.fits:
+        raise UsageError(
+            f"`{program.name}` {needed}, a whole {needed.of}: {needed.held(configuration.arch)}; launch fewer CTAs, or "
+            "smaller ones"
+        )
     if configuration.arch != LATEST:
         from wsemu.model.introduced import check_instructions
 
@@ -616,6 +630,16 @@ def _workers(bound: Bound) -> int | None:
     from wsemu.machine.run import cores
 
     return min(cores(), ctas)
+
+
+def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:
+    """What a launch needs whose CTAs meet by design: a cooperative one, or one in clusters; None for others."""
+    from wsemu.model.residency import residency
+
+    if program.cooperative:
+        return residency(program, configuration, configuration.ctas, "grid", sms) if configuration.ctas > 1 else None
+    x, y, z = configuration.cluster
+    return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
 _OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
