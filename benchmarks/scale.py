@@ -204,10 +204,10 @@ def saxpy(alpha, x, y):
 def cores() -> bool:
     draw = np.random.default_rng(0)
     same = True
-    a, x, big = (draw.random(shape, np.float32) for shape in ((4096, 1024), 1024, 1 << 20))
+    a, x, big = (draw.random(shape, np.float32) for shape in ((4096, 4096), 4096, 1 << 22))
     for name, kernel, grid, block, make in (
         ("SGEMV 4096", sgemv, 32, 128, lambda: (a, x, np.zeros(4096, np.float32))),
-        ("SAXPY 2^20", saxpy, 4096, 256, lambda: (np.float32(2), big, big.copy())),
+        ("SAXPY 2^22", saxpy, 16384, 256, lambda: (np.float32(2), big, big.copy())),
     ):
         results, alone = [], 0.0
         count = 1

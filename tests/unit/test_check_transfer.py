@@ -183,7 +183,7 @@ def scaled(scale, x):
 
 
 def test_the_positional_fields_of_a_pattern_argument_are_values():
-    from wsemu.launch.check import compiled
+    from wsemu.launch.compiled import compiled
 
     x = np.arange(32, dtype=np.float64)
     programs = set()

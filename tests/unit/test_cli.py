@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from tests.commands import python, wsemu
-from wsemu.app import commands
+from wsemu.app import commands, front_page
+from wsemu.app.command_line import app
 from wsemu.app.program import run
-from wsemu.cli import app
 from wsemu.machine.build import COMPILING
 from wsemu.model.settings import Settings
 
@@ -84,9 +86,37 @@ def test_without_arguments_the_help_has_lines(capsys):
     assert "\N{REPLACEMENT CHARACTER}" not in said
 
 
-def test_help_is_fast():
-    code = "import sys, wsemu.cli; print([m for m in ('numba', 'numpy', 'pydantic', 'rich') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], ("numba", "numpy", "pydantic", "rich", "typer")),
+        (["check", "--help"], ("numba", "numpy", "rich")),
+    ],
+)
+def test_help_is_fast(arguments, unneeded):
+    code = (
+        "import atexit, sys, wsemu.cli; sys.argv[1:] = sys.argv[1].split()\n"
+        f"atexit.register(lambda: print([m for m in {unneeded} if m in sys.modules]))\n"
+        "wsemu.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, " ".join(arguments)], capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: wsemu ")
+    assert done.stdout.endswith("\n[]\n")
+
+
+def test_the_page_of_help_has_the_commands_and_their_options():
+    group: Any = get_command(app)
+    assert list(front_page.COMMANDS) == list(group.commands)
+    context = group.make_context("wsemu", [], resilient_parsing=True)
+    options = {name for parameter in group.get_params(context) for name in parameter.opts}
+    assert {name for names in front_page.OPTIONS for name in names.split(", ")} == options
+
+
+@pytest.mark.parametrize("columns", ["30", "50", "63", "80", "200"])
+def test_the_page_of_help_fits_the_terminal(columns):
+    said = wsemu("--help", COLUMNS=columns).stdout
+    assert max(map(len, said.splitlines())) <= max(50, min(int(columns) - 2, 78))
+    assert [name for name in front_page.COMMANDS if f"\n  {name} " not in said] == []
 
 
 def test_a_verified_launch(program):

@@ -22,7 +22,7 @@ from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.language import async_names, matrix_names
 from wsemu.launch import transfer
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.launch.crosscheck import Recorder
 from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError

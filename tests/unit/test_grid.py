@@ -9,8 +9,8 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.launch.check import bind_launch
 from wsemu.launch.replay.run import follow
+from wsemu.launch.running import bind_launch
 from wsemu.machine import run as machine
 from wsemu.model import settings
 from wsemu.model.grid import Grouping

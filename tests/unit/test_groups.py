@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wsemu import cuda, ptx
-from wsemu.launch.check import bind_launch
+from wsemu.launch.running import bind_launch
 from wsemu.machine import run as machine
 from wsemu.model import settings
 from wsemu.model.errors import UnsupportedError

@@ -42,7 +42,7 @@ COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def operations(case: transfer.TransferCase) -> set[str]:
-    from wsemu.launch.check import compiled
+    from wsemu.launch.compiled import compiled
 
     run = transfer.fill(transfer.job(case))
     code = compiled(run.job.kernel, run.arguments(), True).program.code

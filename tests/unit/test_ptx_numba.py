@@ -24,6 +24,7 @@ from wsemu import cuda
 from wsemu.backends import numba_cuda
 from wsemu.host import takeover
 from wsemu.launch.binding import Memory
+from wsemu.launch.compiled import as_declared
 from wsemu.launch.crosscheck import disagreements
 from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UnsupportedError, UsageError
@@ -235,7 +236,7 @@ def recorded() -> Iterator[list[Launched]]:
     launches: list[Launched] = []
 
     def record(kernel: Any, configuration: Any, arguments: Any, chosen: Any, *more: Any, **options: Any) -> Report:
-        given = tuple(CHECK.as_declared(kernel, arguments))
+        given = tuple(as_declared(kernel, arguments))
         twins = twins_of(given)
         report: Report = examine(kernel, configuration, arguments, chosen, *more, **options)
         launches.append(Launched(kernel, configuration, chosen, twins, given, twins_of(given), report))

@@ -13,7 +13,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.hooks import aside
-from wsemu.launch.ptx.module import PtxKernel, load_ptx
+from wsemu.launch.ptx.code import PtxCode
+from wsemu.launch.ptx.reading import read
 from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx import Entry, Module
 
 
-class NumbaKernel(PtxKernel):
+class NumbaKernel(PtxCode):
     """A kernel as Numba-CUDA's PTX; its parameters are the parts of the arguments."""
 
     is_cuda = False
@@ -111,7 +112,8 @@ def _no_simulator() -> Iterator[None]:
 def _named(kernel: Any, text: str, arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
     from wsemu.backends import offline
 
-    made = load_ptx(text).only()
+    module = read(text)
+    (entry,) = module.entries.values()
     code = kernel.py_func.__code__
     names = offline.parameter_names(arguments, code.co_varnames[: code.co_argcount])
-    return NumbaKernel(made._module, made.entry, kernel.__name__, names, error.message)
+    return NumbaKernel(module, entry, kernel.__name__, names, error.message)

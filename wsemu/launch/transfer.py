@@ -299,7 +299,7 @@ class Run:
         """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
         interpreter."""
         from wsemu.launch.binding import bind
-        from wsemu.launch.check import compiled
+        from wsemu.launch.compiled import compiled
         from wsemu.model.outcome import Stored, TraceRequest
         from wsemu.reference import run as reference
 

@@ -200,10 +200,17 @@ def compiled(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str,
     `width`: of the machine, an index of `cell_bits.WIDTHS`."""
     with _loading:
         missing = [name for name in (at_width(name, width) for name in names) if name not in _loaded]
-        for name, part in _object_code(missing).items():
+        for name, part in (_object_code(missing) if missing else {}).items():
             _load(name, part)
         entries = ((name, _loaded.get(at_width(name, width))) for name in ENTRIES if name != "run")
         return {name: address for name, address in entries if address is not None}
+
+
+def keep_all() -> None:
+    """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
+    files = [cache.path(part) for part in PARTS]
+    if not all(file and file.is_file() for file in files):
+        compiled()
 
 
 @functools.cache

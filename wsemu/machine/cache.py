@@ -53,6 +53,11 @@ def sources(part: str, home: Path = HOME) -> Sources:
     return _Package(home).closure(roots(part))
 
 
+def all_sources(home: Path = HOME) -> Sources:
+    """The modules that any part depends on."""
+    return _Package(home).closure(root for part in PARTS for root in roots(part))
+
+
 class _Package:
     """The modules of the package, each read once."""
 

@@ -8,8 +8,8 @@ import mmap
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -73,7 +73,7 @@ from wsemu.model.program import Program
 from wsemu.model.read_only import loads_read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
@@ -93,6 +93,7 @@ SLOTS = 1 << 15
 """of the hash table of findings: half of them are told apart"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
+_T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
 _PARTLY_USED = frozenset({"raw", "slots", "known"})
@@ -1029,9 +1030,10 @@ def most_ctas(ctas: int, budget: int) -> int:
     return most
 
 
-_kept: dict[Any, Machine] = {}
+_kept: dict[Any, list[Machine]] = {}
 """machines that have run, by what the next launch must have in common with theirs"""
 _MOST_KEPT = 16
+"""kinds of launches"""
 MOST_REMEMBERED = 1 << 12
 """CTAs of a launch whose machine may be kept"""
 _ROOMS = Rooms()
@@ -1045,12 +1047,59 @@ def _leave(machine: Machine) -> None:
     if machine.key is None or machine.planes is None or not machine.rest():
         machine.close()
         return
-    replaced = _kept.pop(machine.key, None)
-    _kept[machine.key] = machine
-    if replaced is not None:
-        replaced.close()
-    if len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept))).close()
+    with _keeping:
+        known = _kept.pop(machine.key, [])
+        _kept[machine.key] = [*known, machine]
+        oldest = [] if len(_kept) <= _MOST_KEPT else _kept.pop(next(iter(_kept)))
+    for old in oldest:
+        old.close()
+
+
+def _copy(data: Bytes, workers: int) -> Bytes:
+    """A copy, which takes as long as many a launch where it is large and made by one."""
+    if workers == 1 or len(data) < MUCH:
+        return data.copy()
+    made = np.empty_like(data)
+    bounds = [len(data) * k // workers for k in range(workers + 1)]
+    parts = [slice(*part) for part in itertools.pairwise(bounds)]
+    _on_all([functools.partial(np.copyto, made[part], data[part]) for part in parts])
+    return made
+
+
+MUCH = 1 << 20
+"""bytes that are worth being copied by several"""
+
+
+def _take(key: Any) -> Machine | None:
+    """A machine that was left by a launch of this kind."""
+    with _keeping:
+        known = _kept.get(key) if key else None
+        return known.pop() if known else None
+
+
+_keeping = threading.Lock()
+
+
+@functools.cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
+    return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
+
+
+def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
+    """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
+    try:
+        first = calls[0]()
+        wait(futures)
+    except BaseException:
+        if stop is not None:
+            stop.set()
+        wait(futures)
+        raise
+    return [first, *(future.result() for future in futures)]
 
 
 class Launch:
@@ -1109,12 +1158,13 @@ class Launch:
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
         numbered = enumerate(self.segments, FIRST_ARRAY)
-        return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        return {n: _copy(data, self._workers()) for n, data in wanted.items()}
 
     def _ready(self) -> Machine:
         """A machine for the launch: one that has run another of its kind, where there is one."""
         key = self._kind()
-        kept = _kept.pop(key, None) if key else None
+        kept = _take(key)
         if kept is not None:
             kept.again(self.rows, self.segments)
             return kept
@@ -1172,7 +1222,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready()] if workers == 1 else [self._machine() for _ in range(workers)]
+        machines = [self._ready() for _ in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
@@ -1203,8 +1253,7 @@ class Launch:
             self.workers, self.descending = 1, False
         merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
         merged.arch = self.arch
-        for m in machines:
-            _leave(m)
+        _on_all([functools.partial(_leave, m) for m in machines])
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1224,20 +1273,16 @@ class Launch:
         workers = len(machines)
         bounds_ = [groups * k // workers for k in range(workers + 1)]
         stop = threading.Event()
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
-            ]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stop.set()
-                raise
+
+        runs: list[Callable[[], int]] = [
+            functools.partial(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
+        ]
+        return _on_all(runs, stop)
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
         planes = [m.planes for m in machines if m.planes]
-        return any(collide(a, b, n) for n in numbers for k, a in enumerate(planes) for b in planes[:k])
+        return any(collide(a, b, n) for n in numbers for a, b in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
         """What the arrays held before the launch, segment by segment; None where that was not kept."""
