@@ -59,12 +59,13 @@ def examined(
 def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
     """Run a launch, and what decides it where atomics steer it."""
     from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
+    from wsemu.launch.explore.orders import PATIENCE, Orders
 
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
-        run = ran(bound, workers)
+        run = ran(bound, workers, PATIENCE if orders.stays else None)
+        run[0].waits = orders.stays
     return run, orders
 
 
@@ -89,10 +90,12 @@ def judged(
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays)
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    decide = None
+    decide = gives_places = None
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
-    report = judge(configuration, places, notes, trace, bound.settings, started + compiling(), more, decide)
+        gives_places = functools.partial(orders.gives_places, places, trace, initial)
+    begun = started + compiling()
+    report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})

@@ -23,7 +23,7 @@ from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.data import replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
+    from wsemu.proof.taint import Analysis
 
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
@@ -41,6 +42,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 RACES = ("race", "intra-warp-race")
+AT_ONCE = (5, 6)
+"""`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
 DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
@@ -54,6 +57,8 @@ class _Doubts(NamedTuple):
     asserted: list[str]
     orders: list[str]
     """of atomics, on which findings hang"""
+    loads: list[str]
+    """what may be too much for an mbarrier at once"""
     steered: dict[str, str]
     """what hangs on an order -> on the order of what"""
     tried: Sequence[str] = ()
@@ -68,6 +73,7 @@ class _Doubts(NamedTuple):
         words += ["not modelled"] if self.unmodelled and "not modelled" not in words else []
         words += ["undefined value"] if self.undefined else []
         words += ["failed assertion"] if self.asserted else []
+        words += ["bytes outstanding"] if self.loads else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
 
@@ -95,21 +101,28 @@ def judge(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     decide: Callable[[], Decided | None] | None = None,
+    gives_places: Callable[[Analysis], bool] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it."""
+    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
+    tells whether these only give out places."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     undefined = [] if apart else _undefined(places)
-    steered, loose = _order_dependent(places, settings.lockstep)
+    analysis = _analysis(places, settings.lockstep)
+    given = False
+    if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
+        given = gives_places(analysis)
+    steered, loose = _order_dependent(places, analysis, given)
     wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
+    wanted, loads = _without_loads(wanted, places, trace_of)
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart]
-    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, steered)
+    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
     decided = None if decide is None else _decided(found, doubts, places, settings, decide)
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
@@ -130,7 +143,7 @@ def judge(
         counters=count(program, outcome),
         notes=[*notes, *_notes(places, settings, found, doubts, loose)],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found, decided is not None) if verdict == "verified" else "",
+        proof=_proof(places, settings, found, decided is not None, given) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -246,12 +259,13 @@ def _in_all_orders(
     return found, doubts._replace(tried=tried)
 
 
-def _proof(places: Places, settings: Settings, found: _Findings, tried: bool) -> str:
+def _proof(places: Places, settings: Settings, found: _Findings, tried: bool, given: bool = False) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
-    `tried`: for all orders of atomics."""
+    `tried`: for all orders of atomics; `given`: these only give out places."""
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
     in_all = ", in all orders of the atomics that steer it" if tried else ""
+    in_all = ", whatever the order in which atomics give out places" if given and not tried else in_all
     shown = _shown(places, settings, found.suppressed) + in_all
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
@@ -372,7 +386,9 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+_ORDERS = frozenset(
+    "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
+)
 """codes that say that nothing orders two operations"""
 
 
@@ -383,15 +399,24 @@ def _without_atomics(
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
-    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
-        return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.phase_edges import lives_ordered_by_atomics
+    from wsemu.proof.phase_edges import (
+        EXITS,
+        asynchronous,
+        exits_ordered_by_atomics,
+        fences_may_order,
+        lives_ordered_by_atomics,
+    )
 
+    if not fences_may_order(places.program):
+        return wanted, []
+    program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    trace = trace_of(after)
-    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
-    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
+    trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})
+    more = asynchronous(program, cluster_of) if program.asynchronous else None
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
+    ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
+    ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -404,21 +429,53 @@ def _without_atomics(
     return kept, reasons
 
 
-def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
-    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
-    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
-    on clocks."""
-    from wsemu.proof.taint import ACTIVE, examine
+def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> tuple[list[RawFinding], list[str]]:
+    """Take out findings that no more than all of a phase of an mbarrier is too much for it at once, with a reason each:
+    but where there is an order in which that happens."""
+    asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
+    if not asking:
+        return wanted, []
+    from wsemu.proof.outstanding import too_much
+
+    trace = trace_of(frozenset())
+    loose = [id(raw) for raw in asking if not too_much(trace, raw, places.program, places.cluster_of)]
+    reasons = [
+        f"{places.where(raw.pc)}: {places.element(raw.detail['address'], raw.pc)} gets {raw.detail['value']:,} "
+        f"{'bytes' if raw.detail['what'] == AT_ONCE[0] else 'arrivals'} in a phase, and holds {MOST_COUNT:,} at once: "
+        "whether in some schedule there are is not decided"
+        for raw in asking
+        if id(raw) in loose
+    ]
+    return [raw for raw in wanted if id(raw) not in loose], reasons
+
+
+def _analysis(places: Places, lockstep: bool) -> Analysis | None:
+    """Where results of atomics, clocks and masks of active lanes come to; None without any."""
+    from wsemu.proof.taint import examine
 
     x, y, z = places.block
-    analysis = examine(
+    return examine(
         places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
         lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
+
+
+def _by_atomics_alone(analysis: Analysis, program: Program) -> bool:
+    """Whether something is steered, and by nothing but atomics."""
+    sources = {t.source for t in analysis.tainted}
+    return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
+
+
+def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
+    on clocks.  `given`: atomics steer nothing but at which places of their own threads store."""
+    from wsemu.proof.taint import ACTIVE
+
     if analysis is None:
         return {}, []
     steered = {}
-    for t in analysis.tainted:
+    for t in () if given else analysis.tainted:
         word, source = _source(places, t.source)
         steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
             word
@@ -556,11 +613,22 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     if outcome.status == "budget":
         held = "".join(_held_back(places))
+        if outcome.waits:
+            return [_waits(places)]
         most = f"step budget of {settings.budget:,} warp instructions used up"
         return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
     if outcome.status == "stack":
         return [f"branches diverge more than 64 levels deep{where}: not modelled"]
     return []
+
+
+def _waits(places: Places) -> str:
+    """What is said of a run that was ended because all that ran was loops that wait."""
+    where = sorted({places.where(warp.pc) for warp in places.outcome.warps if warp.alive and warp.waits < 0})
+    at = f"{where[0]}: " if where else ""
+    what = "a loop waits for memory to change, and nobody that runs before it changes it"
+    after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
+    return f"{at}{what}: {after}{''.join(_held_back(places))}"
 
 
 def _held_back(places: Places) -> Iterator[str]:

@@ -939,7 +939,7 @@ _WAITS = tuple(OPCODE[name] for name in WAITS)
 _CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
-    "pluses", "pluses_pc",
+    "pluses", "pluses_pc", "held", "held_pc", "followed",
 )  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 _DETAIL = {
@@ -980,6 +980,7 @@ _DETAIL = {
     "wgmma-divergence": ("what",),
     "dsmem-before-start": ("rank",),
     "dsmem-after-exit": ("rank",),
+    "dsmem-relaxed-exit": ("rank",),
     "cluster-barrier": ("what",),
     "remote-mbarrier": ("address", "rank"),
     "scope": ("address", "what"),

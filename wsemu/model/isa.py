@@ -49,6 +49,8 @@ PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
+CLUSTER_WIDE = 1
+"""immediate of a `fence.cta` that is one of its cluster"""
 SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
 """`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
 strong read before it, and of no other one"""

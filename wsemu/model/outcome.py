@@ -291,6 +291,8 @@ class Outcome:
     overflow: list[FindingKey] = field(default_factory=list)
     """those beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
+    waits: bool = False
+    """whether it was ended before its budget was used up, as nothing but loops that wait for memory ran"""
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
     """per instruction, by warps"""

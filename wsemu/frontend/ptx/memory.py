@@ -23,6 +23,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     ATOMICS,
+    CLUSTER_WIDE,
     FLUSHING_ADD,
     LOCAL,
     NO_STORE,
@@ -43,7 +44,7 @@ SPACES = {
 }  # fmt: skip
 """state spaces of an access; one that names none has a generic address"""
 FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
-"""scope -> fence; without clusters each CTA is one of its own"""
+"""scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 _SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = frozenset({"cta", "cluster"})
@@ -150,7 +151,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
-        e.effect(_fence(instruction), auxiliary=ACQUIRES)
+        _fence(e, instruction, ACQUIRES)
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
@@ -171,7 +172,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if strong:
         _within_scope(e, instruction, address, offset)
     if "release" in strong:
-        e.effect(_fence(instruction), auxiliary=RELEASES)
+        _fence(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
         e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, AS_STORE, array=array, element=element)
@@ -239,9 +240,14 @@ def _sign(type_: str) -> str:
     return "s" if type_[0] == "s" else "u"
 
 
-def _fence(instruction: Instruction) -> str:
+def fence_of(e: Emitter, scope: str, auxiliary: int) -> None:
+    """A fence of a scope."""
+    e.effect(FENCES[scope], immediate=CLUSTER_WIDE if scope == "cluster" else 0, auxiliary=auxiliary)
+
+
+def _fence(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
     """The fence of the instruction's scope; the whole system without one."""
-    return next((FENCES[m] for m in instruction.modifiers if m in FENCES), "fence.sys")
+    fence_of(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
 
 def _within_scope(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
@@ -250,7 +256,7 @@ def _within_scope(e: Emitter, instruction: Instruction, address: Register, offse
     space = space_of(instruction)
     if _NARROW.isdisjoint(instruction.modifiers) or space in ("shared", "local"):
         return
-    reaches = _several_ctas(e)
+    reaches = _several(e, "nclusterid" if "cluster" in instruction.modifiers else "nctaid")
     if space != "global":
         segment = e.emit(
             "shr.u64", e.emit("add.b64", address, e.constant("b64", offset)), e.constant("b64", SEGMENT_SHIFT)
@@ -260,13 +266,15 @@ def _within_scope(e: Emitter, instruction: Instruction, address: Register, offse
         reaches = e.emit("andn.pred" if e.negated else "and.pred", reaches, e.guard)
     kept = e.guard, e.negated
     e.guard, e.negated = reaches, False
-    e.unsupported(f"`{_full(instruction)}` of global memory in a grid of several CTAs")
+    several = "clusters" if "cluster" in instruction.modifiers else "CTAs"
+    e.unsupported(f"`{_full(instruction)}` of global memory in a grid of several {several}")
     e.guard, e.negated = kept
 
 
-def _several_ctas(e: Emitter) -> Register:
+def _several(e: Emitter, number: str) -> Register:
+    """Whether the grid has several CTAs, or clusters."""
     one = e.constant("b32", 1)
-    x, y, z = (e.emit("setp.ne.b32", e.special(f"nctaid.{axis}"), one) for axis in "xyz")
+    x, y, z = (e.emit("setp.ne.b32", e.special(f"{number}.{axis}"), one) for axis in "xyz")
     return e.emit("or.pred", x, e.emit("or.pred", y, z))
 
 
@@ -404,13 +412,13 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
     _within_scope(e, instruction, address, offset)
     if order in ("release", "acq_rel"):
-        e.effect(_fence(instruction), auxiliary=RELEASES)
+        _fence(e, instruction, RELEASES)
     result = e.target(destination, type_)
     element = element_name(_atomic_type(instruction))
     e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):
-        e.effect(_fence(instruction), auxiliary=ACQUIRES)
+        _fence(e, instruction, ACQUIRES)
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def reach_others(m, w, pc, registers, i, mask):
     for member in range(m.members):
         lanes = lanes_in(m, registers, i, mask, member)
         if lanes and member != m.member and m.asynchronous:
-            reach(m, w, pc, np.int64(member), lanes, np.int64(0))
+            reach(m, w, pc, np.int64(member), lanes, np.int64(0), True)
 
 
 def access_in_group(address, w, pc, registers, mask):
