@@ -206,6 +206,10 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
+    if rank := _wrong_rank(raw, places):
+        message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
+        help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"
+        return _finding(raw, places, message, _left_out(raw, places), help_)
     help_ = "check the address against the array's end"
     python = places.source(raw.pc).knows_shapes
     if python and len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:

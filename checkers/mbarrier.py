@@ -83,8 +83,9 @@ def _uninitialized(raw: RawFinding, places: Places) -> Finding:
 
 
 def _meet(raw: RawFinding, places: Places) -> str:
-    """The barrier of the whole CTA as the file names it."""
-    return words.spelled(places, raw.pc, "bar.sync 0")
+    """The barrier of the whole CTA, or of the cluster where two CTAs have to meet, as the file names it."""
+    apart = raw.detail.get("other_cta", raw.cta) != raw.cta
+    return words.spelled(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
 
 
 def _initialise(raw: RawFinding, places: Places) -> str:

@@ -48,9 +48,9 @@ def test_examples_on_both_engines(line: str) -> None:
 
 def test_random_programs_of_a_cluster_are_judged_as_enumeration_does() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(120):
+    for seed in range(60):
         found = judged_clusters(clustered(random.Random(seed)), ("vm", "reference") if seed % 4 == 0 else ("vm",))
         assert not found.complaints, str(found)
         seen.update(found.outlook.faults or {"right"})
-    assert seen["right"] > 20, seen
+    assert seen["right"] > 10, seen
     assert len(seen) >= 5, seen

@@ -507,3 +507,51 @@ def test_an_operand_has_to_be_in_the_ctas_own_memory_or_in_anothers(what):
     arrays = np.arange(32, dtype=np.float32), np.zeros(64, np.float32)
     found = next(f for f in checked(of_another_cta, (*arrays, what), grid=2)[0].findings if f.code == "out-of-bounds")
     assert ("its own CTA" if what == 2 else "rank") in found.message
+
+
+STATES = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 y)
+.explicitcluster
+.reqnctapercluster 2, 1, 1
+{{
+    .reg .b32 %r<10>;
+    .shared .align 4 .b8 s[128];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %cluster_ctarank;
+    xor.b32 %r3, %r2, 1;
+    mov.u32 %r4, s;
+    shl.b32 %r5, %r1, 2;
+    add.u32 %r4, %r4, %r5;
+    st.shared.u32 [%r4], %r1;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mapa.shared::cluster.u32 %r6, %r4, %r3;
+    {}
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "verdict"),
+    [
+        ("ld.shared::cluster.u32 %r7, [%r6];", "verified"),
+        ("st.shared::cluster.u32 [%r6], %r1;", "verified"),
+        ("red.relaxed.cluster.shared::cluster.add.u32 [%r6], 1;", "verified"),
+        ("ld.shared.u32 %r7, [%r4];", "verified"),
+        ("red.relaxed.cta.shared::cluster.add.u32 [%r6], 1;", "incomplete"),
+        ("ld.shared.u32 %r7, [%r6];", "failed"),
+        ("ld.relaxed.cluster.shared::cta.u32 %r7, [%r6];", "failed"),
+        ("st.shared::cta.u32 [%r6], %r1;", "failed"),
+        ("red.shared.add.u32 [%r6], 1;", "failed"),
+    ],
+)
+def test_state_spaces_say_whose_shared_memory_it_is(instruction, verdict):
+    """PTX ISA, "State spaces": `.shared` is `.shared::cta`, the memory of the executing CTA."""
+    report, _ = checked(wsemu.load_ptx(STATES.format(instruction))["k"], (np.zeros(1, np.int32),), None, 2)
+    assert report.verdict == verdict
+    assert codes(report) == ({"out-of-bounds"} if verdict == "failed" else set())

@@ -220,11 +220,19 @@ def copy_lane(m, w, pc, registers, i, lane, width):
 
 
 @compiled
+def goal_of(i):
+    """Where in shared memory a bulk copy has to go."""
+    if i.op == SEND:
+        return np.int64(OTHERS)
+    return np.int64(OWN if i.aux & 1 else 1)
+
+
+@compiled
 def prepare_bulk(m, w, pc, registers, i, lane, shared):
     """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     size = size_of(registers, i, lane)
-    goal = OTHERS if i.op == SEND else np.int64(shared)
+    goal = goal_of(i) if shared else np.int64(0)
     if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, goal, False) == 0:
         return DONE
     start = 0 if shared and i.op != SEND else OWN
@@ -251,7 +259,7 @@ def load_lane(m, w, pc, registers, i, lane):
         return DONE
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if i.op == SEND else 0, True)
-    host = host_place(m, w, pc, lane, to, size, 16, True, OTHERS if i.op == SEND else 1, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, goal_of(i), True)
     made = host and source
     number = np.int64(0)
     if m.clocks:

@@ -75,7 +75,8 @@ def live_at(run: WarpRun, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
 def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int, to: int, *, inside: bool) -> None:
     """One lane's copy to one CTA."""
     source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
-    target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True, own=False if inside else None)
+    own = False if inside else True if fields[7] & 1 else None
+    target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True, own=own)
     if source and target:
         side = Side(target, size, range(size))
         agent = copies.make(lane, Side(source, size, range(size)), side)

@@ -17,6 +17,7 @@ from wsemu.model.isa import (
     LOCAL,
     NO_STORE,
     NON_COHERENT,
+    OWN_SHARED,
     READ,
     ROW,
     SEGMENT_SHIFT,
@@ -133,9 +134,10 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
+    own = True if fields[7] & OWN_SHARED else None
     run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
     for lane, address in addresses.items():
-        place = locate(run, address, lane, size, kind != READ)
+        place = locate(run, address, lane, size, kind != READ, own=own)
         if place is not None:
             places[lane] = place
     peers.touch(run, places)
