@@ -232,12 +232,12 @@ def _examine(
     captured = [c.array for c in done.bound.program.constant_arrays if is_blank(c.array)]
     for array in captured:
         array.blank = False  # type: ignore[attr-defined]
-    if (report.findings or keeping) and more is None and not isinstance(kernel, Code):
+    if (report.findings or keeping) and more is None:
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, captured, done)
         report._launched = launched if report.findings else None
-        for keep in keeping:
+        for keep in keeping if not isinstance(kernel, Code) else ():
             if launched is not None:
                 keep(report, launched)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):

@@ -89,9 +89,9 @@ class Report(Record):
             if launched is None or not seconds:
                 self._trials = Trials(groups=causes.by_edge(self.findings))
             else:
-                from wsemu.repair.search import search
+                from wsemu.repair.trials import tried
 
-                self._trials = search(self, launched, seconds)
+                self._trials = tried(self, launched, seconds)
         trials, findings = self._trials.in_order(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 
