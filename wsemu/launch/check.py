@@ -72,8 +72,9 @@ def check(
     grid that speak for all, where that can be shown, and no others (the arrays hold what these stored), `every` asks
     for which other launches a verified one speaks (`Report.scope`), `fail_on` has the codes of warnings that count
     as errors, and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster`
-    counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.  `sms` is
-    how many multiprocessors the GPU has, for CTAs that have to run at once (`Report.residency`).
+    counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
+    its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
+    (`Report.residency`).
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
