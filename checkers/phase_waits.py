@@ -149,7 +149,7 @@ class Ledger:
     def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:
         """The warps that may have missed the phase which they ask for by its parity: they have not seen the last one of
         that parity, and the next one is over, too."""
-        if not self.complete or phase < 2 or "parity" not in words.full_name(self.places, pc):
+        if not (self.complete and self.seen) or phase < 2 or "parity" not in words.full_name(self.places, pc):
             return []
         return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
 
