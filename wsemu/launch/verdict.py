@@ -274,7 +274,8 @@ def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> 
     if any(entry.finding.severity == "error" for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
-    proven = f"{EVERY_SCHEDULE}, phases and copies included" if places.asynchronous() else EVERY_SCHEDULE
+    included = "the barrier of the grid" if places.program.meets_alone else "phases and copies"
+    proven = f"{EVERY_SCHEDULE}, {included} included" if places.asynchronous() else EVERY_SCHEDULE
     if not off:
         return proven
     if not any(name in off for name in SCHEDULES):
