@@ -87,7 +87,8 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
-        from wsemu.launch.explore.decide import decide, feasible
+        from wsemu.launch.explore.decide import by_arrivals, decide, feasible, small
+        from wsemu.launch.explore.given import known_rows
 
         if self.known is not None:
             return self.known
@@ -97,8 +98,14 @@ class Orders:
             return None
         left = [data.copy() for data, _ in self.bound.segments]
         _put_back(self.bound, before)
-        done = places.outcome.status == "done"
-        return decide(self.bound, places, left=left if done else None)
+        stays = left if places.outcome.status == "done" else None
+        decided = by_arrivals(self.bound, places, known_rows(self.bound), left=stays)
+        if decided is not None:
+            return decided
+        if small(self.bound):
+            return decide(self.bound, places, left=stays)
+        _put_back(self.bound, left)
+        return None
 
 
 def _put_back(bound: Bound, before: list[Any]) -> None:
