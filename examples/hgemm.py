@@ -2,10 +2,11 @@
 
 c = a b^T, a of m x k and b of n x k halves, c of m x n floats.  Four warps make a tile of 64 x 64 by `mma.sync`; the
 operands come in slices of 32 k through a ring of stages, while the tensor cores work on another one.  Lines of a stage
-are 40 halves apart: then the eight rows of 16 bytes that `ldmatrix` reads at once lie in different banks.
+are 40 halves apart, or swizzled: then the eight rows of 16 bytes that `ldmatrix` reads at once lie in different banks.
 
     hgemm        all threads fill three stages, by `cp.async`
-    hgemm_bulk   a warp for a and one for b fill a `Pipeline` of four, by patterns of bulk copies (sm_90)
+    hgemm_bulk   a warp for a and one for b fill a `Pipeline` of four, by a bulk copy for each line (sm_90)
+    hgemm_tiles  the same by a tensor copy for each slice, of tensor maps
 
     python examples/hgemm.py [m n k]
 """
@@ -15,7 +16,7 @@ import sys
 import numpy as np
 
 from wsemu import cuda, ptx
-from wsemu.patterns import CudaDMAStrided, Pipeline
+from wsemu.patterns import CudaDMAStrided, CudaDMATile, Pipeline
 
 TILE, SLICE, STAGES = 64, 32, 3
 PITCH = SLICE + 8
@@ -24,6 +25,8 @@ THREADS = 128
 
 RING = Pipeline(4, 2, THREADS // 32)  # a lane of each compute warp gives back its slices
 LINE_BYTES, PITCH_BYTES = 2 * SLICE, 2 * PITCH
+TILE_A = CudaDMATile(1, 32, THREADS, THREADS, TILE, LINE_BYTES, swizzle="64B")
+TILE_B = CudaDMATile(2, 32, THREADS, THREADS + 32, TILE, LINE_BYTES, swizzle="64B")
 
 
 @cuda.jit(device=True)
@@ -35,16 +38,23 @@ def clear(sums):
 
 
 @cuda.jit(device=True)
-def multiply(tile_a, tile_b, stage, sums):
+def place(line, piece, swizzled):
+    """The half in its line at which 16 bytes begin."""
+    return 8 * TILE_A.placed(line, piece) if swizzled else 8 * piece
+
+
+@cuda.jit(device=True)
+def multiply(tile_a, tile_b, stage, sums, swizzled):
     """Add the products of a slice to the warp's 32 x 32 sums."""
     lane, warp = cuda.laneid, cuda.threadIdx.x // 32
     first, across = warp // 2 * 32, warp % 2 * 32
     for k in range(0, SLICE, 16):
         for i in range(2):
-            of_a = ptx.ldmatrix_x4(tile_a, (stage, first + 16 * i + lane % 16, k + lane // 16 * 8))
+            line = first + 16 * i + lane % 16
+            of_a = ptx.ldmatrix_x4(tile_a, (stage, line, place(line, k // 8 + lane // 16, swizzled)))
             for j in range(0, 4, 2):
                 line = across + 8 * j + lane // 16 * 8 + lane % 8
-                of_b = ptx.ldmatrix_x4(tile_b, (stage, line, k + lane // 8 % 2 * 8))
+                of_b = ptx.ldmatrix_x4(tile_b, (stage, line, place(line, k // 8 + lane // 8 % 2, swizzled)))
                 for h in range(2):
                     before = (sums[i, j + h, 0], sums[i, j + h, 1], sums[i, j + h, 2], sums[i, j + h, 3])
                     pair = (of_b[0], of_b[1]) if h == 0 else (of_b[2], of_b[3])
@@ -90,8 +100,18 @@ def hgemm(a, b, c):
             copy_slice(tile_a, (s + STAGES - 1) % STAGES, a, row, (s + STAGES - 1) * SLICE)
             copy_slice(tile_b, (s + STAGES - 1) % STAGES, b, column, (s + STAGES - 1) * SLICE)
         ptx.cp_async_commit_group()
-        multiply(tile_a, tile_b, s % STAGES, sums)
+        multiply(tile_a, tile_b, s % STAGES, sums, False)
     write(c, sums)
+
+
+@cuda.jit(device=True)
+def use(bars, s, tile_a, tile_b, sums, swizzled):
+    """A warp waits for a slice of the ring, multiplies, and gives it back."""
+    RING.consumer_wait(bars, s)
+    multiply(tile_a, tile_b, RING.stage(s), sums, swizzled)
+    cuda.syncwarp()
+    if cuda.laneid == 0:
+        RING.consumer_release(bars, s)
 
 
 @cuda.jit
@@ -111,11 +131,7 @@ def hgemm_bulk(a, b, c):
     if cuda.threadIdx.x < THREADS:
         clear(sums)
         for s in range(slices):
-            RING.consumer_wait(bars, s)
-            multiply(tile_a, tile_b, RING.stage(s), sums)
-            cuda.syncwarp()
-            if cuda.laneid == 0:
-                RING.consumer_release(bars, s)
+            use(bars, s, tile_a, tile_b, sums, False)
         write(c, sums)
     elif lines.owns_this_thread():
         for s in range(slices):
@@ -125,17 +141,46 @@ def hgemm_bulk(a, b, c):
             RING.execute_dma(bars, s, columns, b[column:, s * SLICE :], tile_b[RING.stage(s)])
 
 
-KERNELS = ((hgemm, THREADS), (hgemm_bulk, THREADS + 64))
-"""with the threads of a CTA"""
+@cuda.jit
+def hgemm_tiles(a, b, c, slices):
+    bars = cuda.shared.array(RING.barriers, np.uint64)
+    tile_a = cuda.shared.array((RING.stages, TILE, SLICE), np.float16, 1024)
+    tile_b = cuda.shared.array((RING.stages, TILE, SLICE), np.float16, 1024)
+    sums = cuda.local.array((2, 4, 4), np.float32)
+    row, column = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+    RING.start(bars)
+    if cuda.threadIdx.x < THREADS:
+        clear(sums)
+        for s in range(slices):
+            use(bars, s, tile_a, tile_b, sums, True)
+        write(c, sums)
+    elif TILE_A.owns_this_thread():
+        for s in range(slices):
+            RING.execute_dma(bars, s, TILE_A, a, tile_a[RING.stage(s)], s * SLICE, row)
+    elif TILE_B.owns_this_thread():
+        for s in range(slices):
+            RING.execute_dma(bars, s, TILE_B, b, tile_b[RING.stage(s)], s * SLICE, column)
+
+
+VERSIONS = {
+    "hgemm": (hgemm, THREADS, lambda a, b, c: (a, b, c)),
+    "hgemm_bulk": (hgemm_bulk, THREADS + 64, lambda a, b, c: (a, b, c)),
+    "hgemm_tiles": (
+        hgemm_tiles,
+        THREADS + 64,
+        lambda a, b, c: (TILE_A.tensor_map(a), TILE_B.tensor_map(b), c, np.int32(a.shape[1] // SLICE)),
+    ),
+}
+"""name -> kernel, threads of a CTA, what it takes"""
 
 
 def main(m, n, k):
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (rows, k)).astype(np.float16) for rows in (m, n))
-    for kernel, threads in KERNELS:
+    for name, (kernel, threads, arguments) in VERSIONS.items():
         c = np.zeros((m, n), np.float32)
-        kernel[(n // TILE, m // TILE), threads](a, b, c)
-        assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T), kernel.py_func.__name__
+        kernel[(n // TILE, m // TILE), threads](*arguments(a, b, c))
+        assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T), name
 
 
 if __name__ == "__main__":

@@ -36,9 +36,32 @@ def _command() -> None:
         sys.stdout.write(page())
         sys.stdout.flush()
         return
+    if _is_plain(sys.argv[1:]):
+        sys.exit(_check(*sys.argv[1:]))
     from wsemu.app.command_line import app
 
     app(prog_name="wsemu")
+
+
+def _is_plain(words: list[str]) -> bool:
+    """Whether a program is to be checked without an option: what reads options takes as long to load as the rest."""
+    completes = "_WSEMU_COMPLETE" in os.environ or sys.platform == "win32"  # there `*` is for us to expand
+    return len(words) > 1 and words[0] in ("check", "run") and not completes and "-" not in {w[:1] for w in words}
+
+
+def _check(name: str, file: str, *arguments: str) -> int:
+    from pathlib import Path
+
+    from wsemu.app import commands
+
+    try:
+        return commands.check(Path(file), arguments, {}, {}, quiet=name == "run")
+    except KeyboardInterrupt:
+        print("Aborted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        _drop_output()
+        return 1
 
 
 def _unexpected(error: Exception) -> int:

@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from tests.commands import python, wsemu
+from wsemu import cli
 from wsemu.app import commands, front_page
 from wsemu.app.command_line import app
 from wsemu.app.program import run
@@ -467,3 +468,31 @@ def test_a_time_limit_says_what_was_decided_and_names_the_kernel(tmp_path, capsy
     said = capsys.readouterr().out
     assert "quick[grid 1, block 1]  verified" in said
     assert "the time limit of 1000 s is reached in `endless`, after 1 launch" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "plain"),
+    [
+        ("check a.py", True), ("run a.py 1 b", True), ("check", False), ("check --every a.py", False),
+        ("check a.py -x", False), ("check -- a.py", False), ("trace a.py", False), ("", False),
+    ],
+)  # fmt: skip
+def test_without_options_nothing_that_reads_them_is_loaded(words, plain):
+    assert cli._is_plain(words.split()) is plain
+
+
+def test_completion_is_left_to_what_completes(monkeypatch):
+    monkeypatch.setenv("_WSEMU_COMPLETE", "bash_complete")
+    assert not cli._is_plain(["check", "a.py"])
+
+
+@pytest.mark.parametrize("words", [("check", "missing.py"), ("run", "missing.py", "x"), ("check", "a.ptx", "x")])
+def test_said_with_options_and_without_them_is_the_same(words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    said = []
+    for options in ((), ("--no-strict",)):
+        monkeypatch.setattr(sys, "argv", ["wsemu", words[0], *options, *words[1:]])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said.append((stopped.value.code, *capsys.readouterr()))
+    assert said[0] == said[1]

@@ -373,6 +373,7 @@ def of_tiles(rank: int) -> Any:
         "    bar = cuda.shared.array(1, np.uint64)", "    ptx.prefetch_tensormap(tmap)",
         f"    ptx.cp_async_bulk_prefetch_tensor(tmap, {at})",
         f"    ptx.cp_async_bulk_tensor_global_to_shared(tile, 0, tmap, {at}, bar, 0)",
+        f"    ptx.cp_async_bulk_tensor_global_to_shared_bytes(tile, 0, tmap, {at}, bar, 0)",
         f"    ptx.cp_async_bulk_tensor_shared_to_global(tmap, {at}, tile, 0)", *reductions,
     ]  # fmt: skip
     space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "np": np}

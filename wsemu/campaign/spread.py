@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["fuzz", "sweep", "mutate"]
 MOST_LOST = 20
-"""times that a request is made again, whose workers die or are lost"""
+"""times that a request is made again, whose workers die or are lost, without an answer to any"""
 PAUSE = 0.2
 """seconds before that, so that a scheduler may come back"""
 _ALONE: dict[str, Any] = (
@@ -208,6 +208,7 @@ def answers(
     """
     waiting: dict[Future[dict[str, Any]], Any] = {}
     lost: Counter[Any] = Counter()
+    """since the last answer: where workers die often, and others answer, nothing is wrong with a request"""
     left = set(requests)
 
     def submit(name: Any) -> None:
@@ -218,6 +219,7 @@ def answers(
             submit(name)
         while left:
             done, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            again: list[Any] = []
             for future in done:
                 name = waiting.pop(future)
                 if name not in left:
@@ -234,15 +236,19 @@ def answers(
                         raise UsageError(
                             f"{name} was lost {MOST_LOST} times: {type(error).__name__}: {error}"
                         ) from None
-                    time.sleep(PAUSE)
-                    submit(name)
+                    again.append(name)
                     continue
                 if "died" not in found and found["stamp"] != stamp:
                     raise UsageError(
                         "a worker has other sources or versions than this process: install the same wsemu there"
                     )
                 left.discard(name)
+                lost.clear()
                 yield name, found if "died" in found else found["answer"]
+            if again:
+                time.sleep(PAUSE)
+            for name in again:
+                submit(name)
     finally:
         for future in waiting:
             future.cancel()

@@ -39,6 +39,8 @@ class Settings:
 
     arch: str = "sm_90"
     """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
+    sms: int = 0
+    """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
     fma: bool = True
     """contract a * b + c as the compiler does"""
     budget: int = 1_000_000_000
