@@ -182,8 +182,7 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
 def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
     """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
     uses.  What they happen to order is no order: another schedule has it the other way round."""
-    every = [1] * len(bound.program.code)
-    unwritten = taint.read_only(bound.program, every, places.segment_of.get, atomics)
+    unwritten = taint.read_only(bound.program, places.segment_of.get, atomics)
     return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get) - unwritten
 
 
