@@ -11,11 +11,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.properties.cluster_programs import Spread, clustered, judged_clusters
 from tests.properties.phase_explorer import parse
+from wsemu.machine import run as machine
 
 EXAMPLES = {
     "1 | t0: V(0,3) | t1: x(0,16) w(0,0) R(1) @ 1 / 0 1 1": "async-outlives-cta",
@@ -23,6 +25,9 @@ EXAMPLES = {
     "1 | t0: V(0,3) Z(7,2) | t1: x(0,16) w(0,0) R(1) Z(7,2) @ 1 / 0 1 1": "",
     "1 1 | t0: V(0,3) w(1,0) | t1: x(0,16) w(0,0) R(1) a(1) @ 1 0 / 0 1 1": "",
     "1 | t0: V(0,3) S(7,2) | t1: S(7,2) x(0,16) @ 1 / 0 1 1": "async-outlives-cta dsmem-after-exit",
+    "1 1 1 1 | t0: e(0,16) T(0,0) a(0) e(1,16) T(1,1) a(1) | t1: w(0,0) R(0) a(2) R(1) a(3) @ 1 0 1 1 / 1 0 1": (
+        "async-outlives-cta dsmem-after-exit race"
+    ),
     "1 | t0: R(1) S(7,2) | t1: S(7,2) @ 1 / 0 1 1": "",
     "1 | t0: R(1) Z(7,2) | t1: Z(7,2) @ 1 / 0 1 1": "dsmem-relaxed-exit",
     "1 | t0: Z(7,2) R(1) | t1: Z(7,2) @ 1 / 0 1 1": "dsmem-after-exit",
@@ -54,3 +59,11 @@ def test_random_programs_of_a_cluster_are_judged_as_enumeration_does() -> None:
         seen.update(found.outlook.faults or {"right"})
     assert seen["right"] > 10, seen
     assert len(seen) >= 5, seen
+
+
+def test_a_wide_machine_judges_them_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_kept", {})
+    monkeypatch.setattr(machine, "width_of", lambda groups, warps: 1)
+    for seed in range(1000, 1040):
+        found = judged_clusters(clustered(random.Random(seed)), ("vm",))
+        assert not found.complaints, str(found)
