@@ -91,6 +91,11 @@ class Progress(StrEnum):
     none = "none"
 
 
+class Sums(StrEnum):
+    hardware = "hardware"
+    exact = "exact"
+
+
 class Engine(StrEnum):
     """Which interpreter runs the launch."""
 
@@ -131,6 +136,10 @@ Fma = Annotated[
     typer.Option(
         "--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does (the default)."
     ),
+]
+MmaOption = Annotated[
+    Sums | None,
+    typer.Option("--mma", help="Sums of matrix instructions; `exact`: rounded once.  [default: hardware]"),
 ]
 Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
 EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]
@@ -277,6 +286,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         arguments: Arguments = None,
         arch: Arch = None,
         fma: Fma = None,
+        mma: MmaOption = None,
         budget: Budget = None,
         engine: EngineOption = None,
         only: Only = None,

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
-from wsemu.model.settings import Engine, Settings
+from wsemu.model.settings import Engine, Settings, Sums
 from wsemu.model.suppression import Suppression
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Configuration(_Table):
 
     arch: str = "sm_90"
     fma: bool = True
+    mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
     engine: Engine = "vm"
     only: list[str] = []
@@ -148,6 +149,7 @@ class Configuration(_Table):
         return Settings(
             arch=self.arch,
             fma=self.fma,
+            mma=self.mma,
             budget=self.budget,
             engine=self.engine,
             numba_ptx=self.numba_ptx,

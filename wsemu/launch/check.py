@@ -118,6 +118,7 @@ def check(
     arch: str | None = None,
     dynamic_shared: int = 0,
     fma: bool | None = None,
+    mma: settings.Sums | None = None,
     budget: int | None = None,
     engine: settings.Engine | None = None,
     workers: int | None = None,
@@ -133,7 +134,8 @@ def check(
     in place.
 
     `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
-    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
+    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `mma` is "hardware" or "exact":
+    sums of matrix instructions as the tensor cores of `arch` make them, or rounded once; `budget` is in warp
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
@@ -146,6 +148,7 @@ def check(
     """
     given: dict[str, Any] = {
         "fma": fma,
+        "mma": mma,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,
@@ -532,6 +535,9 @@ def bind_launch(
         configuration = kernel.clustered(configuration)
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
+    if chosen.mma != "hardware":
+        program, more = _with_sums(program, chosen.mma)
+        notes = (*notes, *more)
     _check_shared(program, configuration)
     if configuration.arch != LATEST:
         from wsemu.model.introduced import check_instructions
@@ -542,6 +548,17 @@ def bind_launch(
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
     blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if _is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+
+
+def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
+    """The program with sums of matrices as they are asked for, and what a report says of them."""
+    from wsemu.model.sums import rounding_once
+
+    if wanted != "exact":
+        raise UsageError(f'no sums {wanted!r} of matrix instructions: mma="hardware" or mma="exact"')
+    made = rounding_once(program)
+    note = "sums of matrix instructions are rounded once (mma exact): those of a GPU may have other last bits"
+    return made, () if made is program else (note,)
 
 
 def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
