@@ -2,9 +2,10 @@
 
     python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--bless]
 
-Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass` (mutations.py):
-of those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu check` does, with `--seconds`
-for edits; the first edit that is printed is applied to the text of the file, literally, and that is checked again.
+Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass`
+(wsemu.repair.mutants): of those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu
+check` does, with `--seconds` for edits; the first edit that is printed is applied to the text of the file, literally,
+and that is checked again.
 
 Prints each program, and for each set how many have a cure, in how many it is no larger than the repaired program, in
 lines, and how many are verified with it: that has to be all of them.  Exit code 1 if one is not, or if cures are found
@@ -29,11 +30,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from mutations import of_example
 
 from wsemu.launch.hooks import observers
 from wsemu.model import settings
 from wsemu.model.errors import WsemuError
+from wsemu.repair.mutants import of_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +145,7 @@ def of_mutants(count: int) -> list[Program]:
         source = path.read_text(encoding="utf-8")
         if len(source) > 4000:
             continue
-        for mutation in of_example(path):
+        for mutation in of_program(path):
             found.append(Program(f"{path.name}:{mutation.line} {mutation.before} -> {mutation.after}",
                                  mutation.source(), source))  # fmt: skip
     step = max(len(found) // (3 * count), 1)

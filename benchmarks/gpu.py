@@ -143,9 +143,9 @@ def saxpy_rates(intensity: int = 0, wanted: tuple[str, ...] = (), **constants: A
 
 
 SHAPES: dict[str, dict[str, int]] = {
-    "128": {},
-    "64": {"COMPUTE_THREADS": 64, "TILE": 128, "STAGES": 10},
-    "32": {"COMPUTE_THREADS": 32, "TILE": 128, "STAGES": 8, "RING_TILE": 32},
+    "64": {},
+    "128": {"COMPUTE_THREADS": 128, "TILE": 64, "STAGES": 5},
+    "32": {"COMPUTE_THREADS": 32, "STAGES": 8, "RING_TILE": 32},
 }
 """rows of a CTA -> constants of examples/sgemv.py: with fewer rows there are more CTAs"""
 

@@ -2,9 +2,9 @@
 
     python benchmarks/mutants.py [--sample N] [--workers N] [--files patterns/base.py ...] [--list]
 
-Changes one place at a time in `patterns/*.py` and `examples/*.py` (mutations.py says which) and runs each mutant: a
-pattern goes through a fixed list of transfers, pipelines and constructions (transfer_trials.py), an example runs as it
-is, at a small size.  A mutant is killed
+Changes one place at a time in `patterns/*.py` and `examples/*.py` (wsemu.repair.mutants says which) and runs each
+mutant: a pattern goes through a fixed list of transfers, pipelines and constructions (transfer_trials.py), an example
+runs as it is, at a small size.  A mutant is killed
 
     checker    by an error that wsemu finds in a launch, or a launch that is no longer verified
     result     by a program whose result differs from NumPy's, or by what an object says of itself
@@ -39,13 +39,13 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import transfer_trials
-from mutations import KINDS, Mutation, of_example, of_pattern
 from survivors import SURVIVORS
 
 from wsemu.launch.hooks import observers
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model import settings
 from wsemu.model.errors import WsemuError
+from wsemu.repair.mutants import KINDS, Mutation, of_pattern, of_program
 
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = ("checker", "result", "error", "cost", "survives")
@@ -274,7 +274,7 @@ def files(names: Sequence[str]) -> list[Path]:
 
 
 def mutations_of(path: Path) -> list[Mutation]:
-    return of_pattern(path) if path.parent.name == "patterns" else of_example(path)
+    return of_pattern(path) if path.parent.name == "patterns" else of_program(path)
 
 
 def unchanged(paths: Sequence[Path]) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 DETAIL = {
     "cluster-barrier": Detail({
-        "what": "0: it arrives twice, 1: it waits without having arrived, 2: an aligned form by a part of a warp",
+        "what": "0: it arrives twice, 1: it waits without having arrived, 2: an aligned form by a part of a warp; at "
+        "the barrier of the grid 3: its CTA arrives twice, 4: it waits without an arrive of its CTA",
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
@@ -39,6 +40,16 @@ _SAID = (
         "an aligned operation at the cluster's barrier by a part of a warp",
         "`.aligned` promises that all threads of the warp execute it",
         "move it out of the branch, or leave `.aligned` out",
+    ),
+    (
+        "a second arrive of the CTA at the grid's barrier, without a wait between",
+        "it counts for another CTA, and the barrier opens too early; here it counts for nothing",
+        "let one thread of each CTA arrive once before each wait",
+    ),
+    (
+        "a wait at the grid's barrier before its CTA has arrived there",
+        "it compares the barrier with what no arrive has told it; here it does not wait",
+        "let a thread of the CTA arrive before each wait",
     ),
 )
 """by `what`: what happened, a note, the help"""

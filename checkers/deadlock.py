@@ -125,6 +125,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=(held_back.remedy(places, held[0]) if held else _REGISTERS if registers else "")
+        or next((object_waits.help_for(wait) for wait in outcome.object_waits if wait.missing), "")
         or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
         or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]
@@ -136,11 +137,11 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
 
 
 def _elsewhere_waiting(places: Places) -> list[str]:
-    """Where warps wait in other CTAs of the cluster: a note each, three at most."""
+    """Where warps wait in other CTAs of the cluster or grid: a note each, three at most."""
     where: dict[str, None] = {}
-    for cta, warp, pc in places.outcome.elsewhere if places.outcome.cluster != (1, 1, 1) else ():
+    for cta, warp, pc in places.outcome.elsewhere if places.outcome.group != (1, 1, 1) else ():
         where[f"{places.who(cta, warp)} waits at {places.where(pc)}"] = None
-    more = [f"{len(where) - 3} more warps of the cluster wait"] if len(where) > 3 else []
+    more = [f"{len(where) - 3} more warps of the {places.together} wait"] if len(where) > 3 else []
     return [*list(where)[:3], *more]
 
 
@@ -149,7 +150,7 @@ def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits
     groups = [*barriers, *_phase_groups(places)]
     alone = None if places.steered() else outcome.cta
     trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
-    clustered = outcome.cluster != (1, 1, 1)  # what others of the cluster brought is not told apart
+    clustered = outcome.group != (1, 1, 1)  # what others of the cluster brought is not told apart
     ledger = Ledger(places, None if clustered else trace, outcome.cta)
     states = {b.barrier: b for b in outcome.barriers}
     edges = {g: _suppliers(places, ledger, g, groups) for g in groups}
@@ -223,8 +224,9 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
         text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers a thread, which nobody gives"
         budget = setmaxnreg.budget(waits.places)
         return f"{text}: {budget}" if budget.startswith("needs") else text
-    if not waits.groups and waits.places.outcome.object_waits:
-        return object_waits.message(waits.places, waits.places.outcome.object_waits[0])
+    objects = waits.places.outcome.object_waits
+    if objects and (not waits.groups or objects[0].missing):
+        return object_waits.message(waits.places, objects[0])
     if not waits.groups:
         return f"no warp{waits.places.in_cta(waits.places.outcome.cta)} can go on"
     return _circle(waits.places, waits.cycle) if waits.cycle else waits.starvation(waits.starved[0])
@@ -245,7 +247,7 @@ def _lacking(waits: _Waits, group: Group) -> str:
     gone = sorted(ledger.users(group.address) & exited - set(group.warps))
     if gone:
         return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
-    of_cta = " of this CTA" if places.outcome.cluster != (1, 1, 1) else ""
+    of_cta = " of this CTA" if places.outcome.group != (1, 1, 1) else ""
     return text if odd else f"{text}; no live warp{of_cta} can still bring it"
 
 

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 def message(places: Places, wait: ObjectWait) -> str:
     """`warp 1 waits for latch 0, which has 1 of 2`."""
+    if wait.missing:
+        counted = f"at which {wait.arrived} of {wait.expected} CTAs have arrived"
+        return f"{_who(places, wait)} for {named(wait)}, {counted}: {_missing(places, wait)}"
     return f"{_who(places, wait)} for {named(wait)}, which has {wait.arrived} of {wait.expected}"
+
+
+def _missing(places: Places, wait: ObjectWait) -> str:
+    """`CTA (2,0,0) has ended`: of those that have not come, three at most."""
+    alive = {cta for cta, _, _ in places.outcome.elsewhere} | {places.outcome.cta}
+    told = [f"{places.cta(cta)} {'does not come there' if cta in alive else 'has ended'}" for cta in wait.missing[:3]]
+    more = f" and {len(wait.missing) - 3:,} more" if len(wait.missing) > 3 else ""
+    return ", ".join(told) + more
 
 
 def named(wait: ObjectWait) -> str:
@@ -25,6 +36,8 @@ def named(wait: ObjectWait) -> str:
 
 def help_for(wait: ObjectWait) -> str:
     """What to look for."""
+    if wait.missing:
+        return "let every CTA of the launch come to each `sync` of the grid, its thread 0 too, before it ends"
     return f"look for what {named(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
 
 

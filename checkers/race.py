@@ -278,12 +278,13 @@ def _operation(places: Places, event: Event) -> str:
 
 
 def _between_ctas(found: Conflict) -> str:
-    """What orders CTAs of one cluster; nothing where they are of two."""
+    """What orders CTAs of one cluster, or of a grid that meets; nothing where they are of two clusters."""
     places, one, two = found.places, found.first.access, found.second.access
     if places.cluster_of(one.cta) != places.cluster_of(two.cta):
         return ""
-    sync = words.spelled(places, one.pc, "barrier.cluster")
-    return f"add {sync} {places.after(one.pc, two.pc)}, where every thread of the cluster passes"
+    what = "barrier.cluster" if places.together == "cluster" else "grid.sync"
+    sync = words.spelled(places, one.pc, what)
+    return f"add {sync} {places.after(one.pc, two.pc)}, where every thread of the {places.together} passes"
 
 
 def _help(found: Conflict, witness: Witness | None) -> str:

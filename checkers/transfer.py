@@ -121,7 +121,8 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
 
 def _offset(run: Run, places: Places, store: Stored) -> int:
     """Bytes from the start of the destination array: in shared memory it lies behind a pattern's own arrays."""
-    own = 0 if run.job.scatter else -(-places.program.shared_bytes // 16) * 16
+    aligned = getattr(run.job.pattern, "tile_alignment", 16)
+    own = 0 if run.job.scatter else -(-places.program.shared_bytes // aligned) * aligned
     return (store.address & OFFSET_MASK) - own
 
 

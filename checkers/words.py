@@ -33,6 +33,8 @@ _NOUNS = {
     "async.reduce": "asynchronous reduction",
     "cluster.arrive": "arrive at the cluster's barrier",
     "cluster.wait": "wait at the cluster's barrier",
+    "grid.arrive": "arrive at the grid's barrier",
+    "grid.wait": "wait at the grid's barrier",
     "cp.async": "asynchronous copy",
     "cp.async.arrive": "arrival of asynchronous copies",
     "wgmma": "`wgmma`",
@@ -87,6 +89,7 @@ _PYTHON = {
     "setmaxnreg.dec": "setmaxnreg_dec",
     "elect.sync": "elect_sync",
     "bar.sync 0": "cuda.syncthreads",
+    "grid.sync": "cuda.cg.this_grid().sync",
     "bar.warp.sync": "cuda.syncwarp",
 }
 """PTX instruction -> what a kernel in Python calls"""

@@ -3,7 +3,7 @@
     python examples/sgemv.py [n [version]]             run it: every launch is checked
     wsemu check examples/sgemv.py [n [version]]        the same, with a report
 
-A CTA computes 128 rows, and each row needs the whole vector: tile by tile it comes into shared memory.  The matrix,
+A CTA computes 64 rows, and each row needs the whole vector: tile by tile it comes into shared memory.  The matrix,
 column by column in memory, is used once; it is staged only so that more loads are in flight.
 
     reference       all threads load the vector, and the matrix into registers
@@ -14,7 +14,7 @@ column by column in memory, is used once; it is staged only so that more loads a
     both-double     two buffers of each, each with DMA warps of its own
     both-manual     two buffers of each, filled by the same DMA warps in turn
     both-bulk       the same, but one thread each starts bulk copies of the vector and of the columns (sm_90)
-    both-pipeline   a ring of five buffers for both, with a warp for each: 16 of its lanes copy a column each, as far
+    both-pipeline   a ring of ten buffers for both, with a warp for each: 16 of its lanes copy a column each, as far
                     ahead as there are buffers
 
 Without a version it is figure 4's; `all` stands for all.
@@ -27,12 +27,12 @@ import numpy as np
 from wsemu import cuda, ptx
 from wsemu.patterns import Buffers, CudaDMASequential, CudaDMAStrided, Pipeline, block_size
 
-COMPUTE_THREADS = 128
+COMPUTE_THREADS = 64
 COLUMN_BYTES = 4 * COMPUTE_THREADS  # of a column of the matrix's tile
 VECTOR_DMA_THREADS = 32
 MATRIX_DMA_THREADS = 128
 BLOCK = COMPUTE_THREADS + VECTOR_DMA_THREADS + MATRIX_DMA_THREADS
-TILE = 64  # columns of the matrix, elements of the vector
+TILE = 128  # columns of the matrix, elements of the vector
 HALF_TILE = TILE // 2  # where there are two of each
 STEP_BYTES = TILE * COLUMN_BYTES // MATRIX_DMA_THREADS  # of a DMA thread of the matrix: its whole part of a tile
 HALF_STEP_BYTES = STEP_BYTES // 2
@@ -49,7 +49,7 @@ FIRST_MATRIX_THREAD = COMPUTE_THREADS + VECTOR_DMA_THREADS
 FIRST_MATRIX_THREAD_DOUBLE = COMPUTE_THREADS + HALF_DOUBLE.dma_threads
 BLOCK_DOUBLE = FIRST_MATRIX_THREAD_DOUBLE + 2 * MATRIX_DMA_THREADS
 
-STAGES = 5
+STAGES = 10
 RING_TILE = 16  # columns of a buffer of the ring, and lanes of its warp that copy one each
 RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its buffers
 
@@ -330,11 +330,12 @@ def expected(alpha, matrix, x):
 def main():
     given = sys.argv[1:] or ["1024"]
     n = int(given[0]) if given[0].isdecimal() else 0
-    if n < 1 or n % COMPUTE_THREADS:
-        sys.exit(f"n is {given[0]}: give a positive multiple of {COMPUTE_THREADS}, such as 1024")
     version = given[1] if len(given) > 1 else "both-single"
     if len(given) > 2 or version not in (*VERSIONS, "all"):
         sys.exit(f"{' '.join(given[1:])}: give one version: {', '.join(VERSIONS)}, or all")
+    step = 2 * TILE if version in ("both-double", "all") else TILE  # each set of DMA warps takes tiles by twos
+    if n < 1 or n % step:
+        sys.exit(f"n is {given[0]}: give a positive multiple of {step}, such as 1024")
     random = np.random.default_rng(1)
     matrix = np.asfortranarray(random.standard_normal((n, n), np.float32))  # column by column in memory
     x = random.standard_normal(n, np.float32)

@@ -4,6 +4,7 @@ CudaDMASequential    bytes side by side
 CudaDMAStrided       elements at fixed distances
 CudaDMAIndirect      elements that indices name: gather, scatter
 CudaDMAHalo          the border of a two-dimensional tile
+CudaDMATile          a tile of a matrix, by a tensor copy
 CudaDMACustom        a transfer of your own
 Buffers              one producer loop and one consumer loop for one, two or more buffers
 Pipeline             a ring of buffers in step by mbarriers
@@ -21,6 +22,7 @@ from wsemu.patterns.indirect import CudaDMAIndirect
 from wsemu.patterns.pipeline import Pipeline
 from wsemu.patterns.sequential import CudaDMASequential
 from wsemu.patterns.strided import CudaDMAStrided
+from wsemu.patterns.tile import CudaDMATile
 
 __all__ = [
     "Buffers",
@@ -30,6 +32,7 @@ __all__ = [
     "CudaDMAIndirect",
     "CudaDMASequential",
     "CudaDMAStrided",
+    "CudaDMATile",
     "Pipeline",
     "block_size",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsemu import strategies as strategies
     from wsemu.app.launch_file import check_like as check_like
     from wsemu.app.launch_file import save_launch as save_launch
+    from wsemu.app.recording import record_launch as record_launch
     from wsemu.campaign.sweep import SweepFailed as SweepFailed
     from wsemu.campaign.sweep import sweep as sweep
     from wsemu.launch.check import check as check
@@ -58,6 +59,7 @@ _HOME = {
     "cuda": "wsemu.cuda",
     "load_ptx": "wsemu.launch.ptx.module",
     "ptx": "wsemu.ptx",
+    "record_launch": "wsemu.app.recording",
     "replay": "wsemu.launch.replay.run",
     "save_launch": "wsemu.app.launch_file",
     "strategies": "wsemu.strategies",
@@ -76,6 +78,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "load_ptx",
     "check_like",
     "save_launch",
+    "record_launch",
     "TensorMap",
     "TransferCase",
     "Report",

@@ -85,11 +85,16 @@ HOST = frozenset(
 _NOT_MODELLED = frozenset(
     """
     BaseCUDAMemoryManager GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle KernelRuntimeError MappedMemory
-    MemoryInfo MemoryPointer PinnedMemory compile compile_all compile_for_current_device compile_ptx
-    compile_ptx_for_current_device cuda_error cudadrv literal nvvm open_ipc_array set_memory_manager
+    MemoryInfo MemoryPointer PinnedMemory cuda_error cudadrv literal nvvm open_ipc_array set_memory_manager
     """.split()
 )
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+
+
+_COMPILING = frozenset(
+    "compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device".split()
+)
+"""names that Numba-CUDA itself answers, where it is installed"""
 
 
 FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource fp8".split())
@@ -131,6 +136,10 @@ if not TYPE_CHECKING:
             return configured
         if name in FOREIGN:
             return Foreign(name)
+        if name in _COMPILING:
+            from wsemu.launch.second_way import asking
+
+            return asking(name)
         if name in _NOT_MODELLED:
             from wsemu.model.errors import MissingName
 

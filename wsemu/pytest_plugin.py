@@ -111,9 +111,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(f"wsemu_{name}", text, type=kind, default=None)
     group.addoption("--wsemu-numba", action=argparse.BooleanOptionalAction, default=None, help=_NUMBA)
     parser.addini("wsemu_numba", _NUMBA, type="bool", default=False)
+    group.addoption("--wsemu-mutate", action="store_true", help=_MUTATE)
+    for name, text in _MUTATE_OPTIONS.items():
+        group.addoption(f"--wsemu-mutate-{name}", action="append", metavar=name.upper(), default=[], help=text)
 
 
 _NUMBA = "tests run with wsemu in the place of Numba-CUDA: `from numba import cuda` is `wsemu.cuda`"
+_MUTATE = "then break the kernels in one place at a time, and say which mutants no test tells: exit code 1 if any"
+_MUTATE_OPTIONS = {"kind": "mutants of this kind alone, such as barrier", "kernel": "mutants of this kernel alone"}
 _TAKEN = pytest.StashKey["ExitStack"]()
 
 
@@ -221,13 +226,23 @@ def _settings_of(item: pytest.Item) -> Settings | None:
 _SETTINGS = pytest.StashKey["Settings | None"]()
 
 
+def _trial() -> Any:
+    """The trial as which a test runs with a mutant of its kernels; None where it runs as it is."""
+    trials = sys.modules.get("wsemu.campaign.mutate_trials")
+    return trials.running[-1] if trials is not None and trials.running else None
+
+
 def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
     """The settings of a test hold inside."""
     chosen = item.stash.get(_SETTINGS, None)
     if chosen is None:
         return nullcontext()
-    from wsemu.model.settings import using
+    from wsemu.model.settings import current, using
 
+    if _trial() is not None:
+        from dataclasses import replace
+
+        chosen = replace(chosen, fix_budget=0.0, budget=min(chosen.budget, current().budget))
     return using(chosen)
 
 
@@ -250,6 +265,44 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         return (yield)
 
 
+# -- mutants ---------------------------------------------------------------------------------------------------------
+_MUTANTS = pytest.StashKey[Any]()
+"""what came of them"""
+_PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """With `--wsemu-mutate`: the tests as they are, and those that pass with mutants of what they launch."""
+    done = yield
+    config = session.config
+    if config.getoption("wsemu_mutate") and not config.option.collectonly and not hasattr(config, "workerinput"):
+        from wsemu.campaign.mutate_session import run
+
+        kinds, kernels = (config.getoption(f"wsemu_mutate_{name}") for name in _MUTATE_OPTIONS)
+        items = [item for item in session.items if item.stash.get(_PASSED, False)]
+        mutated = config.stash[_MUTANTS] = run(items, config.rootpath, kinds, kernels)
+        if mutated is not None and mutated.exit_code == 1:
+            session.testsfailed += 1  # pytest's exit code
+        if mutated is not None and mutated.stopped:
+            raise KeyboardInterrupt
+    return done
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if not config.getoption("wsemu_mutate"):
+        return
+    from wsemu.campaign.mutate_report import lines
+
+    terminalreporter.section("wsemu: mutants")
+    mutated = config.stash.get(_MUTANTS, None)
+    found = (
+        [("no test that passes launches a Python kernel in this process", "")] if mutated is None else lines(mutated)
+    )
+    for text, _ in found:
+        terminalreporter.write_line(text)
+
+
 # -- failures --------------------------------------------------------------------------------------------------------
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
@@ -257,12 +310,17 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed check ends in the test, not in wsemu, and an example of Hypothesis comes with the line that keeps it."""
     ours = _failures(call.excinfo)
+    trial = _trial()
+    if call.excinfo is not None and trial is not None:
+        trial.raised = call.excinfo.value
     if call.excinfo is not None and ours and not item.config.getoption("fulltrace", False):
         _cut(call.excinfo.tb)
     for error in ours:
         codes = [finding.code for finding in error.report.errors]
         item.user_properties.append(("wsemu", ", ".join(dict.fromkeys(codes)) or error.report.verdict))
     report = yield
+    if call.when == "call" and trial is None:
+        item.stash[_PASSED] = report.passed
     kept = [line for error in ours if (line := _kept(error, item))]
     report.sections.extend(("wsemu: keep this example", line) for line in kept)
     return report

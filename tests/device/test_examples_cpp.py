@@ -46,6 +46,18 @@ def flash(heads: int, length: int) -> tuple[Any, ...]:
     return "hopper/flash.sm_90a.ptx", "flash", (length // 128, heads), 384, 6 * 8192 + 72, (*maps, *scalars)
 
 
+def ampere(m: int, n: int, k: int) -> tuple[Any, ...]:
+    arrays = random_halves(m, k), random_halves(n, k), np.zeros((m, n), np.float32)
+    return (
+        "ampere/gemm.sm_80.ptx",
+        "gemm",
+        (-(-n // 64), -(-m // 64)),
+        128,
+        65_536,
+        (*arrays, *np.array([m, n, k], np.int32)),
+    )
+
+
 LAUNCHED = {
     "gemm-128-128-64": gemm("gemm", 128, 128, 64),
     "gemm-256-384-512": gemm("gemm", 256, 384, 512),
@@ -54,6 +66,8 @@ LAUNCHED = {
     "gemm_pair-512-512-512": gemm("gemm_pair", 512, 512, 512),
     "flash-1-128": flash(1, 128),
     "flash-4-512": flash(4, 512),
+    "ampere-100-70-360": ampere(100, 70, 360),
+    "ampere-256-256-256": ampere(256, 256, 256),
 }
 
 

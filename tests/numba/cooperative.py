@@ -1,4 +1,4 @@
-"""A barrier for the whole grid, which is not modelled: the launch is not decided, and the others are."""
+"""A barrier for the whole grid: the launch is a cooperative one."""
 
 import numpy as np
 from numba import cuda
@@ -23,6 +23,6 @@ def sweep(x):
 x = cuda.to_device(np.zeros(64, np.int32))
 fill[2, 32](x)
 sweep[2, 32](x)
-assert x[0] == 1
+assert x[1] == 5
 fill[2, 32](x)
-# expect: 2 kernels, 3 launches: 2 verified, 1 incomplete (cuda.cg.this_grid)
+# expect: 2 kernels, 3 launches: 3 verified

@@ -14,5 +14,5 @@ N = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
 example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "sgemv.py"))
 matrix = np.ones((N, N), np.float32, order="F")
 x, y = np.ones(N, np.float32), np.zeros(N, np.float32)
-example["sgemv"][N // 128, example["BLOCK"]](N, np.float32(0.75), matrix, x, y)
+example["sgemv"][N // example["COMPUTE_THREADS"], example["BLOCK"]](N, np.float32(0.75), matrix, x, y)
 assert (y == 0.75 * N).all()

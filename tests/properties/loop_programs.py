@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,18 +32,18 @@ from wsemu import cuda, ptx
 
 @dataclass(frozen=True)
 class LoopProgram:
-    """A kernel `k(n, x, z, y)` and the threads of its CTA."""
+    """A kernel `k(n, x, z, y, m, a)` and the threads of its CTA."""
 
     source: str
     threads: int
     grid: int
 
-    def arguments(self, n: int, seed: int = 0) -> tuple[Any, ...]:
-        """For n iterations; other seeds fill the arrays otherwise."""
+    def arguments(self, n: int, seed: int = 0, m: int = 3, a: int = 1) -> tuple[Any, ...]:
+        """For n iterations, m of an inner loop, and a scalar; other seeds fill the arrays otherwise."""
         draw = np.random.default_rng(seed)
         x = draw.integers(0, 4, ROOM * 32 * 4, np.int32) if seed else np.zeros(ROOM * 32 * 4, np.int32)
         z = draw.integers(0, 4, ROOM * 32 * 4, np.int32) if seed else np.zeros(ROOM * 32 * 4, np.int32)
-        return n, x, z, np.zeros(ROOM * 32 * 16, np.int32)
+        return n, x, z, np.zeros(ROOM * 32 * 16, np.int32), m, a
 
 
 def loaded(programs: list[LoopProgram], folder: Path, name: str) -> list[Any]:
@@ -62,7 +63,7 @@ def loaded(programs: list[LoopProgram], folder: Path, name: str) -> list[Any]:
 def program(seed: int) -> LoopProgram:
     """A random program."""
     draw = random.Random(seed)
-    return draw.choice((_named, _named, _whole, _mbarriers))(draw)
+    return draw.choice((_named, _named, _whole, _mbarriers, _mixed, _mixed))(draw)
 
 
 def _maybe(draw: random.Random, value: int, chance: float = 0.12) -> int:
@@ -71,7 +72,7 @@ def _maybe(draw: random.Random, value: int, chance: float = 0.12) -> int:
 
 
 def _kernel(body: list[str]) -> str:
-    return "\n\n@cuda.jit\ndef k(n, x, z, y):\n" + "".join(f"    {line}\n" for line in body)
+    return "\n\n@cuda.jit\ndef k(n, x, z, y, m, a):\n" + "".join(f"    {line}\n" for line in body)
 
 
 def _trips(draw: random.Random) -> tuple[str, str]:
@@ -181,6 +182,74 @@ def _mbarriers(draw: random.Random) -> LoopProgram:
     return LoopProgram(_kernel(lines), 64, 1)
 
 
+# -- loops of all kinds ------------------------------------------------------------------------------------------------
+_HEADS = (
+    *3 * ("for k in range(n):",), "for k in range(0, n, 2):", "for k in range(1, n):", "for k in range(who, n, whos):",
+    "for k in range(cuda.blockIdx.x, n, cuda.gridDim.x):", "for k in range(n - 1, -1, -1):", "for k in range(n + m):",
+    "for k in range(min(n, 9)):", "for k in range(m):", "while k < n:",
+)  # fmt: skip
+_STAGES = ("k % 2", "k % 3", "stage", "k & 1", "(k + 1) % 2", "0", "k // 2 % 2", "m % 2")
+_INDICES = (
+    "t",
+    "31 - lane",
+    "t",
+    "(t + 1) % 64",
+    "t ^ 1",
+    "x[t] % 64",
+    "(z[t] & 31) + 32 * warp",
+    "t if a > 0 else 63 - t",
+)
+_VALUES = (
+    "x[k * 32 + lane]", "x[t] + k", "s + 1", "(x[t] if z[t] > 0 else k)", "cuda.selp(z[t] > 1, x[t], z[t])", "a * k",
+    "cuda.shfl_sync(0xffffffff, s, (lane + 1) % 32)", "cuda.shfl_sync(0xffffffff, x[t], 0)", "x[(k * 64 + t) % 96]",
+    "x[z[t] % 8 + t]", "s", "k",
+)  # fmt: skip
+_PLACES = (
+    "(k * whos + who) * 32 + lane", "who * 32 + lane", "(who * 70 + k) * 32 + lane", "k % 3 * 256 + who * 32 + lane",
+    "k * 64 + t", "(n - 1 - k) * 256 + who * 32 + lane", "who * 32 + lane + m * 512", "k * 32 + lane",
+    "(k * whos + who) * 32 + (x[t] & 31)",
+)  # fmt: skip
+
+
+def _mixed(draw: random.Random) -> LoopProgram:
+    """A loop of a few random statements: strides, guards, inner loops, stages by hand, selects, masks, shuffles."""
+    warps, depth = draw.choice((1, 2, 2)), draw.randint(1, 3)
+    head = draw.choice(_HEADS)
+    body = [line for _ in range(draw.randint(1, 3)) for line in _statement(draw, warps)]
+    if draw.random() < 0.5:
+        body += ["stage += 1", f"if stage == {depth}:", "    stage = 0"]
+    if head.startswith("while"):
+        body.append(f"k += {draw.choice(('1', '1', '2', 'm'))}")
+    lines = [
+        "tile = cuda.shared.array((4, 64), np.int32)", "t = cuda.threadIdx.x", "lane = t % 32", "warp = t // 32",
+        "who = warp + cuda.blockIdx.x * cuda.blockDim.x // 32", "whos = cuda.gridDim.x * cuda.blockDim.x // 32",
+        "s = t", "stage = 0", "k = 0", "for j in range(4):", f"    tile[j, t] = j{' + x[t]' * (draw.random() < 0.3)}",
+        f"    tile[j, {32 * (2 - warps)} + t] = j", "cuda.syncthreads()",
+        head, *(f"    {line}" for line in body),
+        "y[10000 + who * 32 + lane] = s",
+    ]  # fmt: skip
+    return LoopProgram(_kernel(lines), 32 * warps, draw.choice((1, 1, 2, 3)))
+
+
+def _statement(draw: random.Random, warps: int) -> list[str]:
+    stage, index, value, place = (draw.choice(some) for some in (_STAGES, _INDICES, _VALUES, _PLACES))
+    other = draw.choice(_STAGES)
+    meet = draw.choice(("cuda.syncthreads()", "cuda.syncthreads()", f"ptx.barrier_sync(1 + {stage}, {32 * warps})"))
+    return draw.choice((
+        [f"tile[{stage}, t] = {value}", meet, f"s += tile[{stage}, {index}]", meet],
+        [f"tile[{stage}, t] = {value}", meet, f"s += tile[{other}, {index}]"],
+        [f"s += tile[{stage}, {index}]"],
+        [f"y[{place}] = {value}"],
+        [f"y[{place}] = s * a", meet],
+        [f"if k {draw.choice(('>= m', '< 2', '% 3 == 1', '== n - 1', '> a'))}:", f"    y[{place}] = {value}"],
+        [f"if k % {draw.choice((2, 3))} == 0:", f"    {meet}"],
+        [f"if {draw.choice(('x[t] > 2', 'z[0] > 2', 'a > 3', 'lane < m'))}:", f"    s += {value}"],
+        [f"for j in range({draw.choice(('2', 'm', 'k % 3', 'z[t] % 3'))}):", f"    s += {value}", f"    {meet}"],
+        [f"for j in range({draw.choice(('3', 'm'))}):", f"    tile[j % 2, t] = {value}", "    cuda.syncwarp()"],
+        ["if x[t] > 5:", "    break"],
+    ))  # fmt: skip
+
+
 # -- every "every" tried -----------------------------------------------------------------------------------------------
 @dataclass
 class Tried:
@@ -193,29 +262,55 @@ class Tried:
     contradictions: list[str]
     reason: str = ""
     """why no more was said"""
+    values: tuple[str, ...] = ()
+    """scalars that were said to be free"""
+
+
+_AT = {"n": 0, "x": 1, "z": 2, "y": 3, "m": 4, "a": 5}
+_SCALARS = (-7, 0, 2, 5, 40, 1 << 20)
 
 
 def tried(program: LoopProgram, kernel: Any, n: int = 6, most: int = 30, fills: int = 3) -> Tried:
-    """The scope of a launch, compared with launches of other trip counts and contents."""
+    """The scope of a launch, compared with launches of other trip counts, contents and scalars, and of all at once."""
 
-    def launch(n: int, seed: int = 0, only: tuple[str, ...] = (), every: bool = False) -> Any:
+    def launch(changed: dict[str, int], seed: int = 0, *, every: bool = False) -> Any:
         arguments = list(program.arguments(n))
-        for at, name in ((1, "x"), (2, "z"), (3, "y")):
-            if name in only:
+        for name in free if seed else ():
+            at = _AT[name]
+            if name in "nma":
+                arguments[at] = _SCALARS[seed % len(_SCALARS)]
+            else:
                 arguments[at] = program.arguments(n, seed)[at] if name != "y" else np.full_like(arguments[at], seed)
+        for name, value in changed.items():
+            arguments[_AT[name]] = value
         return wsemu.check(kernel, program.grid, program.threads, arguments, every=every, budget=200_000)
 
-    report = launch(n, every=True)
+    free: tuple[str, ...] = ()
+    report = launch({}, every=True)
     scope = report.scope
     if scope is None:
         return Tried(report.verdict, False, (), [])
-    wrong = [
-        f"{m} iterations: {report.verdict} {[finding.code for finding in report.findings]}"
-        for m in range(most + 1) if scope.loops and (report := launch(m)).verdict != "verified"
-    ]  # fmt: skip
-    free = tuple(scope.contents)
-    wrong += [
-        f"contents {seed} of {free}: {report.verdict} {[finding.code for finding in report.findings]}"
-        for seed in range(1, fills + 1) if free and (report := launch(n, seed, free)).verdict != "verified"
-    ]  # fmt: skip
-    return Tried("verified", bool(scope.loops), free, wrong, "" if scope.loops else "; ".join(scope.limits))
+    free = (*scope.contents, *scope.values)
+    given = dict(zip("nxzyma", program.arguments(n), strict=True))
+    wrong = [what for loop in scope.loops for what in _at_other_trips(loop, given, most, launch)]
+    for seed in range(1, 1 + max(fills, len(_SCALARS) * bool(scope.values))) if free else ():
+        other = launch({}, seed)
+        if other.verdict != "verified":
+            wrong.append(f"fill {seed} of {free}: {_words(other)}")
+    reason = "" if scope.loops else "; ".join(scope.limits)
+    return Tried("verified", bool(scope.loops), tuple(scope.contents), wrong, reason, tuple(scope.values))
+
+
+def _at_other_trips(loop: str, given: dict[str, Any], most: int, launch: Any) -> Iterator[str]:
+    """What contradicts a claim such as `the loop in line 3 (`n` in steps of 2) that the arrays have room for`."""
+    name, _, rest = loop.partition("(`")[2].partition("`")
+    step = int(rest.partition("in steps of ")[2].partition(")")[0].replace(",", "") or 1)
+    for value in range(given[name] % step, most + 1, step):
+        report = launch({name: value}, value % 4)
+        beyond = "room" in rest and {finding.code for finding in report.errors} == {"out-of-bounds"}
+        if report.verdict != "verified" and not beyond:
+            yield f"{name} = {value}: {_words(report)}"
+
+
+def _words(report: Any) -> str:
+    return f"{report.verdict} {[finding.code for finding in report.findings]} {report.notes}"

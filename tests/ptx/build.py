@@ -34,6 +34,7 @@ PLAIN = Variant("sm_90.plain", ("-arch=sm_90",))
 AMPERE = Variant("sm_80", ("-arch=sm_80", "-lineinfo"))
 HOPPER = Variant("sm_90a", ("-arch=sm_90a", "-lineinfo"))
 BROKEN = Variant("broken.sm_90a", ("-arch=sm_90a", "-lineinfo", "-DBROKEN"))
+BROKEN_AMPERE = Variant("broken.sm_80", ("-arch=sm_80", "-lineinfo", "-DBROKEN"))
 DEBUG = Variant("sm_90.debug", ("-arch=sm_90", "-G"))
 
 EXACT = ("-fmad=false",)
@@ -54,6 +55,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "wmma": (HOPPER,),
     "wgmma": (HOPPER,),
     "wgmma_ring": (HOPPER,),
+    "ampere/gemm": (AMPERE, BROKEN_AMPERE),
     "hopper/flash": (HOPPER, BROKEN),
     "hopper/gemm": (HOPPER, BROKEN),
 }

@@ -11,7 +11,7 @@ import pytest
 from wsemu import cuda, ptx
 from wsemu.frontend.python.compile import Compiled, argument_type, compile_kernel
 from wsemu.language import async_names
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.isa import (
     ALL,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
 import wsemu
 from wsemu import cuda, ptx
+from wsemu.launch import examined
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError
 
 
@@ -114,7 +113,7 @@ def test_too_little_memory_is_told(monkeypatch):
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["wsemu.launch.check"], "ran", exhausted)
+    monkeypatch.setattr(examined, "ran", exhausted)
     with pytest.raises(
         UsageError, match="`fill` with 256 bytes of arrays takes more memory than there is: use smaller"
     ):

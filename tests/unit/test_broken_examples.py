@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from wsemu.cli import app
+from wsemu.app.command_line import app
 from wsemu.model.codes import CODES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "broken"

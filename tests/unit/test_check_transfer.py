@@ -20,6 +20,7 @@ from wsemu.patterns import (
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    CudaDMATile,
 )
 
 ROLES = (1, 64, 64, 64)
@@ -73,6 +74,10 @@ CORRECT: dict[str, tuple[Any, dict[str, Any]]] = {
     "scatter": (CudaDMAIndirect(*ROLES, 64, 3, scatter=True), {"index": [4, 2, 0]}),
     "halo": (CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100), {}),
     "halo with corners": (CudaDMAHalo(*ROLES, 16, 3, 2, 8, 400, alignment=16, corners=True), {}),
+    "tile": (CudaDMATile(*ROLES, 5, 48), {"src_offset": 16, "dst_offset": 128}),
+    "tile, 32B": (CudaDMATile(*ROLES, 5, 32, swizzle="32B"), {}),
+    "tile, 64B": (CudaDMATile(*ROLES, 12, 64, swizzle="64B"), {"dst_offset": 512}),
+    "tile, 128B": (CudaDMATile(*ROLES, 16, 128, swizzle="128B"), {}),
     "words": (Words(*ROLES), {}),
     "bytes": (Bytes(*ROLES), {}),
 }
@@ -95,7 +100,26 @@ def test_the_reference_interpreter_agrees(name):
     assert report.verdict == "verified", report.findings
 
 
+@dataclass(frozen=True)
+class Shifted(CudaDMATile):
+    """A tile from the next 16 bytes of its rows."""
+
+    def issue_bulk(self, src, dst, bars, k, *index):
+        column, row = index
+        ptx.cp_async_bulk_tensor_global_to_shared_bytes(dst, 0, src, (column + 4, row), bars, k)
+
+
+@dataclass(frozen=True)
+class Straight(CudaDMATile):
+    """It says that pieces do not change places."""
+
+    def placed(self, row, piece):
+        return piece
+
+
 WRONG = {
+    "a tile from the next column": (Shifted(*ROLES, 4, 32), {"transfer-missed"}),
+    "a swizzle that nobody meant": (Straight(*ROLES, 8, 128, swizzle="128B"), {"transfer-missed"}),
     "a word short": (Words(*ROLES, words=WORDS - 1), {"transfer-missed"}),
     "from the next word": (Words(*ROLES, shift=1), {"transfer-missed"}),
     "two words beyond": (Words(*ROLES, beyond=2), {"transfer-spilled"}),
@@ -183,7 +207,7 @@ def scaled(scale, x):
 
 
 def test_the_positional_fields_of_a_pattern_argument_are_values():
-    from wsemu.launch.check import compiled
+    from wsemu.launch.compiled import compiled
 
     x = np.arange(32, dtype=np.float64)
     programs = set()

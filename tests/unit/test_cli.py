@@ -9,13 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from tests.commands import python, wsemu
-from wsemu.app import commands
+from wsemu import cli
+from wsemu.app import commands, front_page
+from wsemu.app.command_line import app
 from wsemu.app.program import run
-from wsemu.cli import app
 from wsemu.machine.build import COMPILING
 from wsemu.model.settings import Settings
 
@@ -84,9 +87,37 @@ def test_without_arguments_the_help_has_lines(capsys):
     assert "\N{REPLACEMENT CHARACTER}" not in said
 
 
-def test_help_is_fast():
-    code = "import sys, wsemu.cli; print([m for m in ('numba', 'numpy', 'pydantic', 'rich') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], ("numba", "numpy", "pydantic", "rich", "typer")),
+        (["check", "--help"], ("numba", "numpy", "rich")),
+    ],
+)
+def test_help_is_fast(arguments, unneeded):
+    code = (
+        "import atexit, sys, wsemu.cli; sys.argv[1:] = sys.argv[1].split()\n"
+        f"atexit.register(lambda: print([m for m in {unneeded} if m in sys.modules]))\n"
+        "wsemu.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, " ".join(arguments)], capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: wsemu ")
+    assert done.stdout.endswith("\n[]\n")
+
+
+def test_the_page_of_help_has_the_commands_and_their_options():
+    group: Any = get_command(app)
+    assert list(front_page.COMMANDS) == list(group.commands)
+    context = group.make_context("wsemu", [], resilient_parsing=True)
+    options = {name for parameter in group.get_params(context) for name in parameter.opts}
+    assert {name for names in front_page.OPTIONS for name in names.split(", ")} == options
+
+
+@pytest.mark.parametrize("columns", ["30", "50", "63", "80", "200"])
+def test_the_page_of_help_fits_the_terminal(columns):
+    said = wsemu("--help", COLUMNS=columns).stdout
+    assert max(map(len, said.splitlines())) <= max(50, min(int(columns) - 2, 78))
+    assert [name for name in front_page.COMMANDS if f"\n  {name} " not in said] == []
 
 
 def test_a_verified_launch(program):
@@ -437,3 +468,31 @@ def test_a_time_limit_says_what_was_decided_and_names_the_kernel(tmp_path, capsy
     said = capsys.readouterr().out
     assert "quick[grid 1, block 1]  verified" in said
     assert "the time limit of 1000 s is reached in `endless`, after 1 launch" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "plain"),
+    [
+        ("check a.py", True), ("run a.py 1 b", True), ("check", False), ("check --every a.py", False),
+        ("check a.py -x", False), ("check -- a.py", False), ("trace a.py", False), ("", False),
+    ],
+)  # fmt: skip
+def test_without_options_nothing_that_reads_them_is_loaded(words, plain):
+    assert cli._is_plain(words.split()) is plain
+
+
+def test_completion_is_left_to_what_completes(monkeypatch):
+    monkeypatch.setenv("_WSEMU_COMPLETE", "bash_complete")
+    assert not cli._is_plain(["check", "a.py"])
+
+
+@pytest.mark.parametrize("words", [("check", "missing.py"), ("run", "missing.py", "x"), ("check", "a.ptx", "x")])
+def test_said_with_options_and_without_them_is_the_same(words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    said = []
+    for options in ((), ("--no-strict",)):
+        monkeypatch.setattr(sys, "argv", ["wsemu", words[0], *options, *words[1:]])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said.append((stopped.value.code, *capsys.readouterr()))
+    assert said[0] == said[1]

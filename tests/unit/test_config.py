@@ -101,11 +101,11 @@ def reports(file: Path) -> list[Report]:
 def test_the_keys_are_the_options():
     import typer
 
-    from wsemu import cli
+    from wsemu.app.command_line import app
     from wsemu.app.ptx_launch import Options
 
     launch = {field.name.replace("_", "-") for field in dataclasses.fields(Options)}
-    commands: Any = typer.main.get_command(cli.app)
+    commands: Any = typer.main.get_command(app)
     for name in ("check", "run"):
         options = {p.opts[0].removeprefix("--") for p in commands.commands[name].params if p.opts[0].startswith("--")}
         keys = {field.replace("_", "-") for field in Configuration.model_fields}

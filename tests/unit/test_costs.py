@@ -10,7 +10,7 @@ import pytest
 
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
 from wsemu.machine.run import Watch
 from wsemu.model.limits import COSTS, LIMITS

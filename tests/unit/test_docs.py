@@ -226,7 +226,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 def test_every_command_and_option_is_on_its_page() -> None:
     from typer.main import get_command
 
-    from wsemu.cli import app
+    from wsemu.app.command_line import app
 
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     commands = get_command(app).commands  # type: ignore[attr-defined]

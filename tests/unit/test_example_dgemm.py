@@ -17,7 +17,7 @@ import pytest
 import wsemu
 from tests.commands import python
 from wsemu.launch.binding import bind
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
 from wsemu.model.isa import NAMES
 from wsemu.model.program import Program

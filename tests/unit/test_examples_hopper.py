@@ -1,4 +1,4 @@
-"""`examples/hopper`: the right kernels, and what is said of those that are wrong."""
+"""`examples/hopper` and `examples/ampere`: the right kernels, and what is said of those that are wrong."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pytest
 import wsemu
 from wsemu.launch.hooks import observers
 
-HOPPER = Path(__file__).parents[2] / "examples" / "hopper"
-SIZES = {"gemm": (128, 128, 384), "gemm_pair": (256, 128, 384), "flash": (1, 256)}
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIZES = {
+    "hopper/gemm": (128, 128, 384), "hopper/gemm_pair": (256, 128, 384), "hopper/flash": (1, 256),
+    "ampere/gemm": (100, 40, 264),
+}  # fmt: skip
 """of a launch that has every mistake, by what the names of kernels begin with"""
 
 
@@ -27,7 +30,7 @@ load = cache(wsemu.load_ptx)
 
 @cache
 def main(program: str) -> Any:
-    return runpy.run_path(str(HOPPER / f"{program}.py"))["main"]
+    return runpy.run_path(str(EXAMPLES / f"{program}.py"))["main"]
 
 
 def report(name: str) -> Any:
@@ -36,7 +39,7 @@ def report(name: str) -> Any:
     size = max((program for program in SIZES if name.startswith(program)), key=len)
     observers.append(found.append)
     try:
-        main(name.partition("_")[0])(*SIZES[size], name)
+        main(name.partition("_")[0])(*SIZES[size], name.rpartition("/")[2])
     except Exception:
         if name in SIZES:
             raise
@@ -53,21 +56,25 @@ def test_the_result_is_right_and_verified(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "line"),
     [
-        ("gemm_early", "race", "load(m.a[stage]"),
-        ("gemm_unfenced", "proxy", "store(c,"),
-        ("gemm_one_stage", "deadlock", "wait(&m.empty[stage]"),
-        ("gemm_untouched", "wgmma-register", "__floats2half2_rn"),
-        ("gemm_pair_alone", "race", "load(m.b[stage]"),
-        ("gemm_pair_half", "phase-alias", "load(m.b[stage]"),
-        ("gemm_pair_hasty", "dsmem-before-start", "load(m.b[stage]"),
-        ("gemm_pair_gone", "dsmem-after-exit", "arrive_at(&m.empty"),
-        ("flash_one_id", "barrier-recycling", "pass(TURN, 256)"),
-        ("flash_no_start", "deadlock", "wait(&m.k_empty[stage]"),
-        ("flash_early", "race", "load(m.v[stage]"),
-        ("flash_untouched", "wgmma-register", "fmaxf"),
-        ("flash_unfenced", "proxy", "store(out,"),
-        ("flash_greedy", "deadlock", "wait(&m.k_empty[stage]"),
-        ("flash_one_ring", "deadlock", "wait(&m.v_empty[stage]"),
+        ("hopper/gemm_early", "race", "load(m.a[stage]"),
+        ("hopper/gemm_unfenced", "proxy", "store(c,"),
+        ("hopper/gemm_one_stage", "deadlock", "wait(&m.empty[stage]"),
+        ("hopper/gemm_untouched", "wgmma-register", "__floats2half2_rn"),
+        ("hopper/gemm_pair_alone", "race", "load(m.b[stage]"),
+        ("hopper/gemm_pair_half", "phase-alias", "load(m.b[stage]"),
+        ("hopper/gemm_pair_hasty", "dsmem-before-start", "load(m.b[stage]"),
+        ("hopper/gemm_pair_gone", "dsmem-after-exit", "arrive_at(&m.empty"),
+        ("ampere/gemm_late", "race", "ldmatrix"),
+        ("ampere/gemm_unshared", "race", "ldmatrix"),
+        ("ampere/gemm_uncommitted", "race", "ldmatrix"),
+        ("ampere/gemm_hasty", "race", "ldmatrix"),
+        ("hopper/flash_one_id", "barrier-recycling", "pass(TURN, 256)"),
+        ("hopper/flash_no_start", "deadlock", "wait(&m.k_empty[stage]"),
+        ("hopper/flash_early", "race", "load(m.v[stage]"),
+        ("hopper/flash_untouched", "wgmma-register", "fmaxf"),
+        ("hopper/flash_unfenced", "proxy", "store(out,"),
+        ("hopper/flash_greedy", "deadlock", "wait(&m.k_empty[stage]"),
+        ("hopper/flash_one_ring", "deadlock", "wait(&m.v_empty[stage]"),
     ],
 )
 def test_a_mistake_is_found_where_it_is(name: str, code: str, line: str) -> None:
@@ -75,5 +82,5 @@ def test_a_mistake_is_found_where_it_is(name: str, code: str, line: str) -> None
     assert code in {finding.code for finding in found}
     first = next(finding for finding in found if finding.code == code)
     site = next(site for site in first.sites if site.primary)
-    text = (HOPPER / Path(site.file).name).read_text(encoding="utf-8").splitlines()
+    text = (EXAMPLES / name.partition("/")[0] / Path(site.file).name).read_text(encoding="utf-8").splitlines()
     assert line in text[site.line - 1]

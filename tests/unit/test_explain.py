@@ -12,7 +12,7 @@ from wsemu.checkers import barrier_misuse, bounds, deadlock, initialised, intra_
 from wsemu.evidence.places import Places
 from wsemu.evidence.source_view import Loop, SourceView, iteration, ordinal
 from wsemu.launch.binding import bind
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import BarrierState, Event, Outcome, RawFinding, Trace, WarpState

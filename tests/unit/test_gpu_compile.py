@@ -22,7 +22,7 @@ from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.language import async_names, matrix_names
 from wsemu.launch import transfer
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.launch.crosscheck import Recorder
 from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError
@@ -55,7 +55,7 @@ PROGRAMS = [
 """without those whose kernels are PTX already, and clusters, which the GPU backend does not launch"""
 SMALL = {
     "dgemm": ["64", "64", "16"],
-    "sgemv": ["128", "all"],
+    "sgemv": ["256", "all"],
     "sgemv_both_single": ["128"],
     "saxpy": ["2048"],
     "stencil": ["32", "16", "2"],
@@ -373,6 +373,7 @@ def of_tiles(rank: int) -> Any:
         "    bar = cuda.shared.array(1, np.uint64)", "    ptx.prefetch_tensormap(tmap)",
         f"    ptx.cp_async_bulk_prefetch_tensor(tmap, {at})",
         f"    ptx.cp_async_bulk_tensor_global_to_shared(tile, 0, tmap, {at}, bar, 0)",
+        f"    ptx.cp_async_bulk_tensor_global_to_shared_bytes(tile, 0, tmap, {at}, bar, 0)",
         f"    ptx.cp_async_bulk_tensor_shared_to_global(tmap, {at}, tile, 0)", *reductions,
     ]  # fmt: skip
     space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "np": np}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wsemu import cuda, ptx
-from wsemu.launch.check import bind_launch
+from wsemu.launch.running import bind_launch
 from wsemu.machine import run as machine
 from wsemu.model import settings
 from wsemu.model.errors import UnsupportedError
@@ -142,7 +142,16 @@ def test_each_cta_of_a_group_has_its_own_index(engine):
 
 
 def test_a_group_that_is_too_wide_is_not_modelled():
-    x = np.zeros(64 * 32, np.float32)
-    bound, _ = bind_launch(reverse, configure(32, 64), (x, x.copy()), settings.current())
-    with pytest.raises(UnsupportedError, match="32 CTAs of 2 warps at once"):
-        machine.run(bound.program, (32, 1, 1), (64, 1, 1), bound.rows, bound.segments, shape=(32, 1, 1))
+    x = np.zeros(64 * 513, np.float32)
+    bound, _ = bind_launch(reverse, configure(513, 64), (x, x.copy()), settings.current())
+    with pytest.raises(UnsupportedError, match="513 CTAs of 2 warps at once: more than 1,024 warps"):
+        machine.run(bound.program, (513, 1, 1), (64, 1, 1), bound.rows, bound.segments, shape=(513, 1, 1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("width", [1])
+def test_a_wide_machine_finds_what_a_narrow_one_does(kernel, width, monkeypatch):
+    narrow = outcome(kernel, "vm", GROUPS[2])
+    monkeypatch.setattr(machine, "_kept", {})
+    monkeypatch.setattr(machine, "width_of", lambda groups, warps: width)
+    assert outcome(kernel, "vm", GROUPS[2]) == narrow

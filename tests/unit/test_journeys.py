@@ -80,7 +80,7 @@ def test_a_right_program_is_proven_in_a_line(tmp_path: Path) -> None:
     done = wsemu("check", ROOT / "examples" / "sgemv.py", cwd=tmp_path)
     assert done.returncode == 0
     said = " ".join(done.stdout.split())
-    assert "sgemv[grid 8, block 288] verified: deadlock-free and race-free in every schedule" in said
+    assert "sgemv[grid 16, block 224] verified: deadlock-free and race-free in every schedule" in said
     assert "accesses, 0 bank conflicts, 100% coalesced" in said
 
 
@@ -111,5 +111,5 @@ def test_a_numba_program_runs_unmodified_and_without_a_gpu(tmp_path: Path) -> No
 def test_without_a_gpu_a_crosscheck_says_what_is_missing(tmp_path: Path) -> None:
     done = wsemu("crosscheck", ROOT / "examples" / "sgemv.py", cwd=tmp_path)
     assert done.returncode == 2
-    assert "sgemv[grid 8, block 288]  verified" in done.stdout
+    assert "sgemv[grid 16, block 224]  verified" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

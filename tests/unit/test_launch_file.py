@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import wsemu
+from wsemu.app.command_line import app
 from wsemu.app.launch_file import LaunchFile
-from wsemu.cli import app
 from wsemu.model.errors import UsageError
 
 PTX = """

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import types
 
 from tests.commands import wsemu
 from wsemu import UsageError, cuda
@@ -135,12 +136,18 @@ def stepped(x, n):
         x[0] = x[6]
 
 
-def test_numba_cudas_ptx_is_the_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def numba_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips where Numba-CUDA is not installed with its compiler."""
     try:
         numba_cuda.numba_cuda()
     except UsageError as error:
         pytest.skip(str(error))
     monkeypatch.setattr(launching, "_second_way", SECOND_WAY)
+
+
+@pytest.mark.usefixtures("numba_compiles")
+def test_numba_cudas_ptx_is_the_second_way() -> None:
     x = np.zeros(8)
     report = launching.check(stepped, 1, 4, (x, 2))
     assert (report.verdict, x.tolist()) == ("verified", [1, 0] * 4)
@@ -151,6 +158,51 @@ def test_numba_cudas_ptx_is_the_second_way(monkeypatch: pytest.MonkeyPatch) -> N
     }
     with using(Settings(numba_ptx=False)):
         assert launching.check(stepped, 1, 4, (x, 2)).verdict == "incomplete"
+
+
+@pytest.mark.usefixtures("numba_compiles")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("*r = x * y;", ""),
+        ("*r = x * ;", "the CUDA C++ that is linked does not compile: product(1): error: expected an"),
+    ],
+    ids=["right", "wrong"],
+)
+def test_a_kernel_is_linked_with_cuda_cpp(text: str, message: str) -> None:
+    source = f'extern "C" __device__ int product(float* r, float x, float y) {{ {text} return 0; }}'
+    linked = cuda.CUSource(source, name="product")
+    product = cuda.declare_device("product", "float32(float32, float32)", link=linked)
+
+    @cuda.jit
+    def squares(r, x):
+        i = cuda.grid(1)
+        r[i] = product(x[i], x[i])
+
+    x = np.arange(32, dtype=np.float32)
+    r = np.zeros_like(x)
+    report = launching.check(squares, 1, 32, (r, x))
+    if message:
+        assert report.verdict == "incomplete"
+        assert message in " ".join(report.notes)
+    else:
+        report.assert_clean()
+        assert (r == x * x).all()
+
+
+@pytest.mark.usefixtures("numba_compiles")
+def test_numba_cuda_compiles_what_it_is_asked_for() -> None:
+    compiler: Any = cuda
+    ptx, result = compiler.compile_ptx(lambda x: x + 1, (types.int32,), device=True)
+    assert ".visible .func" in ptx
+    assert result is types.int64
+    with pytest.raises(UsageError, match=r"`cuda.compile_ptx`, of Numba-CUDA: "):
+        compiler.compile_ptx(lambda x: x.nothing, (types.int32,), device=True)
+
+
+def test_without_numba_cuda_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert not hasattr(cuda, "compile_ptx")
 
 
 def test_without_numba_cuda_there_is_no_second_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from wsemu.patterns import (
     CudaDMAIndirect,
     CudaDMASequential,
     CudaDMAStrided,
+    CudaDMATile,
     Pipeline,
     block_size,
 )
@@ -42,7 +43,7 @@ COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def operations(case: transfer.TransferCase) -> set[str]:
-    from wsemu.launch.check import compiled
+    from wsemu.launch.compiled import compiled
 
     run = transfer.fill(transfer.job(case))
     code = compiled(run.job.kernel, run.arguments(), True).program.code
@@ -83,6 +84,10 @@ REFUSED: dict[str, tuple[Any, tuple[int, ...], dict[str, Any]]] = {
     "load is 'cg': with engine 'cp.async' and 8-byte accesses give '' or 'ca'": (
         CudaDMASequential, (64,), {"engine": "cp.async", "load": "cg", "alignment": 8}
     ),
+    "row_bytes is 24: give": (CudaDMATile, (8, 24), {}),
+    "rows is 257: give 1 to 256": (CudaDMATile, (257, 32), {}),
+    "rows with swizzle '64B' have its width": (CudaDMATile, (8, 32), {"swizzle": "64B"}),
+    "swizzle is '16B': give one of '', '32B'": (CudaDMATile, (8, 32), {"swizzle": "16B"}),
     "load is 'nc': with engine 'bulk'": (CudaDMASequential, (64,), {"engine": "bulk", "load": "nc"}),
 }  # fmt: skip
 

@@ -338,3 +338,30 @@ def test_a_limit_on_what_is_not_looked_for_is_refused() -> None:
     for limits in ({"bank_ways": 1}, {"coalescing": 1.0}):
         with pytest.raises(UsageError, match="is off: look for it too"):
             report.assert_clean(**limits)
+
+
+def test_mutants_of_what_a_session_launches(run: Run) -> None:
+    """What came of them is kept: the second session has nothing to try."""
+    tests = """
+@cuda.jit
+def doubled(x, n):
+    i = cuda.grid(1)
+    if i < n:
+        x[i] *= 2
+
+def test_all():
+    x = np.ones(64, np.int32)
+    doubled[2, 32](x, 64)
+    assert (x == 2).all()
+
+def test_some():
+    x = np.ones(64, np.int32)
+    doubled[2, 32](x, 40)
+    assert (x[:40] == 2).all()
+"""
+    done = run(tests, "--wsemu-mutate", "--wsemu-mutate-kind=bound")
+    said = ["survives: *in `doubled` (bound)", "*+ *if i <= n:", "2 tests  1 mutant: 0 killed, 1 survives"]
+    done.stdout.fnmatch_lines(said)
+    assert done.ret == 1
+    again = run(tests, "--wsemu-mutate", "--wsemu-mutate-kind=bound")
+    again.stdout.fnmatch_lines(["*known from before"])

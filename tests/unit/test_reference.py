@@ -16,7 +16,8 @@ from wsemu.machine import run as execution
 from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, LANES, OPERATIONS, SEGMENT_SHIFT
 from wsemu.model.program import Parameter, SharedArray, Span
 from wsemu.reference import run as reference
-from wsemu.reference.arithmetic import atomics, from_float, rounded, semantics, to_float
+from wsemu.reference.arithmetic import from_float, rounded, semantics, to_float
+from wsemu.reference.memory.atomics import atomics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

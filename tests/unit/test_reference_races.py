@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import TraceRequest
 from wsemu.reference import run as reference

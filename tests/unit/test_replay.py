@@ -20,12 +20,12 @@ from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 from wsemu import cuda, ptx
 from wsemu.cli import main
 from wsemu.evidence.schedule import numbered
-from wsemu.launch.check import bind_launch
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.machine import ReplayError
 from wsemu.launch.replay.run import Replay, follow
 from wsemu.launch.replay.witness_file import Saver, Witness, WitnessError, load, program_of
 from wsemu.launch.result import Report
+from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.bound import Bound
 from wsemu.model.errors import UsageError
@@ -537,7 +537,7 @@ def ahead(x):
 
 
 def test_a_step_that_a_barrier_holds_back_is_told() -> None:
-    from wsemu.launch.check import bind_launch
+    from wsemu.launch.running import bind_launch
     from wsemu.model.launch_shape import configure
 
     x = np.zeros(1, np.int32)

@@ -22,10 +22,10 @@ WIDTH = 80
 
 WITHOUT = {
     # what is taken out, and what stands for it: the words that the first two lines must have
-    ("VECTOR.start_async_dma()", "pass", 0): ["deadlock", "barrier 3", "`start_async_dma()` of warps 0-3 (compute)"],
-    ("columns.start_async_dma()", "pass", 0): ["deadlock", "barrier 5", "`start_async_dma()` of warps 0-3 (compute)"],
-    ("VECTOR.start_async_dma()", "pass", 1): ["deadlock", "barrier 3", "warps 0-3", "no `start_async_dma()`"],
-    ("columns.start_async_dma()", "pass", 1): ["deadlock", "barrier 5", "warps 0-3", "no `start_async_dma()`"],
+    ("VECTOR.start_async_dma()", "pass", 0): ["deadlock", "barrier 3", "`start_async_dma()` of warps 0-1 (compute)"],
+    ("columns.start_async_dma()", "pass", 0): ["deadlock", "barrier 5", "`start_async_dma()` of warps 0-1 (compute)"],
+    ("VECTOR.start_async_dma()", "pass", 1): ["deadlock", "barrier 3", "warps 0-1", "no `start_async_dma()`"],
+    ("columns.start_async_dma()", "pass", 1): ["deadlock", "barrier 5", "warps 0-1", "no `start_async_dma()`"],
     ("VECTOR.wait_for_dma_finish()", "pass", 0): ["barrier 2", "`wait_for_dma_finish()` is missing"],
     ("columns.wait_for_dma_finish()", "pass", 0): ["barrier 4", "`wait_for_dma_finish()` is missing"],
     ("VECTOR.wait_for_dma_start()", "pass", 0): ["dangling-arrive", "barrier 3", "no `wait_for_dma_start()`"],
@@ -69,4 +69,4 @@ def test_the_first_two_lines_name_the_cause(tmp_path: Path, call: str, instead: 
 
 def run(module: ModuleType, n: int = 1024) -> wsemu.Report:
     matrix, x, y = np.ones((n, n), np.float32, order="F"), np.ones(n, np.float32), np.zeros(n, np.float32)
-    return wsemu.check(module.sgemv, n // 128, module.BLOCK, (n, np.float32(1), matrix, x, y))
+    return wsemu.check(module.sgemv, n // module.COMPUTE_THREADS, module.BLOCK, (n, np.float32(1), matrix, x, y))

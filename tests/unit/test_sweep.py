@@ -15,8 +15,8 @@ from wsemu.campaign import sweep_command
 from wsemu.campaign.sizes import Reading, edges, read, smaller
 from wsemu.campaign.sweep import Sweep, of
 from wsemu.campaign.sweep_report import document, plain, ranges
-from wsemu.campaign.worker import imported
-from wsemu.launch.check import bind_launch
+from wsemu.campaign.user_file import imported
+from wsemu.launch.running import bind_launch
 from wsemu.model.launch_shape import configure
 from wsemu.model.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.check import compiled
+from wsemu.launch.compiled import compiled
 from wsemu.model.isa import NAMES, SEGMENT_SHIFT
 from wsemu.proof.taint import examine, order_dependent, tainted
 from wsemu.reference import run as reference

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import wsemu.checkers
+from wsemu.app.command_line import app
 from wsemu.checkers import page, registry
-from wsemu.cli import app
 from wsemu.launch.hooks import observers
 from wsemu.machine.run import Launch
 from wsemu.model import codes, settings

@@ -290,3 +290,43 @@ def test_pointers_of_ptx_move_by_strides(tmp_path):
     kernel = wsemu.load_ptx(tmp_path / "copies.ptx")["copies"]
     found = scope(kernel, floats(), floats(), np.uint32(5), block=32)
     assert [loop.partition(" (")[2] for loop in found.loops] == ["`n`) that the arrays have room for"]
+
+
+@cuda.jit
+def two_loops(n, m, x):
+    t = cuda.threadIdx.x
+    for i in range(n):
+        x[t] = i
+        cuda.syncthreads()
+    for j in range(m):
+        x[t] = j
+        cuda.syncthreads()
+
+
+@cuda.jit
+def one_in_the_other(n, m, x):
+    t = cuda.threadIdx.x
+    for i in range(n):
+        for j in range(m):
+            x[t] = i + j
+            cuda.syncthreads()
+
+
+def test_of_two_arguments_one_may_change_at_a_time():
+    report = wsemu.check(two_loops, 1, 64, (3, 4, floats(64)), every=True)
+    assert report.scope is not None
+    first, second = report.scope.loops
+    assert first.endswith("(`n`)")
+    assert second.endswith("(`m`)")
+    said = f"for every trip count of {first} or of {second}, one argument at a time, the other sizes as given"
+    assert report.proof.endswith(said)
+
+
+def test_a_loop_inside_of_another_one_is_said_to_be_left_out():
+    report = wsemu.check(one_in_the_other, 1, 64, (3, 4, floats(64)), every=True)
+    assert report.scope is not None
+    (loop,), (limit,) = report.scope.loops, report.scope.limits
+    assert loop.endswith("(`n`)")
+    assert "the loop runs inside of another one: nothing is shown for other trip counts of the loop in line" in limit
+    assert limit.endswith("(`m`)")
+    assert limit in report.notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 import wsemu
 from wsemu.machine import build as native
 from wsemu.machine import cache
-from wsemu.machine.parts import ALWAYS, PARTS, RACES, needed
+from wsemu.machine.lowering import Module
+from wsemu.machine.parts import ALL_PARTS, ALWAYS, OF_WIDTH, PARTS, RACES, needed
 from wsemu.model.isa import OPCODE
 
 PACKAGE = Path(wsemu.__file__).parent
@@ -80,7 +82,7 @@ def test_an_edit_of_any_other_module_does_not(compiled_from):
 
 
 def test_every_part_has_a_key_of_its_own():
-    assert len(set(cache.keys().values())) == len(PARTS)
+    assert len(set(cache.keys().values())) == len(ALL_PARTS)
     assert "wsemu.machine.arithmetic.operations" not in cache.sources("shadow_entry")
     assert "wsemu.machine.scheduler" not in cache.sources("narrow")
 
@@ -176,6 +178,18 @@ def test_what_is_looked_for_brings_its_parts():
 def test_some_launch_needs_each_part():
     everything = needed(OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True)
     assert everything == set(PARTS)
+
+
+def test_parts_that_look_at_clocks_are_compiled_for_each_width():
+    def text(name, width):
+        made = PARTS[name]
+        function = getattr(importlib.import_module(f"wsemu.machine.{made.module}"), made.function)
+        return str(Module(function(made.family) if made.family else function, name, width).ir)
+
+    others = ("warp_entry", "access_entry", "window_entry", "guarded_entry", "ordered_entry", "bits")
+    assert all(text(name, 0) == text(name, 2) for name in others)
+    assert all(text(name, 0) != text(name, 2) for name in ("run", "known_entry", "cluster_entry"))
+    assert {f"{name}.1024" for name in OF_WIDTH} < set(ALL_PARTS)
 
 
 def test_a_launch_loads_what_it_needs_and_compiles_only_what_is_missing(folder, monkeypatch, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
     from wsemu.report.diagnostic import Style
     from wsemu.report.sink import Sink
-
-FAILED, USAGE, INTERNAL = 1, 2, 4
 
 
 class Fixing(NamedTuple):
@@ -100,7 +99,7 @@ def source_of_module(name: str) -> Path:
     return Path(spec.origin)
 
 
-_WORST = (0, 3, FAILED, USAGE, INTERNAL, 130)
+_WORST = (0, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
 """exit codes: of several, the last one here is that of all"""
 
 
@@ -119,7 +118,7 @@ def _targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) ->
 def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
     """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they
     are for."""
-    from wsemu.app.program import is_ptx
+    from wsemu.app.program_file import is_ptx
 
     option = f"--{next(iter(launch), '').replace('_', '-')}"
     if not is_ptx(file):

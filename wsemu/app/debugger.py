@@ -17,8 +17,8 @@ import numpy as np
 
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch.binding import bind
-from wsemu.launch.check import as_declared
-from wsemu.launch.kernel import CodeKernel
+from wsemu.launch.code import Code
+from wsemu.launch.compiled import as_declared
 from wsemu.model import settings
 from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError
@@ -334,7 +334,7 @@ class Debugger:
     def __call__(
         self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Any]
     ) -> Any:
-        if not isinstance(kernel, CodeKernel) and hasattr(kernel, "py_func") and self.wanted(kernel):
+        if not isinstance(kernel, Code) and hasattr(kernel, "py_func") and self.wanted(kernel):
             self.sessions += 1
             self.step(kernel, configuration, arguments)
         return run()
@@ -371,33 +371,3 @@ def _copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
         else _copied(value) if type(value) is tuple else value
         for value in arguments
     )  # fmt: skip
-
-
-def command(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> int:
-    """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`."""
-    from wsemu.app import config, program
-    from wsemu.launch.hooks import around
-    from wsemu.report.terminal import Printer
-
-    printer = Printer()
-    try:
-        chosen, known = config.configured(file, given)
-    except UsageError as error:
-        printer.error(error)
-        return program.USAGE
-    lines = frozenset(options["breakpoints"])
-    number = options["launch"]
-    counted = [0]
-
-    def wanted(kernel: Any) -> bool:
-        if not known.wants(kernel.__name__):
-            return False
-        counted[0] += 1
-        return number is None or counted[0] == number
-
-    debugger = Debugger(wanted, options["cta"], options["thread"], lines, "c" if lines else "s")
-    around.append(debugger)
-    try:
-        return program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)
-    finally:
-        around.remove(debugger)

@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import config, program
-from wsemu.launch.hooks import keeping
+from wsemu.app.exit_codes import USAGE
+from wsemu.launch.hooks import hooked, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Need, Part, needs
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from wsemu.launch.attempts import Launched
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
-
-USAGE = 2
 
 
 class _Quiet(Printer):
@@ -83,11 +82,8 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> int:
         printer.error(error)
         return USAGE
     kernels = _Kernels()
-    keeping.append(kernels.observe)
-    try:
+    with hooked(keeping, kernels.observe):
         code = program.run(file, arguments, settings, printer=printer)
-    finally:
-        keeping.remove(kernels.observe)
     if code != USAGE:
         kernels.tell(printer)
     return code

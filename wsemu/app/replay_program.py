@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.app import program
-from wsemu.launch.hooks import observers, starting
+from wsemu.app.exit_codes import FAILED, INTERNAL, INTERRUPTED, USAGE
+from wsemu.launch.hooks import hooked, observers, starting
 from wsemu.launch.replay.run import BUDGET, Replay, follow
 from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_of
 from wsemu.model import settings
@@ -69,27 +71,25 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
         if replaying.error is not None:
             raise replaying.error
         if replaying.replay is None:
-            if code in (program.INTERNAL, program.INTERRUPTED):
+            if code in (INTERNAL, INTERRUPTED):
                 return code
             raise WitnessError(
                 f"`{path}` is of launch {witness.launch} of its program, which made {replaying.launches} this time"
             )
     except UsageError as error:
         printer.error(error)
-        return program.USAGE
+        return USAGE
     finding = replaying.finding or Finding(code=witness.code, message=witness.message, severity="error")
     printer.lines(replay_lines(finding, replaying.replay, printer.width))
-    return program.FAILED
+    return FAILED
 
 
 def _run(replaying: _Replaying, file: Path, chosen: settings.Settings, printer: Printer) -> int:
     """Run the program until the launch was replayed."""
-    starting.append(replaying.start)
-    observers.append(replaying.observe)
-    try:
+    with (
+        contextlib.suppress(program.Enough),
+        hooked(starting, replaying.start),
+        hooked(observers, replaying.observe),
+    ):
         return program.run(file, replaying.witness.arguments, chosen, quiet=True, printer=printer)
-    except program.Enough:
-        return 0
-    finally:
-        starting.remove(replaying.start)
-        observers.remove(replaying.observe)
+    return 0

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import config, program
 from wsemu.app.commands import launch_words
-from wsemu.launch.hooks import traceable
+from wsemu.app.exit_codes import USAGE
+from wsemu.launch.hooks import hooked, traceable
 from wsemu.launch.tracing import build
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
@@ -90,25 +91,22 @@ def run(
         _, settings = config.configured(file, given)
     except UsageError as error:
         printer.error(error)
-        return program.USAGE
+        return USAGE
     choice = _Choice(wanted)
-    traceable.append(choice.look)
-    try:
+    with hooked(traceable, choice.look):
         code = program.run(file, arguments, settings, printer=printer)
-    finally:
-        traceable.remove(choice.look)
     if choice.timeline is None:
         if wanted.launch is not None and wanted.launch > choice.count > 0:
             choice.error = UsageError(f"no launch {wanted.launch}: the program made {choice.count}")
         if choice.error is None:
-            return code or program.USAGE
+            return code or USAGE
         printer.error(choice.error)
-        return program.USAGE
+        return USAGE
     try:
         _draw(choice, choice.timeline, printer)
     except OSError as error:
         printer.text(f"error: cannot write `{wanted.output}`: {error.strerror or error}", "error")
-        return program.USAGE
+        return USAGE
     return code
 
 

@@ -128,7 +128,8 @@ FORMS |= {
     "prefetch_tensormap": Form("prefetch.tensormap [<tmap>];"),
 }
 FORMS |= {f"{name}_bytes": FORMS[name] for name in (
-    "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global"
+    "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global",
+    "cp_async_bulk_tensor_global_to_shared",
 )}  # fmt: skip
 _ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
 """an array -> what its index is called, or the bytes from its first element"""

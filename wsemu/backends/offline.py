@@ -16,6 +16,7 @@ import numpy as np
 
 from wsemu.backends import numba_cuda
 from wsemu.model.data import dataclass
+from wsemu.model.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +35,8 @@ class Compiled:
     types: dict[str, str]
     """variable, with Numba's suffix for its versions -> Numba's name of its type"""
     library: Any
+    linked: tuple[str, ...] = ()
+    """PTX of what the kernel is linked with (`link=`), CUDA C++ compiled"""
 
     def cubin(self) -> bytes:
         made = self.library.get_cubin(cc=(*HOPPER, "a"))
@@ -63,6 +66,14 @@ def _device() -> Iterator[None]:
         dispatcher.get_current_device, codegen.devices = kept
 
 
+def asked(name: str, *arguments: Any, **named: Any) -> Any:
+    """What a function of `numba.cuda` returns, for an sm_90 where it asks for the device."""
+    import numba.cuda
+
+    with _device():
+        return getattr(numba.cuda, name)(*arguments, **named)
+
+
 _OPTIONS = "debug lineinfo link fastmath opt launch_bounds max_registers extensions forceinline".split()
 
 
@@ -84,8 +95,57 @@ def compile_kernel(
         made = _Kernel(dispatcher.py_func, signature, lto=lto, **options)
         library = made._codelibrary
         text = library.get_asm_str()
+        linked = tuple(_linked(one, lineinfo) for one in sorted(library._linking_files, key=str))
     found = {str(name): str(type_) for name, type_ in made._type_annotation.typemap.items()}
-    return Compiled(text, found, library)
+    return Compiled(text, found, library, tuple(part for part in linked if part))
+
+
+def _linked(given: Any, lineinfo: bool) -> str:
+    """The PTX of code that a kernel is linked with; UnsupportedError for machine code."""
+    from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
+    from numba.cuda.memory_management.nrt import NRT_LIBRARY
+
+    if given == NRT_LIBRARY:
+        return ""
+    code = LinkableCode.from_path_or_obj(given)
+    if isinstance(code, PTXSource):
+        return code.data if isinstance(code.data, str) else bytes(code.data).decode()
+    if isinstance(code, CUSource):
+        return _of_cuda(code.data, code.name, lineinfo)
+    raise UnsupportedError(f"linked code of kind `{type(code).__name__}`", remedy="link its PTX or its CUDA C++ source")
+
+
+def _of_cuda(source: str | bytes, name: str, lineinfo: bool) -> str:
+    """The PTX of CUDA C++, by NVRTC; UsageError with what it says of a mistake there.
+
+    Numba-CUDA's own call of it asks the driver which PTX it takes, and there may be none.
+    """
+    from cuda.bindings import nvrtc
+
+    def done(result: tuple[Any, ...]) -> Any:
+        return result[1] if len(result) > 1 else None
+
+    data = source.encode() if isinstance(source, str) else source
+    program = done(nvrtc.nvrtcCreateProgram(data, name.encode(), 0, [], []))
+    options = [b"--gpu-architecture=sm_90", b"--relocatable-device-code=true", *([b"--generate-line-info"] * lineinfo)]
+    include = _headers()
+    options += [f"--include-path={include}".encode()] if include else []
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise UsageError(f"the CUDA C++ that is linked does not compile: {log.decode(errors='replace').strip()}")
+    text = bytearray(done(nvrtc.nvrtcGetPTXSize(program)))
+    nvrtc.nvrtcGetPTX(program, text)
+    return text.decode().rstrip("\0")
+
+
+def _headers() -> str | None:
+    """Where CUDA's own headers are, if anywhere."""
+    from cuda import pathfinder
+
+    found: str | None = pathfinder.find_nvidia_header_directory("cudart")
+    return found
 
 
 def passed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

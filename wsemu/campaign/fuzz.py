@@ -280,7 +280,7 @@ def command(
     the exit code; `on` is the address of a cluster that runs it, `progress` as of
     `watch.shown`, `time_limit` in seconds."""
     from wsemu.campaign import progress as report
-    from wsemu.campaign.worker import exists
+    from wsemu.campaign.user_file import exists
     from wsemu.report.terminal import Printer
 
     printer = Printer()

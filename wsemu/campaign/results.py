@@ -7,29 +7,25 @@ Rows hold nothing that differs from run to run.
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from wsemu.campaign.database import Database
 from wsemu.model.errors import UsageError
-from wsemu.model.own_folder import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Self
 
 APPLICATION, VERSION = 0x57534655, 1
 """`WSFU`; and the version of the tables"""
-_TABLES = f"""
+_TABLES = """
 CREATE TABLE IF NOT EXISTS campaign (
     id INTEGER PRIMARY KEY, test TEXT NOT NULL, seed INTEGER NOT NULL, source TEXT NOT NULL, UNIQUE (test, seed, source)
 );
 CREATE TABLE IF NOT EXISTS batch (
     campaign INTEGER NOT NULL, first INTEGER NOT NULL, size INTEGER NOT NULL, examples INTEGER NOT NULL, failure TEXT,
     PRIMARY KEY (campaign, first, size)
-) WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION}
+) WITHOUT ROWID
 """
 
 
@@ -67,43 +63,13 @@ class Outcome:
     failure: Failure | None = None
 
 
-class Results:
+class Results(Database):
     """A result file, for one campaign: a test, a seed, and the sources as they are now."""
 
     def __init__(self, path: Path) -> None:
         """Open or create a file; UsageError where it is something else."""
-        self.path = path
+        super().__init__(path, APPLICATION, VERSION, _TABLES, "wsemu fuzz")
         self._campaign = 0
-        try:
-            make_folder(path.parent)
-            self._database = sqlite3.connect(path, isolation_level=None, timeout=60)
-        except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"`{path}` cannot be opened: {error}") from None
-        try:
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            raise UsageError(
-                f"`{path}` is no result file of `wsemu fuzz` ({error}): give --results another name"
-            ) from None
-
-    def _prepare(self) -> None:
-        number = self._database.execute("PRAGMA application_id").fetchone()[0]
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        used = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if used and (number, version) != (APPLICATION, VERSION):
-            raise sqlite3.DatabaseError(f"version {version}" if number == APPLICATION else "another program's")
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("BEGIN IMMEDIATE")
-        for statement in _TABLES.split(";"):
-            self._database.execute(statement)
-        self._database.execute("COMMIT")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
 
     def begin(self, test: str, seed: int, source: str, *, fresh: bool = False) -> bool:
         """Choose the campaign; `fresh` forgets its batches.  Returns whether the test has run with other sources."""
@@ -133,12 +99,6 @@ class Results:
             }
         except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
             raise UsageError(f"`{self.path}` is damaged: remove it, or give --results another name") from None
-
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        try:
-            return self._database.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise UsageError(f"`{self.path}` cannot be used ({error}): give --results another name") from None
 
 
 def _failure(text: str) -> Failure:

@@ -37,9 +37,9 @@ from wsemu.model.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Kind = Literal["fuzz", "sweep"]
+Kind = Literal["fuzz", "sweep", "mutate"]
 MOST_LOST = 20
-"""times that a request is made again, whose workers die or are lost"""
+"""times that a request is made again, whose workers die or are lost, without an answer to any"""
 PAUSE = 0.2
 """seconds before that, so that a scheduler may come back"""
 _ALONE: dict[str, Any] = (
@@ -59,10 +59,12 @@ class Bundle:
     function: str
     files: tuple[tuple[str, bytes], ...] = ()
     """relative paths and contents of its sources; none: they are in the working folder"""
+    options: str = ""
+    """what else the process is told"""
 
     @property
     def digest(self) -> str:
-        digest = hashlib.sha256(f"{self.kind} {self.file} {self.function}".encode())
+        digest = hashlib.sha256(f"{self.kind} {self.file} {self.function} {self.options}".encode())
         for name, text in self.files:
             digest.update(name.encode() + b"\0" + hashlib.sha256(text).digest())
         return digest.hexdigest()[:32]
@@ -77,7 +79,7 @@ class Process:
 
     def __init__(self, bundle: Bundle, folder: str | None = None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "wsemu.campaign.worker", bundle.file, bundle.function, bundle.kind],
+            [sys.executable, "-m", "wsemu.campaign.worker", bundle.file, bundle.function, bundle.kind, bundle.options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", cwd=folder,
             env={**os.environ, "PYTHONHASHSEED": "0"}, **_ALONE,
         )  # fmt: skip
@@ -123,12 +125,24 @@ _started: list[Process] = []
 _lock = threading.Lock()
 
 
+_dismissed = 0
+"""how often `dismiss` was called"""
+
+
+def lend(bundle: Bundle, process: Process) -> None:
+    """Have `serve` use a process that was started elsewhere, which ends it."""
+    with _lock:
+        _idle[bundle.digest].append(process)
+
+
 def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
     """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}, or {"died": why} where its process
-    died twice, which then is the fault of what it runs."""
-    why = ""
+    died twice, which then is the fault of what it runs, or was dismissed."""
+    why, dismissed = "", _dismissed
     for _ in range(2):
         with _lock:
+            if dismissed != _dismissed:
+                return {"died": "dismissed"}
             process = _idle[bundle.digest].pop() if _idle[bundle.digest] else None
         try:
             if process is None:
@@ -148,7 +162,9 @@ def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
 
 def dismiss() -> None:
     """End the processes of this machine."""
+    global _dismissed
     with _lock:
+        _dismissed += 1
         ending, _started[:] = [*_started], []
         _idle.clear()
     for process in ending:
@@ -192,6 +208,7 @@ def answers(
     """
     waiting: dict[Future[dict[str, Any]], Any] = {}
     lost: Counter[Any] = Counter()
+    """since the last answer: where workers die often, and others answer, nothing is wrong with a request"""
     left = set(requests)
 
     def submit(name: Any) -> None:
@@ -202,6 +219,7 @@ def answers(
             submit(name)
         while left:
             done, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            again: list[Any] = []
             for future in done:
                 name = waiting.pop(future)
                 if name not in left:
@@ -218,15 +236,19 @@ def answers(
                         raise UsageError(
                             f"{name} was lost {MOST_LOST} times: {type(error).__name__}: {error}"
                         ) from None
-                    time.sleep(PAUSE)
-                    submit(name)
+                    again.append(name)
                     continue
                 if "died" not in found and found["stamp"] != stamp:
                     raise UsageError(
                         "a worker has other sources or versions than this process: install the same wsemu there"
                     )
                 left.discard(name)
+                lost.clear()
                 yield name, found if "died" in found else found["answer"]
+            if again:
+                time.sleep(PAUSE)
+            for name in again:
+                submit(name)
     finally:
         for future in waiting:
             future.cancel()

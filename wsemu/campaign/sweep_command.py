@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.campaign import spread, sweep_report
 from wsemu.campaign.sweep import Sweep, Tried, of
+from wsemu.campaign.user_file import imported
 from wsemu.campaign.watch import State, shown
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.report.terminal import Printer
@@ -107,8 +108,6 @@ def _split(test: str) -> tuple[Path, str]:
 
 def loaded(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
     """The sweep of a function in a file, with the sizes of options in place of its own."""
-    from wsemu.campaign.worker import imported
-
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function")
     try:

@@ -1,11 +1,13 @@
 """A process of a campaign: imports the function, then answers each line that it reads.
 
-    python -m wsemu.campaign.worker FILE FUNCTION fuzz|sweep
+    python -m wsemu.campaign.worker FILE FUNCTION fuzz|sweep|mutate [OPTIONS]
     <- {"source": ..., "stamp": ..., "files": [...]} or {"error": ...}            once, when it is ready
     -> {"seed": 7, "examples": 200}                 a batch of examples of a test, or
     <- {"examples": 200, "failure": null}           what failed, as `describe` has it
     -> {"n": 33, "tile": 32}                        sizes of a sweep
     <- {"sizes": [33], "came": "holds", ...}        a `sweep.Tried`
+    -> {"mutants": true} or {"mutant": 7}           the mutants of what a test launches, or one of them
+    <- {"mutants": [...]} or {"way": "check", ...}  as `mutate.Mutant` and `mutate.Told` have it
 
 JSON on the standard streams, one object a line; the test's own output goes nowhere.  A batch depends on nothing but the
 sources, its seed and its size: neither on earlier batches nor on the process that runs it.
@@ -16,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
@@ -27,25 +28,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
+from wsemu.campaign.user_file import digest_of, exists, files, imported, sources, versions
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType, TracebackType
+    from types import TracebackType
+
+    from wsemu.campaign.mutate import Bench
 
 KNOWN = {"wsemu"}
 """fixtures that a test may take"""
 
 
 # -- the test --------------------------------------------------------------------------------------------------------
-def exists(file: Path) -> None:
-    """UsageError unless there is the file of a test."""
-    if not file.is_file():
-        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
-
-
 def load(file: Path, name: str) -> Any:
     """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
     exists(file)
@@ -69,57 +67,14 @@ def load(file: Path, name: str) -> Any:
     return test
 
 
-def imported(file: Path) -> ModuleType:
-    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
-    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"`{file}` is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def sources() -> str:
-    """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
-    return _digest(_versions(), _files())
-
-
-def _digest(versions: str, files: list[str]) -> str:
-    digest = hashlib.sha256(versions.encode())
-    here = os.path.realpath(os.getcwd())
-    for name in files:
-        digest.update(name.encode() + b"\0" + Path(here, name).read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _versions() -> str:
-    from wsemu import __version__
-
-    hypothesis = sys.modules.get("hypothesis")
-    return f"{__version__} {getattr(hypothesis, '__version__', '')} {sys.version_info[:2]}"
-
-
-def _files() -> list[str]:
-    """The files of the modules that are loaded from below the working folder, relative to it."""
-    here = os.path.realpath(os.getcwd()) + os.sep
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = sorted({os.path.realpath(file) for file in files if file})
-    inside = [path for path in paths if path.startswith(here) and "site-packages" not in path and path.endswith(".py")]
-    return [path.removeprefix(here) for path in inside]
-
-
 def _hello() -> dict[str, Any]:
     """What a process says of itself: see `spread.Process`."""
     from wsemu.machine import cache
-    from wsemu.machine.parts import PARTS
 
     ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
-    files = [name for name in _files() if not os.path.realpath(name).startswith(ours)]
-    modules = {name: text for part in PARTS for name, text in cache.sources(part).items()}
-    vm = hashlib.sha256(b"".join(name.encode() + text for name, text in sorted(modules.items()))).hexdigest()
-    return {"source": sources(), "stamp": _digest(f"{_versions()} {vm}", files), "files": files}
+    own = [name for name in files() if not os.path.realpath(name).startswith(ours)]
+    vm = hashlib.sha256(b"".join(name.encode() + text for name, text in cache.all_sources().items())).hexdigest()
+    return {"source": sources(), "stamp": digest_of(f"{versions()} {vm}", own), "files": own}
 
 
 # -- a batch ---------------------------------------------------------------------------------------------------------
@@ -131,7 +86,7 @@ class Batches:
 
         from wsemu.machine import build as native
 
-        native.compiled()  # takes seconds once per installation, which no deadline of an example should see
+        native.keep_all()  # takes seconds once per installation, which no deadline of an example should see
         _freeze_constants()
         self.test, self.ran = test, 0
         self.names = given_names(test)
@@ -253,10 +208,10 @@ def _streams() -> tuple[TextIO, TextIO]:
     return reads, writes
 
 
-def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, int]]:
+def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, Any]]:
     """Requests as they come.  When there will be no more, because the one who asks has ended, the process ends too,
     whatever the test is doing."""
-    requests: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def read() -> None:
         for line in reads:
@@ -283,7 +238,21 @@ class _Sizes:
         return asdict(attempt(self._function, sizes))
 
 
-def main(file: str, name: str, kind: str = "fuzz") -> None:
+class _Mutants:
+    """Tests that are open, and the mutants of what they launch."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def run(self, mutants: bool = False, mutant: int = 0) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        if mutants:
+            return {"mutants": [asdict(one) for one in self._bench.mutants()]}
+        return asdict(self._bench.judge(mutant))
+
+
+def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
     """Serve until there are no more requests."""
     from wsemu.app.config import configured
     from wsemu.host import takeover
@@ -296,15 +265,29 @@ def main(file: str, name: str, kind: str = "fuzz") -> None:
         writes.write(json.dumps(what) + "\n")
         writes.flush()
 
+    def serve(served: _Sizes | Batches | _Mutants) -> None:
+        answer(_hello())
+        while True:
+            answer(served.run(**requests.get()))
+
     try:
         _, settings = configured(Path(file), {})
-        with using(settings), takeover.numba_cuda() if kind == "sweep" else contextlib.nullcontext():
-            served = _Sizes(Path(file), name) if kind == "sweep" else _batches(Path(file), name)
-            answer(_hello())
-            while True:
-                answer(served.run(**requests.get()))
+        with using(settings), takeover.numba_cuda() if kind != "fuzz" else contextlib.nullcontext():
+            if kind == "mutate":
+                _open(file, name, options, serve)
+            else:
+                serve(_Sizes(Path(file), name) if kind == "sweep" else _batches(Path(file), name))
     except UsageError as error:
         answer({"error": str(error)})
+
+
+def _open(file: str, name: str, options: str, serve: Callable[[_Mutants], None]) -> None:
+    """Serve with the tests open."""
+    from wsemu.campaign.mutate import Bench
+    from wsemu.campaign.mutate_trials import given
+
+    kinds, kernels = json.loads(options)
+    given(f"{file}::{name}" if name else file, lambda trials: serve(_Mutants(Bench(trials, kinds, kernels))))
 
 
 def _batches(file: Path, name: str) -> Batches:

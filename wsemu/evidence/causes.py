@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from wsemu.model.finding import Finding
 
@@ -77,9 +77,12 @@ def _marks(finding: Finding) -> list[Any]:
     return marks
 
 
-def by_edit(findings: Sequence[Finding], steps: Iterable[Iterable[int]]) -> list[list[int]]:
+def by_edit(
+    findings: Sequence[Finding], steps: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
+) -> list[list[int]]:
     """Groups of findings by the edit that makes them vanish: `steps` has the numbers that vanish with each edit, and
-    with those before it.  What is left is in groups by edge."""
+    with those before it.  What is left is in groups by edge.  Findings at the lines that the edit replaced, by file and
+    number, are the nearest to the cause."""
     grouped: set[int] = set()
     found: list[list[int]] = []
     for step in steps:
@@ -88,14 +91,17 @@ def by_edit(findings: Sequence[Finding], steps: Iterable[Iterable[int]]) -> list
         found += [fresh] if fresh else []
     rest = [n for n in range(len(findings)) if n not in grouped]
     found += [[rest[n] for n in group] for group in by_edge([findings[n] for n in rest])]
-    return in_order(findings, found)
+    return in_order(findings, found, replaced)
 
 
-def in_order(findings: Sequence[Finding], groups: Iterable[Iterable[int]]) -> list[list[int]]:
+def in_order(
+    findings: Sequence[Finding], groups: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
+) -> list[list[int]]:
     """Groups with the cause first in each, those with errors before others, and then by their causes."""
 
-    def rank(n: int) -> tuple[int, int]:
-        return _RANK.get(findings[n].code, len(_RANK)), n
+    def rank(n: int) -> tuple[bool, int, int]:
+        here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False
+        return not here or findings[n].severity != "error", _RANK.get(findings[n].code, len(_RANK)), n
 
     sorted_ = [sorted(group, key=rank) for group in groups]
-    return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])))
+    return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])[1:]))

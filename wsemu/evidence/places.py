@@ -28,7 +28,7 @@ from wsemu.model.isa import (
     access_shape,
     step_word,
 )
-from wsemu.model.outcome import CLUSTER_PLACE
+from wsemu.model.outcome import OF_GROUPS
 from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
 
@@ -351,9 +351,15 @@ class Places:
                 return self.in_own(address) - (SHARED << SEGMENT_SHIFT) - shared.offset, size
         return None
 
+    @property
+    def together(self) -> str:
+        """What CTAs are in that are alive at once."""
+        return "grid" if self.program.cooperative else "cluster"
+
     def cluster_of(self, cta: int) -> int:
-        """The cluster that a CTA is in, by linear index; its own index where there are none."""
-        return Grouping(self.grid, self.outcome.cluster).of(cta)[0]
+        """The cluster that a CTA is in, by linear index; its own index where there are none; 0 where the whole grid is
+        alive at once."""
+        return Grouping(self.grid, self.outcome.group).of(cta)[0]
 
     def in_own(self, address: int) -> int:
         """An address in shared memory as its CTA has it, without the CTA's rank in its cluster."""
@@ -386,8 +392,8 @@ class Places:
 
     def phase(self, address: int, number: int, pc: int) -> str:
         """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
-        if address == CLUSTER_PLACE:
-            return f"cluster phase {number}"
+        if address in OF_GROUPS:
+            return f"{OF_GROUPS[address]} phase {number}"
         return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
     def beyond(self, address: int) -> tuple[str, str]:

@@ -75,7 +75,7 @@ class Witness:
         self.places = places
         self.trace = trace
         clusters = {places.cluster_of(cta) for cta in ctas}
-        several = places.outcome.cluster != (1, 1, 1)
+        several = places.outcome.group != (1, 1, 1)
         self.events = [
             event
             for event in trace.events

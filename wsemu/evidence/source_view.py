@@ -79,19 +79,35 @@ class SourceView:
     """loops and branches are known"""
 
     def __init__(self, text: str) -> None:
+        self._whole = text
         self.lines = text.split("\n")
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree; an empty one of what is no Python."""
         try:
-            self.tree = ast.parse(text)
+            return ast.parse(self._whole)
         except (SyntaxError, ValueError, RecursionError):
-            self.tree = ast.parse("")
-        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        self._nodes = {  # parents come before their children: the innermost one stays
+            return ast.parse("")
+
+    @functools.cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's owner."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @functools.cached_property
+    def _nodes(self) -> dict[tuple[int, int, int | None, int | None], ast.AST]:
+        """By their places; parents come before their children: the innermost one stays."""
+        return {
             (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
             for node in self.parents
             if isinstance(node, (ast.expr, ast.stmt))
         }
+
+    @functools.cached_property
+    def _functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        self._functions = [node for node in ast.walk(self.tree) if isinstance(node, functions)]  # breadth first
+        return [node for node in ast.walk(self.tree) if isinstance(node, functions)]  # breadth first
 
     def node(self, span: Span) -> ast.AST | None:
         """The innermost node that stands exactly at a span."""

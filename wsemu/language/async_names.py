@@ -142,6 +142,8 @@ _TENSOR_COPIES = {
     "cp_async_bulk_tensor_global_to_shared(dst, i, tmap, coordinates, bar, k)": "Copies a tile of the array of `tmap` "
     "to element `i` of `dst` in shared memory, at a multiple of 128 bytes, then says so to the mbarrier `bar[k]`, "
     f"which must expect all its bytes.  What lies outside the array is filled.  {_TILE}[PTX: cp.async.bulk.tensor]",
+    "cp_async_bulk_tensor_global_to_shared_bytes(dst, dst_offset, tmap, coordinates, bar, k)": "The same to so many "
+    "bytes after the first element of `dst`.  [PTX: cp.async.bulk.tensor]",
     "cp_async_bulk_tensor_shared_to_global(tmap, coordinates, src, j)": "Copies the tile at element `j` of `src` in "
     "shared memory, at a multiple of 128 bytes, to where `tmap` has it.  What lies outside the array is left out.  "
     f"{_GROUP}Coordinates are 0 or above.  {_TILE}[PTX: cp.async.bulk.tensor]",

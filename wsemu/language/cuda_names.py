@@ -127,8 +127,11 @@ _LIBDEVICE = {
     f"{name}({f.parameters})": f"{f.operation.lstrip('=')} of {', '.join(f.operands)}, as {f.result}."
     for name, f in libdevice_table.TABLE.items()
 }
-cg = Namespace("cuda.cg", "Cooperative groups: not modelled.", functions("cuda", "cg", {
-    "this_grid()": "The group of all threads of the grid.",
+GRID_GROUP = Namespace("cuda.cg.GridGroup", "The group of all threads of the grid.", functions("cuda", "cg.GridGroup", {
+    "sync()": "Wait for all threads of the grid, whose CTAs all run at once; orders their memory.",
+}))  # fmt: skip
+cg = Namespace("cuda.cg", "Cooperative groups.", functions("cuda", "cg", {
+    "this_grid()": "The group of all threads of the grid: `this_grid().sync()` makes the launch a cooperative one.",
 }))  # fmt: skip
 
 libdevice = Namespace("cuda.libdevice", "NVIDIA's device library.", functions("cuda", "libdevice", _LIBDEVICE))

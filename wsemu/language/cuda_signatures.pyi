@@ -1521,12 +1521,13 @@ class fp16:
         """
 class cg:
     """
-    Cooperative groups: not modelled.
+    Cooperative groups.
     """
     @staticmethod
     def this_grid() -> Any:
         """
-        The group of all threads of the grid.
+        The group of all threads of the grid: `this_grid().sync()` makes the launch a cooperative
+        one.
         """
 class libdevice:
     """

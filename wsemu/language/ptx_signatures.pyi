@@ -443,6 +443,10 @@ def cp_async_bulk_tensor_global_to_shared(dst: Any, i: Any, tmap: Any, coordinat
     are those of the tile's first element, an int or a tuple, innermost first as in PTX, the
     innermost at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor]
     """
+def cp_async_bulk_tensor_global_to_shared_bytes(dst: Any, dst_offset: Any, tmap: Any, coordinates: Any, bar: Any, k: Any) -> Any:
+    """
+    The same to so many bytes after the first element of `dst`.  [PTX: cp.async.bulk.tensor]
+    """
 def cp_async_bulk_tensor_shared_to_global(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
     """
     Copies the tile at element `j` of `src` in shared memory, at a multiple of 128 bytes, to where

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wsemu.launch.compiled import compiled_anew
+from wsemu.launch.examined import judged, ran_with_orders
+from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
 from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wsemu.launch.check import Compiled, Examined
+    from wsemu.launch.compiled import Compiled
+    from wsemu.launch.examined import Examined
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.cure import Cure
@@ -173,14 +177,12 @@ class Launched:
                 return None
 
     def _attempt(self, look: Callable[[Report], Any]) -> Attempted | None:
-        from wsemu.launch import check
-
         for now, before in self._stored():
             now[:] = before
         for array in self.captured:
             array.blank = True
-        made = check.compiled_anew(self.kernel, self.arguments, self.settings.fma)
-        key = _digest(made.program)
+        made = compiled_anew(self.kernel, self.arguments, self.settings.fma)
+        key = program_digest(made.program)
         if key not in self._known:
             most = max(_LONGER * self.instructions, _AT_LEAST)
             chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
@@ -189,14 +191,12 @@ class Launched:
 
     def _run(self, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
         """A launch of a program; None where it is no better."""
-        from wsemu.launch import check
-
         launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
-        bound, notes = check.bind_launch(*launch, made)
-        run = check.ran(bound, 1)
+        bound, notes = bind_launch(*launch, made)
+        run, orders = ran_with_orders(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = check.judged(self.kernel, bound, notes, run, time.perf_counter())
+        done = judged(self.kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
@@ -221,7 +221,7 @@ def _amiss(program: Program, outcome: Outcome) -> int:
     return len(spans) + (outcome.status != "done")
 
 
-def _digest(program: Any) -> bytes:
+def program_digest(program: Any) -> bytes:
     """What tells programs apart that run differently; not where their source stands."""
     data = (program.constants, program.parameters, program.specials, program.shared, program.locals)
     return hashlib.blake2b(program.code.tobytes() + repr(data).encode()).digest()

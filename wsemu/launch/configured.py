@@ -61,7 +61,7 @@ class ConfiguredLaunch:
             raise UsageError(
                 f"`{kernel.__name__}` was launched with `{next(iter(named))}=`: give arguments by position"
             )
-        from wsemu.launch.check import launch  # the composition imports this module
+        from wsemu.launch.check import launch  # on demand: a module of kernels alone needs no engine
 
         self.args = arguments
         token = _under_way.set(self)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.launch.check import as_declared, compiled, examine
-from wsemu.launch.kernel import CodeKernel
+from wsemu.launch.check import examine
+from wsemu.launch.code import Code
+from wsemu.launch.compiled import as_declared, compiled
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.data import dataclass
@@ -144,7 +145,7 @@ def crosscheck(
     """
     if launches < 1:
         raise UsageError(f"{launches} launches: give 1 or more")
-    if isinstance(kernel, CodeKernel):
+    if isinstance(kernel, Code):
         raise UsageError(f"`{kernel.__name__}` is PTX, which wsemu does not send to a GPU: use `wsemu.check`")
     configuration = configure(grid, block, 0, dynamic_shared)
     emulated = [emulate(kernel, configuration, args)]

@@ -9,7 +9,7 @@ from wsemu.model.finding import Scope
 from wsemu.model.outcome import MOST_SAME_VALUES
 from wsemu.proof.affine import Geometry, Unfit
 from wsemu.proof.contents import Contents
-from wsemu.proof.trips import loop_ends, prove
+from wsemu.proof.trips import inner_ends, loop_ends, prove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,21 +100,26 @@ def _trips(
     `executed` counts what the launches execute by which that is shown, too.
     """
     program, name = places.program, bound.names[source.argument]
-    ends = loop_ends(program, sorted({pc for pc in steered if places.outcome.executions[pc]}))
+    met = sorted({pc for pc in steered if places.outcome.executions[pc]})
+    ends, inner = loop_ends(program, met), [*inner_ends(program, met).values()]
     rows = [p.row for p in program.parameters if (p.argument, p.component) == source[1:] and p.type in ("b32", "b64")]
+    if rows and inner and not ends:
+        lines = _in_lines(places, inner)
+        why = f"{places.where(inner[0])}: the loop runs inside of another one"
+        raise _NotShown(f"{why}: nothing is shown for other trip counts of {lines} (`{name}`)")
     if not ends or not rows:
         return []
     try:
         proof = _proof(bound, places, rows, ends)
         _run_all(proof, rows, name, executed, bound, again)
     except Unfit as unfit:
-        lines = _in_lines(places, sorted(set(ends.values())))
+        lines = _in_lines(places, [*ends.values(), *inner])
         said = f"{places.where(unfit.pc)}: {unfit.why}: nothing is shown for other trip counts of {lines}"
         raise _NotShown(said) from None
     room = " that the arrays have room for" if proof.moves else ""
     step = proof.launches.step
     steps = f" in steps of {step:,}" if step > 1 else ""
-    return [f"{_in_lines(places, proof.ends)} (`{name}`{steps}){room}"]
+    return [f"{_in_lines(places, [*proof.ends, *inner])} (`{name}`{steps}){room}"]
 
 
 def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, int]) -> Proof:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from wsemu.evidence.places import Places
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from wsemu.model.errors import WsemuError
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Tracer
+
+
+@contextlib.contextmanager
+def hooked(hooks: list[Any], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call one more meanwhile."""
+    hooks.append(hook)
+    try:
+        yield
+    finally:
+        hooks.remove(hook)
+
 
 observers: list[Callable[[Report], None]] = []
 """called with the report of every launch; while there are any, a failed launch does not raise"""

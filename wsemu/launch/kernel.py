@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import functools
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,12 +13,11 @@ from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
 from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import FunctionType
 
     from wsemu.language.signatures import Declared
     from wsemu.model.launch_shape import Brackets, Size
-    from wsemu.model.program import Program
 
 OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
@@ -76,39 +74,6 @@ class Launchable:
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"
-
-
-class CodeKernel(Launchable, abc.ABC):
-    """A kernel that comes as code of some machine, without a Python function."""
-
-    notes: tuple[str, ...] = ()
-    """for each report"""
-    is_cuda = True
-    """whether its source is CUDA C++, which reports speak of then"""
-
-    @abc.abstractmethod
-    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
-
-    @abc.abstractmethod
-    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters, of these fitted arguments."""
-
-    @abc.abstractmethod
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
-        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
-
-    @abc.abstractmethod
-    def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a launch of a shape that the code excludes."""
-
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters that the code asks for."""
-        return configuration
-
-    @abc.abstractmethod
-    def source(self) -> tuple[str, int, int]:
-        """Where the code stands: file, first and last line."""
 
 
 class Kernel(DeclaredFunction, Launchable):

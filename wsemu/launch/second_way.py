@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.hooks import aside
-from wsemu.launch.ptx.module import PtxKernel, load_ptx
+from wsemu.launch.ptx.code import PtxCode
+from wsemu.launch.ptx.reading import read
 from wsemu.launch.ptx.values import Variables
-from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
+from wsemu.model.errors import MissingName, UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx import Entry, Module
 
 
-class NumbaKernel(PtxKernel):
+class NumbaKernel(PtxCode):
     """A kernel as Numba-CUDA's PTX; its parameters are the parts of the arguments."""
 
     is_cuda = False
 
-    def __init__(self, module: Module, entry: Entry, name: str, names: Sequence[str], why: str) -> None:
-        super().__init__(module, entry, name, Variables((module,)))
+    def __init__(self, modules: Sequence[Module], entry: Entry, name: str, names: Sequence[str], why: str) -> None:
+        super().__init__(modules[0], entry, name, Variables(modules))
         self._own = tuple(names)
         self.notes = (f"run from the PTX that Numba-CUDA makes of it, for wsemu does not read it: {why}",)
 
@@ -62,14 +64,36 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
             key = tuple(str(numba_cuda.type_of(value)) for value in given)
             programs = _made.setdefault(kernel.py_func, {})
             if key not in programs:
-                text = offline.compile_kernel(kernel, given, lineinfo=True).ptx
-                programs[key] = _named(kernel, text, given, error)
+                made = offline.compile_kernel(kernel, given, lineinfo=True)
+                programs[key] = _named(kernel, (made.ptx, *made.linked), given, error)
             return Way(programs[key], offline.passed(given))
-        except WsemuError:
+        except WsemuError as refused:
+            error.remedy = f"{error.remedy}; by way of Numba-CUDA: {_first_line(refused)}".lstrip("; ")
             return None
         except Exception as refused:  # whatever Numba raises of a kernel that it does not take, either
             error.remedy = f"{error.remedy}; Numba-CUDA refuses it, too: {_first_line(refused)}".lstrip("; ")
             return None
+
+
+def asking(name: str) -> Any:
+    """A function of Numba-CUDA's own compiler, such as `compile_ptx`, for an sm_90 where it asks for the device;
+    MissingName where it is not installed."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        raise MissingName(
+            f"`cuda.{name}` is not modelled", remedy="install what compiles, `pip install 'wsemu[gpu]'`, or do without"
+        )
+
+    def ask(pyfunc: Any, *arguments: Any, **named: Any) -> Any:
+        with _numba_cuda():
+            from wsemu.backends import offline
+
+            try:
+                return offline.asked(name, getattr(pyfunc, "py_func", pyfunc), *arguments, **named)
+            except Exception as refused:
+                raise UsageError(f"`cuda.{name}`, of Numba-CUDA: {_first_line(refused)}") from refused
+
+    ask.__name__ = name
+    return ask
 
 
 def _first_line(error: Exception) -> str:
@@ -108,10 +132,12 @@ def _no_simulator() -> Iterator[None]:
             os.environ["NUMBA_ENABLE_CUDASIM"] = variable
 
 
-def _named(kernel: Any, text: str, arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
+def _named(kernel: Any, texts: Sequence[str], arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
     from wsemu.backends import offline
+    from wsemu.frontend.ptx import link
 
-    made = load_ptx(text).only()
+    modules = link([read(text) for text in texts])
+    (entry,) = modules[0].entries.values()
     code = kernel.py_func.__code__
     names = offline.parameter_names(arguments, code.co_varnames[: code.co_argcount])
-    return NumbaKernel(made._module, made.entry, kernel.__name__, names, error.message)
+    return NumbaKernel(modules, entry, kernel.__name__, names, error.message)

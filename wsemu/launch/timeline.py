@@ -19,7 +19,7 @@ from wsemu.evidence.cost_view import BankPicture, LineCost
 from wsemu.evidence.labels import GIVES, WAITS, letter
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES
-from wsemu.model.outcome import CLUSTER_PLACE
+from wsemu.model.outcome import OF_GROUPS
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -159,8 +159,8 @@ class Timeline:
 
     def name(self, barrier: int) -> str:
         """`barrier 2`, `full[1]`."""
-        if barrier == CLUSTER_PLACE:
-            return "cluster"
+        if barrier in OF_GROUPS:
+            return OF_GROUPS[barrier]
         return self.mbarriers.get(barrier, f"barrier {barrier}")
 
     def letter(self, barrier: int) -> str:

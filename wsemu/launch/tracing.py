@@ -46,6 +46,8 @@ _KINDS: dict[str, Kind] = {
     "async.reduce": "copy",
     "cluster.arrive": "arrive_on",
     "cluster.wait": "await",
+    "grid.arrive": "arrive_on",
+    "grid.wait": "await",
     "bulk.store": "copy",
     "bulk.reduce": "copy",
     "tensor.load": "copy",

@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
-COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast"))
+COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast", "tensor.load"))
 """asynchronous operations that write memory"""
+_GAP = 32
+"""bytes that rows of a matrix are longer than those of its tile"""
+_COLUMN, _ROW = 16, 1
+"""bytes from the start of a matrix's row to a tile, and rows before it"""
 _GUARD = 64
 """bytes on both sides of what a transfer touches, a multiple of every alignment"""
 Bytes = npt.NDArray[np.uint8]
@@ -80,6 +84,51 @@ def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
                 ptx.st_bytes(dst, byte, ptx.ld_bytes(tile, byte, 16))
 
     return jit(run, device=True)
+
+
+@functools.lru_cache(maxsize=2)
+def _tile_body(two_phase: bool) -> Kernel:
+    """The same for a tile of a matrix, of which there is a map."""
+
+    def run(pattern, tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
+        tile = cuda.shared.array(0, np.uint32, 1024)
+        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        computes = pattern.first_compute_thread <= thread < pattern.first_compute_thread + pattern.compute_threads
+        for byte in range(16 * thread, 4 * tile.size, 16 * threads):
+            ptx.st_bytes(tile, byte, ptx.ld_bytes(dst, byte, 16))
+        cuda.syncthreads()
+        if pattern.specialized and computes:
+            pattern.start_async_dma()
+            pattern.wait_for_dma_finish()
+        elif pattern.owns_this_thread():
+            if two_phase:
+                registers = cuda.local.array(pattern.register_bytes, np.uint8, 16)
+                pattern.start_xfer_async(tmap, registers, column, row)
+                pattern.wait_xfer_finish(tmap, tile[first_dst:], registers, column, row)
+            else:
+                pattern.execute_dma(tmap, tile[first_dst:], column, row)
+        if not pattern.specialized:
+            cuda.syncthreads()
+        if computes:
+            first = 16 * (thread - pattern.first_compute_thread)
+            for byte in range(first, 4 * tile.size, 16 * pattern.compute_threads):
+                ptx.st_bytes(dst, byte, ptx.ld_bytes(tile, byte, 16))
+
+    return jit(run, device=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _of_tiles(pattern: Any, two_phase: bool) -> Kernel:
+    """The kernel of a tile; of a pattern that is compiled in, if one is given."""
+    run = _tile_body(two_phase)
+
+    def transfer(tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
+        run(pattern, tmap, dst, column, row, first_dst)
+
+    def transfer_of(pattern, tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
+        run(pattern, tmap, dst, column, row, first_dst)
+
+    return jit(transfer_of if pattern is None else transfer)
 
 
 @functools.lru_cache(maxsize=16)
@@ -156,6 +205,8 @@ class Job:
     first_dst: int
     sizes: tuple[int, int]
     """bytes of source and destination"""
+    pitch: int = 0
+    """bytes from one row of the source to the next, where it is a matrix, of which the kernel gets a map"""
 
     @property
     def pattern(self) -> Any:
@@ -168,13 +219,23 @@ class Job:
 
     @property
     def kernel(self) -> Kernel:
+        if self.pitch:
+            return _of_tiles(self.pattern if self.case.constants else None, self.case.two_phase)
         options = self.case.two_phase, self.index is not None, self.scatter
         return _with_constants(self.pattern, *options) if self.case.constants else _with_values(*options)
 
     def arguments(self, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tuple[Any, ...]:
         index = np.zeros(1, np.int64) if self.index is None else self.index
-        rest = (src, dst, index, self.first_src // 4, self.first_dst // 4)
+        rest: tuple[Any, ...] = (src, dst, index, self.first_src // 4, self.first_dst // 4)
+        if self.pitch:
+            rest = (self.pattern.tensor_map(self.matrix(src)), dst, _COLUMN // 4, _ROW, self.first_dst // 4)
         return rest if self.case.constants else (self.pattern, *rest)
+
+    def matrix(self, src: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The source of a tile: rows as long as `pitch` says, from which it is taken at _ROW and _COLUMN."""
+        first = (self.first_src - _ROW * self.pitch - _COLUMN) // 4
+        words = src[first:]
+        return words[: len(words) * 4 // self.pitch * (self.pitch // 4)].reshape(-1, self.pitch // 4)
 
     def threads(self) -> int:
         """Of the CTA."""
@@ -215,25 +276,29 @@ def job(case: TransferCase) -> Job:
     indexed = index is not None or hasattr(pattern, "dense_bytes")
     if indexed and not hasattr(pattern, "dense_bytes"):
         raise UsageError(f"index is given, but {type(pattern).__name__} takes none: leave it out")
-    moves = pattern.moves(_checked(pattern, index)) if indexed else pattern.moves()
+    pitch = pattern.row_bytes + _GAP if hasattr(pattern, "tensor_map") else 0
+    given = (_checked(pattern, index),) if indexed else (pitch,) if pitch else ()
+    moves = pattern.moves(*given)
     if not isinstance(moves, (list, tuple)):
         raise UsageError(f"moves() gives a {type(moves).__name__}: give a list, with a tuple for each run of bytes")
     for move in moves:
         if not isinstance(move, (list, tuple)) or len(move) != 3 or move[2] < 0:
             raise UsageError(f"moves() has {move!r}: give (offset in the source, offset in the destination, bytes)")
     places = []
+    alignments = getattr(pattern, "alignment", 4), getattr(pattern, "tile_alignment", getattr(pattern, "alignment", 4))
+    before = max(_GUARD, _ROW * pitch + _COLUMN), max(_GUARD, alignments[1])
     for name, offset, end in (("src_offset", case.src_offset, 0), ("dst_offset", case.dst_offset, 1)):
-        alignment = getattr(pattern, "alignment", 4)
+        alignment = alignments[end]
         if offset < 0 or offset % alignment:
             near = -(-max(offset, 0) // alignment) * alignment
             raise UsageError(f"{name} is {offset}: give a multiple of alignment, {alignment} bytes, such as {near}")
         low = min((move[end] for move in moves), default=0)
         high = max((move[end] + move[2] for move in moves), default=0)
-        first = _up(max(-low, 0)) + _GUARD + offset
+        first = _up(max(-low, 0)) + before[end] + offset
         places.append((first, _up(first + max(high, 0)) + _GUARD))
     (first_src, src_size), (first_dst, dst_size) = places
     made = None if index is None else np.ascontiguousarray(index)
-    return Job(case, made, moves, first_src, first_dst, (src_size, dst_size))
+    return Job(case, made, moves, first_src, first_dst, (src_size + _GAP * (pitch > 0), dst_size), pitch)
 
 
 def _checked(pattern: Any, index: Any) -> npt.NDArray[Any]:
@@ -299,7 +364,7 @@ class Run:
         """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
         interpreter."""
         from wsemu.launch.binding import bind
-        from wsemu.launch.check import compiled
+        from wsemu.launch.compiled import compiled
         from wsemu.model.outcome import Stored, TraceRequest
         from wsemu.reference import run as reference
 
@@ -491,6 +556,8 @@ def _bulk_plan(work: Job) -> Plan:
     """One thread starts a copy of each element, one after the other."""
     copies: dict[int, int] = {}
     sectors, ideal = 0, 0
+    if work.pitch:
+        return _tile_plan(work)
     for a, b, size in work.moves:
         first = work.first_dst + b if work.scatter else work.first_src + a
         copies[size] = copies.get(size, 0) + 1
@@ -504,3 +571,12 @@ def _bulk_plan(work: Job) -> Plan:
         for _, part in work.pattern.parts()
     )  # fmt: skip
     return Plan(work.pattern, parts, {}, {}, sectors, ideal, 0, 0, copies)
+
+
+def _tile_plan(work: Job) -> Plan:
+    """One copy of the whole; its rows begin at multiples of a sector."""
+    p = work.pattern
+    (way, part), *_ = p.parts()
+    row = {"way": way, "elements": 1, "bytes": part.element_bytes, "lanes": 1, "at a time": 1, "steps": 1}
+    sectors = p.rows * -(-p.row_bytes // _SECTOR)
+    return Plan(p, (row,), {}, {}, sectors, sectors, 0, 0, {part.element_bytes: 1})

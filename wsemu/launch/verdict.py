@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
+    from wsemu.proof.taint import Analysis
 
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
@@ -95,14 +96,20 @@ def judge(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     decide: Callable[[], Decided | None] | None = None,
+    gives_places: Callable[[Analysis], bool] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it."""
+    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
+    tells whether these only give out places."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     undefined = [] if apart else _undefined(places)
-    steered, loose = _order_dependent(places, settings.lockstep)
+    analysis = _analysis(places, settings.lockstep)
+    given = False
+    if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
+        given = gives_places(analysis)
+    steered, loose = _order_dependent(places, analysis, given)
     wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
@@ -130,7 +137,7 @@ def judge(
         counters=count(program, outcome),
         notes=[*notes, *_notes(places, settings, found, doubts, loose)],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found, decided is not None) if verdict == "verified" else "",
+        proof=_proof(places, settings, found, decided is not None, given) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -246,12 +253,13 @@ def _in_all_orders(
     return found, doubts._replace(tried=tried)
 
 
-def _proof(places: Places, settings: Settings, found: _Findings, tried: bool) -> str:
+def _proof(places: Places, settings: Settings, found: _Findings, tried: bool, given: bool = False) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
-    `tried`: for all orders of atomics."""
+    `tried`: for all orders of atomics; `given`: these only give out places."""
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
     in_all = ", in all orders of the atomics that steer it" if tried else ""
+    in_all = ", whatever the order in which atomics give out places" if given and not tried else in_all
     shown = _shown(places, settings, found.suppressed) + in_all
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
@@ -308,7 +316,7 @@ def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace 
     if asked is None:
         return None
     ctas = {cta for raw in wanted for cta in (raw.cta, raw.detail.get("other_cta", raw.cta))}
-    alone = len(ctas) == 1 and places.outcome.cluster == (1, 1, 1) and not places.steered()
+    alone = len(ctas) == 1 and places.outcome.group == (1, 1, 1) and not places.steered()
     return trace_of(asked, ctas.pop() if alone else None)
 
 
@@ -403,21 +411,33 @@ def _without_atomics(
     return kept, reasons
 
 
-def _order_dependent(places: Places, lockstep: bool) -> tuple[dict[str, str], list[str]]:
-    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
-    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
-    on clocks."""
-    from wsemu.proof.taint import ACTIVE, examine
+def _analysis(places: Places, lockstep: bool) -> Analysis | None:
+    """Where results of atomics, clocks and masks of active lanes come to; None without any."""
+    from wsemu.proof.taint import examine
 
     x, y, z = places.block
-    analysis = examine(
+    return examine(
         places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
         lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
+
+
+def _by_atomics_alone(analysis: Analysis, program: Program) -> bool:
+    """Whether something is steered, and by nothing but atomics."""
+    sources = {t.source for t in analysis.tainted}
+    return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
+
+
+def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
+    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
+    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
+    on clocks.  `given`: atomics steer nothing but at which places of their own threads store."""
+    from wsemu.proof.taint import ACTIVE
+
     if analysis is None:
         return {}, []
     steered = {}
-    for t in analysis.tainted:
+    for t in () if given else analysis.tainted:
         word, source = _source(places, t.source)
         steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
             word
@@ -555,11 +575,22 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     if outcome.status == "budget":
         held = "".join(_held_back(places))
+        if outcome.waits:
+            return [_waits(places)]
         most = f"step budget of {settings.budget:,} warp instructions used up"
         return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
     if outcome.status == "stack":
         return [f"branches diverge more than 64 levels deep{where}: not modelled"]
     return []
+
+
+def _waits(places: Places) -> str:
+    """What is said of a run that was ended because all that ran was loops that wait."""
+    where = sorted({places.where(warp.pc) for warp in places.outcome.warps if warp.alive and warp.waits < 0})
+    at = f"{where[0]}: " if where else ""
+    what = "a loop waits for memory to change, and nobody that runs before it changes it"
+    after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
+    return f"{at}{what}: {after}{''.join(_held_back(places))}"
 
 
 def _held_back(places: Places) -> Iterator[str]:

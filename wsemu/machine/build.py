@@ -22,7 +22,7 @@ import numpy as np
 
 from wsemu.machine import cache
 from wsemu.machine.arithmetic.families import MEMBERS
-from wsemu.machine.parts import ENTRIES, PARTS, compile_part, ordered
+from wsemu.machine.parts import ENTRIES, PARTS, at_width, compile_part, ordered
 from wsemu.model.isa import N_ALU, OPCODE
 
 if TYPE_CHECKING:
@@ -195,20 +195,29 @@ FAMILIES = np.zeros(N_ALU, np.int64)
 """for each arithmetic operation outside the core, the address of its family"""
 
 
-def compiled(names: Collection[str] = tuple(PARTS)) -> dict[str, int]:
-    """Address of each part of the VM that is a field of a machine; with these parts and those asked for before."""
+def compiled(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
+    """Address of each part of the VM that is a field of a machine; with these parts and those asked for before.
+    `width`: of the machine, an index of `cell_bits.WIDTHS`."""
     with _loading:
-        missing = [name for name in names if name not in _loaded]
-        for name, part in _object_code(missing).items():
+        missing = [name for name in (at_width(name, width) for name in names) if name not in _loaded]
+        for name, part in (_object_code(missing) if missing else {}).items():
             _load(name, part)
-        return {name: address for name, address in _loaded.items() if name in ENTRIES and name != "run"}
+        entries = ((name, _loaded.get(at_width(name, width))) for name in ENTRIES if name != "run")
+        return {name: address for name, address in entries if address is not None}
+
+
+def keep_all() -> None:
+    """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
+    files = [cache.path(part) for part in PARTS]
+    if not all(file and file.is_file() for file in files):
+        compiled()
 
 
 @functools.cache
-def entry() -> Callable[[int], int]:
+def entry(width: int = 0) -> Callable[[int], int]:
     """What runs a machine at a host address and returns why it stopped; the GIL is released meanwhile."""
-    compiled(("run",))
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded["run"])
+    compiled(("run",), width)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded[at_width("run", width)])
 
 
 def from_outside(name: str, function: Callable[..., int]) -> int:

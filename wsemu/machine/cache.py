@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import llvmlite
 import llvmlite.binding as llvm
 
-from wsemu.machine.parts import PARTS, roots
+from wsemu.machine.parts import ALL_PARTS, PARTS, roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +51,11 @@ _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)
 def sources(part: str, home: Path = HOME) -> Sources:
     """The modules of the package in `home` that a part of the compiled VM depends on."""
     return _Package(home).closure(roots(part))
+
+
+def all_sources(home: Path = HOME) -> Sources:
+    """The modules that any part depends on."""
+    return _Package(home).closure(root for part in PARTS for root in roots(part))
 
 
 class _Package:
@@ -126,7 +131,7 @@ def _surroundings() -> tuple[bytes, ...]:
 def current_keys() -> dict[str, str]:
     """Part -> the key of its modules as they are now."""
     package = _Package(HOME)
-    return {part: key_of(part, package.closure(roots(part))) for part in PARTS}
+    return {part: key_of(part, package.closure(roots(part))) for part in ALL_PARTS}
 
 
 @functools.cache
@@ -140,7 +145,7 @@ def keys() -> dict[str, str]:
         return current_keys()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         noted = json.loads(note.read_bytes())
-        if noted["files"] == _states(noted["files"]) and {*noted["keys"]} == {*PARTS}:
+        if noted["files"] == _states(noted["files"]) and {*noted["keys"]} == {*ALL_PARTS}:
             found: dict[str, str] = noted["keys"]
             return found
     files = _files_of(_Package(HOME))

@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.model.data import dataclass
 
 I1, I8, I64 = (ir.IntType(n) for n in (1, 8, 64))
@@ -101,8 +102,10 @@ def _results(function: Callable[..., Any]) -> int:
 class Module:
     """One LLVM module: a function that is called from outside, with all that it calls."""
 
-    def __init__(self, function: Callable[..., int] | Emitted, symbol: str) -> None:
+    def __init__(self, function: Callable[..., int] | Emitted, symbol: str, width: int = 0) -> None:
+        """`width`: an index of `cell_bits.WIDTHS`."""
         self.ir = ir.Module(name=symbol)
+        self.width = width
         self._made: dict[tuple[Compiled, tuple[Kind, ...]], Any] = {}
         if isinstance(function, Emitted):
             self._emitted(function, symbol)
@@ -358,7 +361,8 @@ class _Body:
             return Record(value, kind) if kind else value
         if node.id not in self.names and not hasattr(builtins, node.id):
             self.refuse(node)
-        return self.names[node.id] if node.id in self.names else getattr(builtins, node.id)
+        found = self.names[node.id] if node.id in self.names else getattr(builtins, node.id)
+        return found.values[self.module.width] if isinstance(found, ByWidth) else found
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
         owner = self.value(node.value)
@@ -483,10 +487,13 @@ def _needed(module: llvm.ModuleRef) -> Iterator[str]:
     return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
 
 
-def compile_function(function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False) -> Part:
-    """A function of int64 numbers and all that it calls, as object code; one that runs rarely is optimised less."""
+def compile_function(
+    function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False, width: int = 0
+) -> Part:
+    """A function of int64 numbers and all that it calls, as object code; one that runs rarely is optimised less.
+    `width` is an index of `cell_bits.WIDTHS`."""
     target = _target()
-    made = Module(function, symbol).ir
+    made = Module(function, symbol, width).ir
     made.triple, made.data_layout = target.triple, str(target.target_data)
     module = llvm.parse_assembly(str(made))
     options = llvm.create_pipeline_tuning_options(speed_level=1 if rare else 3)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
+from wsemu.machine.memory.cell_bits import WIDTHS
 from wsemu.model.isa import (
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
@@ -40,6 +41,8 @@ class Made(NamedTuple):
     """of operations, that the function makes an entry for"""
     rare: bool = False
     """it runs seldom: functions stay apart in it, which takes half the time to compile"""
+    width: int = 0
+    """an index of `cell_bits.WIDTHS`"""
 
 
 ENTRIES = {
@@ -70,6 +73,22 @@ ENTRIES = {
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
+OF_WIDTH = (
+    "run", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry", "conflict_entry",
+    "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
+)  # fmt: skip
+"""those that look at clocks or cells: groups of many warps have others"""
+
+
+def at_width(name: str, width: int) -> str:
+    """The part that a machine of a width has for one."""
+    return f"{name}.{WIDTHS[width]}" if width and name in OF_WIDTH else name
+
+
+WIDE_PARTS = {
+    at_width(name, width): PARTS[name]._replace(width=width) for width in range(1, len(WIDTHS)) for name in OF_WIDTH
+}
+ALL_PARTS = PARTS | WIDE_PARTS
 SLOWEST = (
     "access_entry", "collective_entry", "warp_entry", "narrow", "shadow_entry", "exchange_entry", "atomic_entry",
     "lanes_entry", "library",
@@ -82,7 +101,7 @@ RACES = ("shadow_entry", "conflict_entry", "known_entry")
 
 def roots(name: str) -> tuple[str, ...]:
     """The modules that a part is compiled from and with; what they import belongs to it too."""
-    return __name__, f"{_HERE}.lowering", f"{_HERE}.{PARTS[name].module}"
+    return __name__, f"{_HERE}.lowering", f"{_HERE}.{ALL_PARTS[name].module}"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -96,7 +115,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
-        if NAMES[opcode].startswith(("cluster.", "async.")):
+        if NAMES[opcode].startswith(("cluster.", "async.", "grid.")):
             return (*ASYNCHRONOUS, "cluster_entry")
         return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:
@@ -130,13 +149,14 @@ def needed(
 def ordered(names: Collection[str]) -> list[str]:
     """Parts in the order in which they are compiled."""
     place = {name: at for at, name in enumerate(SLOWEST)}
-    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
+    return sorted(names, key=lambda name: (place.get(name.partition(".")[0], len(place)), name))
 
 
 def compile_part(name: str) -> Part:
     """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
     from wsemu.machine.lowering import compile_function
 
-    made = PARTS[name]
+    made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
-    return compile_function(function(made.family) if made.family else function, name, rare=made.rare)
+    called = function(made.family) if made.family else function
+    return compile_function(called, name, rare=made.rare, width=made.width)

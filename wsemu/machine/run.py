@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import mmap
 import os
+import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +17,9 @@ import numpy.typing as npt
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
-from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS
+from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined
+from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -34,6 +36,7 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
+    N_CONTROL,
     N_MEMORY,
     N_OPERATIONS,
     N_WARP,
@@ -71,7 +74,7 @@ from wsemu.model.read_only import loads_read_only
 from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
@@ -79,18 +82,19 @@ if TYPE_CHECKING:
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
 Bytes = npt.NDArray[np.uint8]
-SLICE = 20_000_000
-"""warp instructions between two looks at the outside world (about a tenth of a second)"""
+SLICES = (20_000_000, 4_000_000, 1_000_000)
+"""warp instructions between two looks at the outside world (about a tenth of a second), by width: as many intervals may
+begin meanwhile"""
+SLICE = SLICES[0]
 PATIENCE = 1_000_000
 """the same for starting CTAs, see `scheduler.start_cta`"""
 MOST_CTAS = 1 << 27
 """that a launch may start: 8 bytes each"""
 SLOTS = 1 << 15
 """of the hash table of findings: half of them are told apart"""
-MOST_WARPS = 32
-"""of a group of several CTAs"""
 MAX_EVENTS = 1_000_000
 """of a trace"""
+_T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
 _PARTLY_USED = frozenset({"raw", "slots", "known"})
@@ -132,6 +136,9 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
+_OF_GRID = {OPCODE["grid.arrive"], OPCODE["grid.wait"]}
+_WITH_TIMES = {OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]}
+"""what else than operations of kind `async` wants to know what came before in time"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -149,6 +156,8 @@ class Image:
     has_read_only_loads: bool
     opcodes: frozenset[int]
     asynchronous: bool
+    meets_alone: bool
+    """of what is asynchronous it has the barrier of the grid alone: no proxies, no order but that of memory"""
     multiplies: bool
     """it has matrix operations"""
     sums: bool
@@ -198,17 +207,11 @@ def _image_of(key: ProgramKey) -> Image:
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
+    meets = program.cooperative and opcodes.isdisjoint(_WITH_TIMES) and "window" not in program.specials
+    meets = meets and all(opcode < N_CONTROL or opcode in _OF_GRID for opcode in opcodes)
+    sums = multiplies and rounds_once(program)
     return Image(
-        code,
-        flow,
-        accesses,
-        registers,
-        has_atomics,
-        read_only,
-        opcodes,
-        asynchronous,
-        multiplies,
-        multiplies and rounds_once(program),
+        code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, meets, multiplies, sums
     )
 
 
@@ -307,8 +310,8 @@ class Rooms:
     mbarriers: int = 64
     """in a CTA"""
 
-    def more(self, wanted: int) -> Rooms:
-        """More of what was not enough; UsageError where that is too much."""
+    def more(self, wanted: int, most: int) -> Rooms:
+        """More of what was not enough, up to so many agents; UsageError where that is too much."""
         if wanted == layout.GROW_AGENTS:
             grown = replace(self, agents=4 * self.agents)
         elif wanted == layout.GROW_BITS:
@@ -317,7 +320,7 @@ class Rooms:
             grown = replace(self, mbarriers=4 * self.mbarriers)
         if grown.mbarriers > 1 << 16:
             raise UsageError("a CTA makes too many mbarriers to be told apart")
-        if grown.agents > 1 << 24 or grown.bits > 1 << 8:
+        if grown.agents > most or grown.bits > 1 << 8:
             raise UsageError(
                 "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"
             )
@@ -368,6 +371,7 @@ class Machine:
         threads = block[0] * block[1] * block[2]
         self.cta_warps = -(-threads // LANES)
         self.warp_count = count = groups.members * self.cta_warps
+        self.width = width_of(groups, self.cta_warps)
         self.state = np.zeros(1, layout.MACHINE)
         shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
         self.window = 0 if groups.members == 1 else window(shared_bytes, asynchronous=program.asynchronous)
@@ -438,9 +442,10 @@ class Machine:
             return
         members = self.grouping.members
         rows = count + members * layout.CTA_ROWS
-        self.clocks = np.zeros((rows, LANES), np.int64)
+        width = WIDTHS[self.width]
+        self.clocks = np.zeros((rows, -(-count // LANES) * LANES if self.width else LANES), np.int64)
         place = address_of(self.clocks) + np.arange(rows) * self.clocks[0].nbytes
-        self.warp_clocks = np.zeros((count, _ACTORS), np.int64)
+        self.warp_clocks = np.zeros((count, 3 * width), np.int64)
         self.warps["clock"] = address_of(self.warp_clocks) + np.arange(count) * self.warp_clocks[0].nbytes
         self.ctas["exited"] = place[count : count + members]
         for k, name in enumerate(("clock", "took", "took_pc", "took_before", "took_before_pc")):
@@ -454,19 +459,20 @@ class Machine:
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         vectors, bits, sets = count, 0, 1
-        if self.image.asynchronous:
+        agents = self.image.asynchronous and not self.image.meets_alone
+        if agents:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
-        width = LANES * (vectors + sets * bits)
-        self.known = POOL.take((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * width)
+        size = LANES * (vectors + sets * bits)
+        self.known = _untouched((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
-        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * width
+        state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
-        state["proxies"] = self.image.asynchronous
+        state["proxies"] = agents
         self.leaders = np.zeros((count, 3, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            self.planes = Planes(self.segments, self.state, watch.suspects)
+            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES))
 
     def _lay_out_mbarriers(self) -> None:
         """Tables of mbarriers, asynchronous operations and their groups."""
@@ -555,8 +561,8 @@ class Machine:
 
     def _fill_state(self, threads: int, shared_room: int, local_room: int) -> None:
         state, groups = self.state[0], self.grouping
-        parts, self.entry = native.compiled(self._parts()), native.entry()
-        specials = self.program.specials
+        parts, self.entry = native.compiled(self._parts(), self.width), native.entry(self.width)
+        specials, given = self.program.specials, self.program.given_shared
         fields = {
             **parts,
             "address": address_of(self.state),
@@ -592,6 +598,9 @@ class Machine:
             "fault_pc": -1,
             "group_step": 1,
             "cast": -1,
+            "worn": INTERVALS.values[self.width] - SLICES[self.width] - self.rooms.agents,
+            "given_low": given[0] // 8,
+            "given_high": given[1] // 8,
             "barriers": address_of(self.barriers),
         }
         for name, value in fields.items():
@@ -650,7 +659,7 @@ class Machine:
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
         while True:
-            piece = min(budget, SLICE)
+            piece = min(budget, SLICES[self.width])
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
@@ -714,8 +723,12 @@ class Machine:
             self.planes.close()
 
     def _worn(self) -> bool:
-        """The numbers of intervals may run out in the next slice: only a budget over the default can get there."""
-        return self.planes is not None and int(self.warp_clocks.max()) > INTERVALS - SLICE
+        """The numbers of intervals may run out in the next slice: only a budget over the default can get there, or a
+        wide group."""
+        state = self.state[0]
+        if self.planes is None:
+            return False
+        return max(int(self.warp_clocks.max()), int(state["top"])) > int(state["worn"])
 
     def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
@@ -778,11 +791,13 @@ class Machine:
 
     def _stopped_in(self, status: int) -> int:
         """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
-        the rest of its cluster if there is one."""
+        the rest of its cluster or of the grid if there is one."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
-            return next((w for w in alive if w not in meeting), alive[0]) // self.cta_warps
+            stand = self.ctas["met"] > self.state[0]["grid_phase"]
+            alone = (w for w in alive if w not in meeting and not stand[w // self.cta_warps])
+            return next(alone, alive[0]) // self.cta_warps
         return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
@@ -826,6 +841,15 @@ class Machine:
             if row[0] == _CLUSTER_WAIT:
                 yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
 
+    def _grid_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of the grid."""
+        members, group = self.grouping.members, int(self.state[0]["group"])
+        missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
+        ctas = tuple(self.grouping.cta(group, member) for member in missing)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _GRID_WAIT:
+                yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
+
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
         """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
@@ -863,7 +887,7 @@ class Machine:
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         result.window = self.window or SEGMENT_SHIFT
-        result.cluster = self.grouping.shape if self.clusters else (1, 1, 1)
+        result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         if status != layout.DONE:
@@ -885,7 +909,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
-                waits = [*self._object_waits(), *self._cluster_waits()]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits()]
                 result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
             result.elsewhere = self._elsewhere(member)
         return result
@@ -927,9 +951,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
-_CLUSTER_WAIT = OPCODE["cluster.wait"]
-_ACTORS = 3 * LANES
-"""of a warp's clock: warps, and what it knows of the asynchronous operations of each, of both kinds"""
+_CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
     "pluses", "pluses_pc",
@@ -979,6 +1001,26 @@ _DETAIL = {
 }
 
 
+def width_of(groups: Grouping, cta_warps: int) -> int:
+    """How wide a machine has to be, as an index of WIDTHS."""
+    warps = groups.members * cta_warps
+    return next(width for width, most in enumerate(WIDTHS) if warps <= most)
+
+
+def _untouched(n: int) -> npt.NDArray[np.int64]:
+    """n zeros, most of which are never looked at: of many the system sets nothing aside."""
+    if 8 * n <= LARGE or not sys.platform.startswith("linux"):
+        return POOL.take(n)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, 8 * n, flags=flags), np.int64)
+
+
+LARGE = 1 << 28
+"""bytes"""
+_NO_RESERVE = 0x4000
+"""MAP_NORESERVE of Linux"""
+
+
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -995,9 +1037,10 @@ def most_ctas(ctas: int, budget: int) -> int:
     return most
 
 
-_kept: dict[Any, Machine] = {}
+_kept: dict[Any, list[Machine]] = {}
 """machines that have run, by what the next launch must have in common with theirs"""
 _MOST_KEPT = 16
+"""kinds of launches"""
 MOST_REMEMBERED = 1 << 12
 """CTAs of a launch whose machine may be kept"""
 _ROOMS = Rooms()
@@ -1011,12 +1054,59 @@ def _leave(machine: Machine) -> None:
     if machine.key is None or machine.planes is None or not machine.rest():
         machine.close()
         return
-    replaced = _kept.pop(machine.key, None)
-    _kept[machine.key] = machine
-    if replaced is not None:
-        replaced.close()
-    if len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept))).close()
+    with _keeping:
+        known = _kept.pop(machine.key, [])
+        _kept[machine.key] = [*known, machine]
+        oldest = [] if len(_kept) <= _MOST_KEPT else _kept.pop(next(iter(_kept)))
+    for old in oldest:
+        old.close()
+
+
+def _copy(data: Bytes, workers: int) -> Bytes:
+    """A copy, which takes as long as many a launch where it is large and made by one."""
+    if workers == 1 or len(data) < MUCH:
+        return data.copy()
+    made = np.empty_like(data)
+    bounds = [len(data) * k // workers for k in range(workers + 1)]
+    parts = [slice(*part) for part in itertools.pairwise(bounds)]
+    _on_all([functools.partial(np.copyto, made[part], data[part]) for part in parts])
+    return made
+
+
+MUCH = 1 << 20
+"""bytes that are worth being copied by several"""
+
+
+def _take(key: Any) -> Machine | None:
+    """A machine that was left by a launch of this kind."""
+    with _keeping:
+        known = _kept.get(key) if key else None
+        return known.pop() if known else None
+
+
+_keeping = threading.Lock()
+
+
+@functools.cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
+    return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
+
+
+def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
+    """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
+    try:
+        first = calls[0]()
+        wait(futures)
+    except BaseException:
+        if stop is not None:
+            stop.set()
+        wait(futures)
+        raise
+    return [first, *(future.result() for future in futures)]
 
 
 class Launch:
@@ -1064,23 +1154,24 @@ class Launch:
 
     def _check_groups(self) -> None:
         """UnsupportedError where too many warps would be alive at once."""
-        members = self.grouping.members
+        members, most = self.grouping.members, WIDTHS[-1]
         warps = -(-self.block[0] * self.block[1] * self.block[2] // LANES)
-        if members > 1 and members * warps > MOST_WARPS:
+        if members > 1 and members * warps > most:
             raise UnsupportedError(
-                f"{members} CTAs of {warps} warps at once: more than {MOST_WARPS} warps that meet are not modelled",
-                remedy=f"launch at most {MOST_WARPS // members or 1} warps a CTA, or fewer CTAs at once",
+                f"{members} CTAs of {warps} warps at once: more than {most:,} warps that meet are not modelled",
+                remedy=f"launch at most {most // members or 1} warps a CTA, or fewer CTAs at once",
             )
 
     def _copies(self) -> dict[int, Bytes]:
         stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
         numbered = enumerate(self.segments, FIRST_ARRAY)
-        return {n: data.copy() for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
+        return {n: _copy(data, self._workers()) for n, data in wanted.items()}
 
     def _ready(self) -> Machine:
         """A machine for the launch: one that has run another of its kind, where there is one."""
         key = self._kind()
-        kept = _kept.pop(key, None) if key else None
+        kept = _take(key)
         if kept is not None:
             kept.again(self.rows, self.segments)
             return kept
@@ -1138,14 +1229,16 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready()] if workers == 1 else [self._machine() for _ in range(workers)]
+        machines = [self._ready() for _ in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
             return Outcome("done"), False
         if layout.GROW in statuses:
-            self.rooms = self.rooms.more(int(machines[statuses.index(layout.GROW)].state[0]["wanted"]))
+            machine = machines[statuses.index(layout.GROW)]
+            most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
+            self.rooms = self.rooms.more(int(machine.state[0]["wanted"]), most)
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
@@ -1167,8 +1260,7 @@ class Launch:
             self.workers, self.descending = 1, False
         merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
         merged.arch = self.arch
-        for m in machines:
-            _leave(m)
+        _on_all([functools.partial(_leave, m) for m in machines])
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1188,20 +1280,16 @@ class Launch:
         workers = len(machines)
         bounds_ = [groups * k // workers for k in range(workers + 1)]
         stop = threading.Event()
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
-            ]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stop.set()
-                raise
+
+        runs: list[Callable[[], int]] = [
+            functools.partial(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
+        ]
+        return _on_all(runs, stop)
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
         planes = [m.planes for m in machines if m.planes]
-        return any(collide(a, b, n) for n in numbers for k, a in enumerate(planes) for b in planes[:k])
+        return any(collide(a, b, n) for n in numbers for a, b in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
         """What the arrays held before the launch, segment by segment; None where that was not kept."""

@@ -29,6 +29,7 @@ from wsemu.machine.memory.lane_access import (
 from wsemu.machine.records import (
     access_at,
     call,
+    cta_at,
     entry_at,
     event_at,
     flow_at,
@@ -747,6 +748,8 @@ def start_group(m):
         call(m.async_entry, m.address, 0, -3, 0)
     m.group_live = m.warp_count
     m.cluster_phase = 0
+    m.grid_phase = 0
+    m.grid_arrived = 0
     m.next_warp = 0
     m.progress = 0
     m.running = 1
@@ -759,6 +762,7 @@ def start_group(m):
     for member in range(m.members):
         if member != m.member:
             enter_cta(m, member)
+        cta_at(m.ctas, member).met = 0
         start_cta(m)
     m.turn = -1
 
@@ -774,6 +778,9 @@ def start_cta(m):
         store_i64(m.shared_host + shared + 8 * q, 0)
         if m.shared_initialised:
             store_i64(m.shared_initialised + shared + 8 * q, 0)
+    if m.shared_initialised:
+        for q in range(m.given_low, m.given_high):
+            store_i64(m.shared_initialised + shared + 8 * q, -1)
     for w in range(m.first_warp, m.first_warp + m.cta_warps):
         start_warp(m, warp_at(m.warps, w))
     group, member = m.group, m.member
@@ -890,7 +897,7 @@ def run(address):
         if m.running == 0:
             if m.group == m.group_end:
                 return np.int64(DONE)
-            if m.budget < 0 or m.patience < 0:
+            if m.budget < 0 or m.patience < 0 or m.top > m.worn:
                 return np.int64(BUDGET)
             start_group(m)
         while m.group_live > 0:

@@ -43,3 +43,8 @@ class Bound(NamedTuple):
     settings: Settings
     source: tuple[str, int, int] | None = None
     """file, first and last line of code that is no Python function"""
+
+    @property
+    def group(self) -> tuple[int, int, int]:
+        """CTAs along each axis that are alive at once: of a cluster, or the whole grid of a cooperative launch."""
+        return self.configuration.grid if self.program.cooperative else self.configuration.cluster

@@ -64,7 +64,19 @@ def loop_numbers(program: Program) -> list[int]:
     A loop is a strongly connected component of the control flow: control can go from any instruction of it to any other
     and back.  Reference: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
     """
+    return _components([successors(pc, row) for pc, row in enumerate(program.code.tolist())])
+
+
+def inner_loop_numbers(program: Program) -> list[int]:
+    """The same of the loops inside of those: what still comes back without the instructions where these begin."""
+    numbers = loop_numbers(program)
     after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
+    begins = {0} | {way for pc, ways in enumerate(after) for way in ways if numbers[pc] != (*numbers, -1)[way]}
+    return _components([() if pc in begins else (*(set(ways) - begins),) for pc, ways in enumerate(after)])
+
+
+def _components(after: Sequence[Sequence[int]]) -> list[int]:
+    """For each node, with the nodes `after` it, the number of its strongly connected component, -1 for none."""
     n = len(after)
     index, low, number = [-1] * n, [0] * n, [-1] * n
     stack: list[int] = []

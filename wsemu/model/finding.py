@@ -316,7 +316,8 @@ class Scope(Record):
     values: list[str] = []
     """scalars that may have any value of their type"""
     loops: list[str] = []
-    """loops that may run any number of times: `the loops in lines 9, 15 (`n`)`"""
+    """loops that may run any number of times: `the loops in lines 9, 15 (`n`)`; of several entries one at a time, while
+    the arguments of the others are as given"""
     limits: list[str] = []
     """what it does not speak for, each with its reason and place"""
 
@@ -327,7 +328,9 @@ class Scope(Record):
             for what, names in (("contents", self.contents), ("values", self.values)) if names
         ]  # fmt: skip
         parts = [f"for {' and '.join(said)}"] if said else []
-        parts += [f"for every trip count of {loop}, the other sizes as given" for loop in self.loops]
+        if self.loops:
+            apart = ", one argument at a time" if len(self.loops) > 1 else ""
+            parts.append(f"for every trip count of {' or of '.join(self.loops)}{apart}, the other sizes as given")
         return ", ".join(parts)
 
 

@@ -457,6 +457,8 @@ for _name, _result, _operands, _meaning in (
     ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
     ("cluster.arrive", "", "", "arrive at the cluster's barrier; aux: RELAXED, CLUSTER_ALIGNED"),
     ("cluster.wait", "", "", "until all live threads of the cluster have arrived there; aux: CLUSTER_ALIGNED"),
+    ("grid.arrive", "b32", "", "the CTA arrives at the grid's barrier; d: bit 31 is the parity of its open phase"),
+    ("grid.wait", "b32", "", "until all CTAs of the grid have arrived there; d: bit 31 is that of the next phase"),
     ("bulk.send", "", "b64 b64 b32 b64", ("copy c bytes from shared b of the CTA to shared a of one of its cluster; "
      "the mbarrier at imm, in that one, is credited")),
     ("bulk.multicast", "", "b64 b64 b32 b64", ("as bulk.load, to the same place in each CTA of the cluster whose rank "

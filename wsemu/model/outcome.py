@@ -123,6 +123,10 @@ class PhaseWait(NamedTuple):
 
 CLUSTER_PLACE = -2
 """`place` of an event at the barrier of a cluster"""
+GRID_PLACE = -3
+"""the same of the barrier of the grid"""
+OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
+"""what CTAs meet in there"""
 
 
 class ObjectWait(NamedTuple):
@@ -138,6 +142,8 @@ class ObjectWait(NamedTuple):
     arrived: int
     """what has come, and what it takes to let them go on"""
     expected: int
+    missing: tuple[int, ...] = ()
+    """CTAs that have not come, where these are what is counted"""
 
 
 @dataclass(slots=True)
@@ -285,6 +291,8 @@ class Outcome:
     overflow: list[FindingKey] = field(default_factory=list)
     """those beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
+    waits: bool = False
+    """whether it was ended before its budget was used up, as nothing but loops that wait for memory ran"""
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
     """per instruction, by warps"""
@@ -308,8 +316,8 @@ class Outcome:
     """the lanes that wait for other objects"""
     elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
     """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """CTAs of a cluster along each axis"""
+    group: tuple[int, int, int] = (1, 1, 1)
+    """CTAs along each axis that are alive at once and meet: of a cluster, or of the grid"""
     window: int = 40
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None

@@ -8,7 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.data import dataclass, field
-from wsemu.model.isa import FIELDS, N_CONTROL, NAMES
+from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
+
+SYSTEM = "%reserved_smem_"
+"""how the names of shared arrays begin that the system keeps to itself"""
+_OF_GRID = [OPCODE["grid.arrive"], OPCODE["grid.wait"]]
 
 
 class Span(NamedTuple):
@@ -157,6 +161,20 @@ class Program:
         if "asynchronous" not in self.derived:
             self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any()) or "window" in self.specials
         found: bool = self.derived["asynchronous"]
+        return found
+
+    @property
+    def given_shared(self) -> tuple[int, int]:
+        """From where to where shared memory holds something at a CTA's start: what the system keeps to itself."""
+        kept = [array for array in self.shared if array.name.startswith(SYSTEM)]
+        return (kept[0].offset, kept[-1].offset + kept[-1].dtype.itemsize * kept[-1].shape[0]) if kept else (0, 0)
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether it has the barrier of the grid: its launches are cooperative, all CTAs alive at once."""
+        if "cooperative" not in self.derived:
+            self.derived["cooperative"] = bool(np.isin(self.code[:, 0], _OF_GRID).any())
+        found: bool = self.derived["cooperative"]
         return found
 
     def listing(self) -> str:

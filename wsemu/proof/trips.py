@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
 from wsemu.model.data import dataclass
 from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
@@ -76,7 +76,15 @@ class Proof(NamedTuple):
 
 def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
     """Of the branches that an argument steers, those that end loops, each by the instruction where its loop goes on."""
-    loops = loop_numbers(program)
+    return _ends(program, steered, loop_numbers(program))
+
+
+def inner_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
+    """The same of loops inside of others, which are not followed by themselves."""
+    return _ends(program, steered, inner_loop_numbers(program))
+
+
+def _ends(program: Program, steered: Iterable[int], loops: Sequence[int]) -> dict[int, int]:
     code = program.code.tolist()
     found = {}
     for pc in steered:

@@ -13,7 +13,7 @@ from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, cp_async, tensor_copy
 from wsemu.reference.matrix import wgmma
-from wsemu.reference.sync import cluster_barrier, mbarrier, register_pool
+from wsemu.reference.sync import cluster_barrier, grid_barrier, mbarrier, register_pool
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import ObjectWait
@@ -151,5 +151,13 @@ enter(
         {"cluster.arrive": cluster_barrier.arrive, "cluster.wait": cluster_barrier.wait},
         {"cluster.wait": Standing(cluster_barrier.may_go, cluster_barrier.go)},
         waits=cluster_barrier.waits,
+    )
+)
+enter(
+    Family(
+        "grid",
+        {"grid.arrive": grid_barrier.arrive, "grid.wait": grid_barrier.wait},
+        {"grid.wait": Standing(grid_barrier.may_go, grid_barrier.go)},
+        waits=grid_barrier.waits,
     )
 )

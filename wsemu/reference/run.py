@@ -37,6 +37,7 @@ from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
 from wsemu.reference.sync import peers
 from wsemu.reference.sync.cluster_barrier import ClusterBarrier
+from wsemu.reference.sync.grid_barrier import GridBarrier
 from wsemu.reference.sync.mbarrier import Mbarriers, waiting
 from wsemu.reference.sync.named_barrier import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference.sync.register_pool import RegisterPool
@@ -100,7 +101,7 @@ def run(
     outcome = launch.outcome
     outcome.arch = arch
     outcome.window = launch.window
-    outcome.cluster = shape if clusters else (1, 1, 1)
+    outcome.group = shape if clusters or program.cooperative else (1, 1, 1)
     for group in range(groups.number):
         launch.budget -= CTA_COST * (groups.members - (group == 0))
         status = CtaGroup(launch, group).run()
@@ -240,8 +241,14 @@ class CtaGroup:
         size = ((members - 1) << launch.window if members > 1 else 0) + launch.shared_bytes
         launch.watch.start_group()
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
+        if self.shared.written is not None:
+            low, high = launch.program.given_shared
+            for member in range(members):
+                first = member << launch.window if members > 1 else 0
+                self.shared.written[first + low : first + high] = b"\1" * (high - low)
         self.mbarriers = Mbarriers(self)
         self.barrier = ClusterBarrier(self)
+        self.grid = GridBarrier(self)
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
         """CTA -> who of others accessed its shared memory last"""
         self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
@@ -275,10 +282,10 @@ class CtaGroup:
         return "done"
 
     def _stuck(self) -> Cta:
-        """The first CTA that waits, for others than the rest of its cluster if there is one."""
+        """The first CTA that waits, for others than the rest of its cluster or of the grid if there is one."""
         waiting = [cta for cta in self.ctas if cta.live_warps]
         alone = (cta for cta in waiting if not all(cta.meets(warp) for warp in cta.warps if warp.alive))
-        return next(alone, waiting[0])
+        return next((cta for cta in alone if not self.grid.stands(cta)), waiting[0])
 
 
 class Cta:

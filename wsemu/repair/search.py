@@ -44,11 +44,11 @@ _BY_CODE = {
     "intra-warp-race": "insert move call argument split atomic unguard index return guard compare delete swap",
     "uninitialized-read": "fill insert move call bound compare index argument unguard swap stage pair guard",
     "deadlock": "argument call return delete insert move compare bound split unguard stage index pair guard",
-    "barrier-recycling": "stage insert call pair move argument split unguard delete bound compare",
+    "barrier-recycling": "stage insert compare call pair move argument bound split unguard delete",
     "barrier-divergence": "split unguard return move insert call argument compare delete",
     "count-mismatch": "argument compare call",
     "oversubscribed": "argument compare call guard delete bound",
-    "all-arrive": "call argument move insert",
+    "all-arrive": "call argument compare bound move insert",
     "invalid-barrier": "argument call",
     "dangling-arrive": "guard delete insert bound argument compare move unguard call",
     "dangling-phase": "insert argument delete guard move unguard bound compare call split",
@@ -80,6 +80,10 @@ _STEP = 1.0
 """how much farther each kind is than the one before it"""
 _RANK: dict[Kind, int] = {"fill": 1, "return": 1, "pair": 1, "index": 1, "compare": 1, "load": 2, "guard": 3}
 """kinds of edits that come after others which are cures, too"""
+_CUT_SHORT = frozenset("deadlock out-of-bounds barrier-divergence count-mismatch invalid-barrier misaligned".split())
+"""codes of launches that store less, or more, than they should"""
+_REPLACES = frozenset(("argument", "index", "swap", "atomic", "stage"))
+"""kinds of edits whose place is the mistake"""
 _EXPLAINED = 12
 """findings of a launch that edits are drawn from"""
 _CONTEXT = 2
@@ -150,6 +154,8 @@ class _Search:
     stopped: str = ""
     results: bytes = b""
     """of the launch as it is"""
+    stores: int = 0
+    """of its threads, where none of them lie outside of an array, and it comes to its end"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
 
@@ -194,8 +200,12 @@ class _Search:
                 return
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
-            if len(self.cures) > found:
+            if len(self.cures) > found and self.right(self.cures[-1]) is not False:
                 enough = min(enough, score + 3 * _STEP) if len(self.cures) < ENOUGH else score
+
+    def right(self, tried: Tried) -> bool | None:
+        """Whether a cure leaves what is expected; None where nothing is."""
+        return agrees(tried.attempted.results, self.launched.expected)
 
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
         """The launch with one edit more."""
@@ -248,12 +258,20 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         if same is None or _codes(same.report) != _codes(report):
             return Trials(groups=causes.by_edge(findings), stopped="the launch does something else when made again")
         run.results = digest(same.results)
+        if not _CUT_SHORT & {*_codes(report)}:
+            run.stores = same.stores
         if 3 * same.report.seconds > seconds:
             return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
         run.run()
     cures = described(run, ranked(run, launched.expected), launched.expected)
-    groups = causes.by_edit(findings, [cures[0].findings]) if cures else causes.by_edge(findings)
+    groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+
+
+def _replaced(cure: Cure) -> set[tuple[str, int]]:
+    """The lines where something wrong stands, by an edit that replaces it."""
+    edits = [edit for edit in cure.edits if edit.kind in _REPLACES]
+    return {(c.file, line) for edit in edits for c in edit.changes for line in range(c.line, c.end_line + 1)}
 
 
 def _codes(report: Any) -> list[str]:
@@ -325,7 +343,7 @@ def ranked(run: _Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried) or tried.attempted.stores < most // 2,
+            _leaves_out(tried) or tried.attempted.stores < max(most, run.stores) // 2,
             len(tried.edits),
             max(_RANK.get(c.edit.kind, 0) for c in tried.edits),
             sum(c.odd for c in tried.edits),
@@ -382,7 +400,7 @@ def described(run: _Search, best: list[Tried], expected: dict[str, Any]) -> list
                 diff=difference(run.texts[file], tried.source),
                 proof=tried.attempted.report.proof,
                 findings=gone,
-                drops=_leaves_out(tried) or tried.attempted.stores < first.attempted.stores,
+                drops=_leaves_out(tried) or tried.attempted.stores < max(first.attempted.stores, run.stores),
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),

@@ -216,6 +216,27 @@ def returns(scene: Scene) -> Iterator[Candidate]:
             says = f"put `if {condition}:` around what follows line {statement.end_lineno}, but for what synchronises, "
             says += f"in place of the early `{scene.text.of(statement.body[0])}` there"
             yield scene.candidate("return", says, [Piece(start, end, "".join(parts))], scene.distance(statement))
+        if any(_together(part) for part in rest):
+            yield _idle(scene, statement, rest, condition)
+
+
+def _idle(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str) -> Candidate:
+    """An early return taken out: who returned goes on with zeros, and stores nothing."""
+    indent, text = scene.text.indent(statement), scene.text
+    parts = []
+    for part in rest:
+        block = _block(scene, [part], 0)
+        if _together(part) or _shared_array(part):
+            parts.append(block)
+        elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
+            new = f"{text.of(part.value)} if {condition} else 0"
+            parts.append(f"{indent}{text.of(part.targets[0])} = {new}\n" if _loads(part) else block)
+        else:
+            parts.append(f"{indent}if {condition}:\n" + _block(scene, [part], 1))
+    (start, _), (_, end) = text.lines(statement), text.lines(rest[-1])
+    says = f"take out the early `{text.of(statement.body[0])}` in line {statement.body[0].lineno}: threads without "
+    says += f"`{condition}` go on with 0, and store nothing"
+    return scene.candidate("return", says, [Piece(start, end, "".join(parts))], scene.distance(statement) + 0.3)
 
 
 def _together(statement: ast.stmt) -> bool:
@@ -248,6 +269,9 @@ def atomics(scene: Scene) -> Iterator[Candidate]:
             verb = {ast.Add: "add", ast.Sub: "sub"}.get(type(statement.op))
             if verb:
                 yield _atomic(scene, statement, statement.target, verb, statement.value, [])
+            for other in scene.text.suites[statement] if verb == "add" else ():
+                if isinstance(other, ast.Assign) and scene.text.of(other.value) == scene.text.of(statement.target):
+                    yield _fetched(scene, statement, statement.target, statement.value, other)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
             yield from _of_assignment(scene, statement, statement.targets[0])
 
@@ -267,15 +291,30 @@ def _of_assignment(scene: Scene, statement: ast.Assign, target: ast.Subscript) -
                     scene.text.of(other.targets[0]) == old.id
                 ):  # fmt: skip
                     yield _atomic(scene, statement, target, "add", added, [other])
+                    yield _fetched(scene, statement, target, added, other)
+
+
+def _fetched(scene: Scene, statement: ast.stmt, target: ast.Subscript, added: ast.expr, load: ast.Assign) -> Candidate:
+    """`k = x[i]` and a store of `k + v` there as one atomic, whose old value is `k`."""
+    call = _add(scene, "add", target, added)
+    says = (
+        f"write `{call}` in place of `{scene.text.of(load.value)}` in line {load.lineno}, and drop the store in line "
+    )
+    pieces = [Piece(*scene.text.span(load.value), call), scene.cut(statement)]
+    return scene.candidate("atomic", f"{says}{statement.lineno}", pieces, scene.distance(statement))
+
+
+def _add(scene: Scene, verb: str, target: ast.Subscript, value: ast.expr) -> str:
+    """The call of an atomic."""
+    index = scene.text.of(target.slice)
+    index = f"({index})" if isinstance(target.slice, ast.Tuple) else index
+    return f"{scene.modules['cuda']}.atomic.{verb}({scene.text.of(target.value)}, {index}, {scene.text.of(value)})"
 
 
 def _atomic(
     scene: Scene, statement: ast.stmt, target: ast.Subscript, verb: str, value: ast.expr, gone: list[ast.stmt]
 ) -> Candidate:
-    index = scene.text.of(target.slice)
-    index = f"({index})" if isinstance(target.slice, ast.Tuple) else index
-    array = scene.text.of(target.value)
-    call = f"{scene.modules['cuda']}.atomic.{verb}({array}, {index}, {scene.text.of(value)})"
+    call = _add(scene, verb, target, value)
     says = f"write `{call}` in place of `{scene.text.of(statement)}` in line {statement.lineno}"
     pieces = [Piece(*scene.text.span(statement), call), *(scene.cut(other) for other in gone)]
     return scene.candidate("atomic", says, pieces, scene.distance(statement))
@@ -295,7 +334,7 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
             if isinstance(part, ast.Constant) and type(part.value) is int:
                 wanted += [n + 1 - part.value for n in scene.numbers if part.value <= n < 4 * part.value + 64]
                 wanted += [-part.value % 4, -part.value % 8, -part.value % 16]
-            for n, by in enumerate(dict.fromkeys(w for w in wanted if w > 0)):
+            for n, by in enumerate(sorted({w for w in wanted if w > 0})):
                 made = _grown(scene, part, by, "size")
                 if made:
                     yield made._replace(near=made.near + rank + 0.3 * n)

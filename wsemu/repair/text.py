@@ -100,6 +100,11 @@ class Text:
         """The outermost function around a line."""
         return next((f for f in self.functions() if f.lineno <= line <= (f.end_lineno or 0)), None)
 
+    def innermost(self, line: int) -> Function | None:
+        """The innermost function around a line."""
+        around = [f for f in self.functions() if f.lineno <= line <= (f.end_lineno or 0)]
+        return max(around, key=lambda f: f.lineno, default=None)
+
     def at(self, line: int) -> ast.stmt | None:
         """The innermost statement whose lines have a line; of an `if` or a loop, only its head counts."""
         found: ast.stmt | None = None

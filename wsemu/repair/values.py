@@ -79,10 +79,19 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                 continue
             for rank, new in enumerate(_others(scene, argument, what, used)):
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
-                made = scene.replacement(kind, argument, new, 0.3 * rank)
+                near = 0.3 * rank + (_of_the_same(scene, call) if what == "count" else 0.0)
+                made = scene.replacement(kind, argument, new, near)
                 if made:
                     alone = what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) <= _WARP
                     yield made._replace(odd=alone or (what == "parity" and new in ("0", "1")))
+
+
+def _of_the_same(scene: Scene, call: ast.Call) -> float:
+    """How much nearer than its lines is where an mbarrier is made that findings name."""
+    far = scene.distance(call)
+    if last_name(call) == "mbarrier_init" and f"`{scene.text.of(call.args[0])}[" in scene.said:
+        return min(far, 1.0) - far
+    return 0.0
 
 
 def _used(scene: Scene) -> dict[str, list[str]]:
@@ -418,6 +427,8 @@ def assignments(scene: Scene) -> Iterator[Candidate]:
     """The number that a variable is computed from, by one: of those that the places of the findings use."""
     names = {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)}
     for statement in scene.statements:
+        if isinstance(statement, ast.Assign) and (made := _exchanged(scene, statement, names)):
+            yield made
         if isinstance(statement, (ast.Assign, ast.AugAssign)) and not synchronises(statement):
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             if isinstance(target, ast.Name) and target.id in names and not isinstance(statement.value, ast.Call):
@@ -426,3 +437,12 @@ def assignments(scene: Scene) -> Iterator[Candidate]:
                     made = scene.replacement("index", statement.value, new, far + 0.3 * rank)
                     if made:
                         yield made
+
+
+def _exchanged(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidate | None:
+    """`i, j = cuda.grid(2)` as `j, i = cuda.grid(2)`."""
+    match statement.targets[0]:
+        case ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)]) if {one, other} & names:
+            near = 0.5 - scene.distance(statement.targets[0])
+            return scene.replacement("swap", statement.targets[0], f"{other}, {one}", near)
+    return None

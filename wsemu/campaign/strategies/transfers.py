@@ -38,7 +38,7 @@ FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024))
 @functools.cache
 def _ready() -> None:
     """Load the engine and the compiler now, not in the first example, whose deadline Hypothesis watches."""
-    from wsemu.launch.check import compiled
+    from wsemu.launch.compiled import compiled
     from wsemu.machine import build as native
 
     native.compiled()

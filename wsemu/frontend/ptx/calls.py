@@ -260,10 +260,43 @@ def _assertion(e: Emitter, results: tuple[Operand, ...]) -> None:
     e.leave("exit", ABORTS)
 
 
+def _result_of(e: Emitter, results: tuple[Operand, ...], type_: str, value: int) -> None:
+    """A call's result, where it is wanted."""
+    for operand in results:
+        found = e.lookup(operand) if isinstance(operand, Name) else None
+        if isinstance(found, CallParameter):
+            e.effect_into(f"mov.{type_}", (e.constant(type_, value),), (found.store(e, type_, 0),))
+
+
+def _grid_handle(e: Emitter, results: tuple[Operand, ...]) -> None:
+    """`cudaCGGetIntrinsicHandle`: not null in a cooperative launch."""
+    _result_of(e, results, "b64", 1)
+
+
+def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
+    """`cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+
+    def emit() -> None:
+        zero = e.constant("b32", 0)
+        x, y, z = (e.special(f"tid.{axis}") for axis in "xyz")
+        first = e.emit("setp.eq.b32", e.emit("or.b32", x, e.emit("or.b32", y, z)), zero)
+        e.effect("bar.sync", (zero,))
+        e.guard = first
+        for operation in ("grid.arrive", "grid.wait"):
+            e.effect(operation, results=("b32",))
+        e.guard = TRUE
+        e.effect("bar.sync", (zero,))
+        _result_of(e, results, "b32", 0)
+
+    _guarded(e, emit)
+
+
 EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {
     "vprintf": _vprintf,
     "__assertfail": _assertion,
     "__assert_fail": _assertion,
+    "cudaCGGetIntrinsicHandle": _grid_handle,
+    "cudaCGSynchronize": _grid_sync,
 }
 
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {

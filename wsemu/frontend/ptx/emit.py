@@ -104,6 +104,8 @@ class Emitter(Steps):
         """of calls that are not inlined, and of `alloca`"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.workspace: set[Register] = set()
+        """registers that hold a half of the address of the grid's workspace"""
         self.clusters: Clusters = "none"
         self.frames: list[Frame] = []
         """the functions that are being inlined"""

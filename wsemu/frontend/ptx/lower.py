@@ -13,6 +13,7 @@ from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
+from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
@@ -79,6 +80,9 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
+    if e.workspace:
+        unknown = mark_grid_barriers(graph, e.workspace)
+        graph.unmodelled += [f"`{unknown}` in the workspace of a cooperative launch is not modelled"] if unknown else []
     return graph
 
 

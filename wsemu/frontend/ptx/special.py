@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx import variables
+from wsemu.frontend.ptx.syntax import Variable
+from wsemu.model.program import SYSTEM
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
     Special = Callable[[Emitter], Register]
 
+WORKSPACE = 0x7F00_0000_0000
+"""an address where no segment is"""
 _WARPS_OF_MULTIPROCESSOR = 64
 """%nwarpid from sm_80 on, but for the small ones (CUDA C++ Programming Guide, "Compute Capabilities")"""
 
@@ -93,6 +99,35 @@ def _not_modelled(name: str, type_: str) -> Special:
     return special
 
 
+def _workspace(half: int) -> Special:
+    """Half of the address of the grid's workspace, as the CUDA runtime leaves it: where a cooperative launch has its
+    barrier.  No memory is there: see `grid.py`."""
+
+    def special(e: Emitter) -> Register:
+        register = e.emit("mov.b32", e.constant("b32", WORKSPACE >> 32 * half & 0xFFFFFFFF))
+        e.workspace.add(register)
+        return register
+
+    return special
+
+
+def _reserved(number: str) -> Special:
+    """Where a part of the shared memory begins that the system keeps to itself (PTX ISA, "%reserved_smem_offset_"):
+    barriers of tiles of several warps lie there."""
+    name = f"{SYSTEM}{number}"
+
+    def special(e: Emitter) -> Register:
+        place = e.names[0].get(name)
+        if place is None:
+            place = e.names[0][name] = variables.shared(
+                e.graph, Variable("shared", "b32", name, 0, shape=(4,), alignment=16)
+            )
+        assert isinstance(place, variables.SharedPlace)
+        return e.emit("cvt.b32.s64", place.address(e))
+
+    return special
+
+
 def _explicit(e: Emitter) -> Register:
     """Whether the kernel asks for clusters, or the launch does."""
     if e.clusters not in ("none", "of some"):
@@ -118,6 +153,10 @@ SPECIALS: dict[str, Special] = {
     "%is_explicit_cluster": _explicit,
     "%cluster_ctarank": _named("cluster_ctarank"),
     "%cluster_nctarank": _named("cluster_nctarank"),
+    "%reserved_smem_offset_0": _reserved("0"),
+    "%reserved_smem_offset_1": _reserved("1"),
+    "%envreg1": _workspace(1),
+    "%envreg2": _workspace(0),
 }
 for _axis in "xyz":
     for _name in ("tid", "ntid", "ctaid", "nctaid"):
@@ -130,8 +169,8 @@ for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
 _VARYING = {
     "b32": (
         *("%nsmid", "%total_smem_size", "%aggr_smem_size"),
-        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap", "0", "1")),
-        *(f"%envreg{n}" for n in range(32)),
+        *(f"%reserved_smem_offset_{part}" for part in ("begin", "end", "cap")),
+        *(f"%envreg{n}" for n in range(32) if n not in (1, 2)),
         *(f"%pm{n}" for n in range(8)),
     ),
     "b64": ("%gridid", "%current_graph_exec", *(f"%pm{n}_64" for n in range(8))),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import inspect
+import io
 import linecache
 import os
 import textwrap
@@ -148,17 +150,16 @@ def _of_text(code: CodeType, text: str) -> Source | None:
     return None
 
 
-Functions = dict[tuple[int, int], "ast.FunctionDef | ast.Lambda"]
-_edited: dict[str, Functions] = {}
-"""file -> its functions, by where they stand in the file as it is, as an edit makes them"""
+Function = ast.FunctionDef | ast.Lambda
+_edited: dict[str, _Edited] = {}
+"""file -> its functions as an edit makes them"""
 
 
 def source_of(function: FunctionType) -> Source:
     """The source of a function, parsed once per code object."""
     source = _source_of(function)
-    if _edited:
-        node = _edited.get(source.file, {}).get((source.node.lineno, source.node.col_offset))
-        return source if node is None else Source(source.file, node)
+    if source.file in _edited:
+        return Source(source.file, _edited[source.file].node(source.node))
     return source
 
 
@@ -177,17 +178,32 @@ def _source_of(function: FunctionType) -> Source:
         return _of_code(code, code.co_filename)
 
 
+class _Edited:
+    """The functions of a file that an edit changes in some of its statements."""
+
+    def __init__(self, changed: dict[tuple[int, int], Function], below: int, shift: int) -> None:
+        self.changed = changed
+        """by where they stand in the file as it is"""
+        self.below, self.shift = below, shift
+        """from this line on everything stands so many lines lower"""
+
+    def node(self, before: Function) -> Function:
+        """A function as it reads now."""
+        place = before.lineno, before.col_offset
+        if place not in self.changed and self.shift and before.lineno >= self.below:
+            self.changed[place] = ast.increment_lineno(copy.deepcopy(before), self.shift)
+        return self.changed.get(place, before)
+
+
 @contextlib.contextmanager
 def edited(file: str, before: ast.Module, text: str) -> Iterator[None]:
     """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions.  SyntaxError and ValueError
     where that is no Python, or has other functions.  Nothing that was compiled before knows of it."""
-    after = ast.parse(text)
-    pairs = [*zip(_functions(before), _functions(after), strict=True)]
-    if any(type(one) is not type(other) for one, other in pairs):
-        raise ValueError("an edit of functions")
+    lines = [*io.StringIO(text)]  # as files are read: at line feeds alone
+    made = _changed(before, linecache.getlines(file), lines)
     known = linecache.cache.get(file)
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    _edited[file] = {(one.lineno, one.col_offset): other for one, other in pairs}
+    linecache.cache[file] = (len(text), None, lines, file)
+    _edited[file] = made
     try:
         yield
     finally:
@@ -197,6 +213,33 @@ def edited(file: str, before: ast.Module, text: str) -> Iterator[None]:
             linecache.cache[file] = known
 
 
-def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
+def _changed(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
+    """What lines that are exchanged change: only the statements around them are parsed."""
+    same = next(
+        (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
+    )
+    most = min(len(old), len(new)) - same
+    tail = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    shift = len(new) - len(old)
+    # lines `same` to `len(old) - tail` change: the statements that they touch, with what lies around these
+    body = before.body
+    starts = [min([s.lineno, *(d.lineno for d in getattr(s, "decorator_list", ()))]) - 1 for s in body]
+    touched = [n for n, s in enumerate(body) if starts[n] < len(old) - tail + 1 and (s.end_lineno or 0) >= same]
+    if not touched:
+        return _Edited({}, same + 1, shift)
+    first = starts[touched[0]] if touched[0] else 0
+    last = starts[touched[-1] + 1] if touched[-1] + 1 < len(body) else len(old)
+    after = ast.parse("\n" * first + "".join(new[first : last + shift]))
+    pairs = [
+        pair
+        for one, other in zip([body[n] for n in touched], after.body, strict=True)
+        for pair in zip(_functions(one), _functions(other), strict=True)
+    ]
+    if any(type(one) is not type(other) for one, other in pairs):
+        raise ValueError("an edit of functions")
+    return _Edited({(one.lineno, one.col_offset): other for one, other in pairs}, last + 1, shift)
+
+
+def _functions(tree: ast.AST) -> Iterator[Function]:
     """The functions of a tree, always in the same order: outer ones first."""
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))

@@ -9,6 +9,7 @@ from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.search import Result, Search
 from wsemu.launch.explore.session import Ask, Session
+from wsemu.launch.explore.sessions import make_session
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding
@@ -73,7 +74,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
     ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
-    session = _session(bound, ordered, logged)
+    session = make_session(bound, ordered, logged)
     (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
     begin = functools.partial(
         Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered
@@ -81,8 +82,9 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     lockstep = bound.settings.lockstep
     try:
         search = Search(
-            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered)
-        )
+            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered),
+            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+        )  # fmt: skip
         result = search.run()
         if left is None and result.end is not None:
             session.load_memory(result.end)
@@ -120,16 +122,6 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
         return False
 
     return leads
-
-
-def _session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
-    if bound.settings.engine == "reference":
-        from wsemu.launch.explore.slow_session import SlowSession
-
-        return SlowSession(bound, ordered, logged)
-    from wsemu.launch.explore.session import VmSession
-
-    return VmSession(bound, ordered, logged)
 
 
 def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wsemu.evidence.places import Places
 from wsemu.model.codes import CODES
@@ -14,8 +17,9 @@ if TYPE_CHECKING:
 
     from wsemu.launch.explore.decide import Decided
     from wsemu.model.bound import Bound
-    from wsemu.model.outcome import Outcome
+    from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
+    from wsemu.proof.taint import Analysis
 
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
@@ -28,12 +32,13 @@ class Orders:
     def __init__(self, bound: Bound, segment_of: dict[int, int]) -> None:
         self.bound, self.segment_of = bound, segment_of
         self.known: Decided | None = None
+        self.stays = False
+        """whether the launch waits for ever if CTAs run one after another"""
 
     def patience(self) -> int | None:
-        """A smaller step budget than was asked for, where a launch may wait for an atomic to return something else."""
-        if self.bound.settings.budget <= PATIENCE or not _may_wait(_Key(self.bound.program)):
-            return None
-        return PATIENCE
+        """A smaller step budget than was asked for, where a launch may wait for memory to change."""
+        key = _Key(self.bound.program)
+        return PATIENCE if self.bound.settings.budget > PATIENCE and (_may_wait(key) or _may_look(key)) else None
 
     def goes_on(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
         """Whether a run that ended with its patience has to be made anew, with all of its budget."""
@@ -45,11 +50,40 @@ class Orders:
         places = Places(
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
         )  # fmt: skip
-        self.known = self.decide(places, initial)
+        before = initial()
+        if _may_wait(_Key(self.bound.program)):
+            self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
-        _put_back(self.bound, initial())
+        _put_back(self.bound, before)
+        self.stays = self._stays(before)
         return True
+
+    def _stays(self, before: list[Any]) -> bool:
+        """Whether all that runs is loops that wait, and nobody else is there who could write: more steps would be the
+        same again."""
+        from wsemu.launch.running import ran
+        from wsemu.proof.idle import waits
+
+        counts = []
+        for steps in (PATIENCE, 2 * PATIENCE):
+            outcome = ran(self.bound, 1, steps)[0]
+            _put_back(self.bound, before)
+            counts.append(np.array(outcome.executions))
+            if outcome.status != "budget":
+                return False
+        more = counts[1] - counts[0]
+        running = np.flatnonzero(more).tolist()
+        warps = self.bound.configuration.warps * math.prod(self.bound.configuration.cluster)
+        again = bool(running) and int(more[running].min()) > 2 * warps
+        return again and waits(self.bound.program, running)
+
+    def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
+        """Whether all that atomics steer is at which places of their own threads store, so that one run of the launch
+        speaks for all."""
+        from wsemu.launch.explore.given import Given
+
+        return Given(self.bound, places, trace, initial, analysis).right()
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
@@ -96,3 +130,11 @@ def _may_wait(key: _Key) -> bool:
 
     steered = tainted(key.program, [1] * len(code))
     return any(t.what in ("branch", "exit") and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
+
+
+@functools.lru_cache(maxsize=256)
+def _may_look(key: _Key) -> bool:
+    """Whether a loop may wait for memory to change."""
+    from wsemu.proof.idle import may_wait
+
+    return may_wait(key.program)

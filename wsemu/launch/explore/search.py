@@ -13,12 +13,14 @@ Reads-Value-From Equivalence" (CAV 2021), with states in place of traces.
 A lane whose access changes nothing and leads back to where it stands *waits*: it need not go on before somebody writes
 there, and a state in which all wait is a deadlock.
 
-Only orders that matter are tried: where a lane stands before a place that no other thread ever touches in an ordered
-way, it alone goes on; and of CTAs that have no such place in common with others, those of one group after those of
-another.  Who touches what is learnt, and the search begins anew when there is news.
+Only orders that matter are tried: of the lanes that stand, some of which the others never touch a place in an ordered
+way so that it matters which is first, before one of these some has gone on (Godefroid, "Partial-Order Methods for the
+Verification of Concurrent Systems", 1996: persistent sets; two that only read do not matter to each other).  A lane
+that waits is one that cannot go on, and if none of a set can, the next one is tried.  Who touches what is learnt, and
+the search begins anew when there is news.  No state of a way comes back (that is a `circle`), so nobody is left out.
 
-Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and then
-every lane that stands is let go.
+Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and whatever
+one touches in the arrays another may.
 
 Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
 """
@@ -26,6 +28,7 @@ Races are judged in each state by `Knowledge`; that interleavings are all that t
 from __future__ import annotations
 
 import hashlib
+import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 4_000
 """ordered accesses that a search makes"""
+_ANY = -1
+"""a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
 """lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
 
@@ -102,6 +107,8 @@ class _Node:
     """since the node before"""
     todo: list[Ask] = field(default_factory=list)
     groups: list[list[Ask]] = field(default_factory=list)
+    asleep: frozenset[Ask] = frozenset()
+    """lanes that need not go on here: another way had them go before the one that led here"""
     moves: bool = False
     """whether something that was let go here has led elsewhere"""
 
@@ -141,18 +148,25 @@ class Search:
         most: int = MOST_STEPS,
         lockstep: bool = False,
         leads: Callable[[int], bool] = lambda pc: False,
+        reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
         """`leads` says whether lanes that go on from an instruction may come to an ordered access before they meet
-        others at a barrier or a warp-wide operation."""
-        self.session, self.begin, self.most, self.lockstep, self.leads = session, begin, most, lockstep, leads
+        others at a barrier or a warp-wide operation, `reads` whether an ordered access writes nothing in any case."""
+        self.session, self.begin, self.most, self.lockstep = session, begin, most, lockstep
+        self.leads, self.reads = leads, reads
         self.shared = Shared()
-        self.users: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
-        """place -> threads that touch it in an ordered way"""
+        self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
+        """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
         self.result = Result()
         self.threads = 0
         """of a CTA"""
         self.alike = False
         """whether CTAs all begin alike: then it does not matter which is which"""
+        self.seen: dict[bytes, frozenset[Ask]] = {}
+        """states by their keys, with what was asleep there"""
+        self.dice = random.Random(0)
+        self.wanders = False
+        """whether it is looked who touches what, and nothing else"""
         self.waits: set[tuple[bytes, Ask, bytes]] = set()
         """what waited: a CTA, a lane, and what it saw"""
 
@@ -160,12 +174,13 @@ class Search:
         while True:
             self.steps = self.result.steps
             self.result = Result(steps=self.steps)
-            self.group_of = self._groups()
             self.shared.grown = False
             try:
                 self._attempt()
             except _NewsError:
-                continue
+                self._wander()
+                if not (self.result.race or self.result.findings):
+                    continue
             if self.result.decided:
                 found = weak(*self._pairs())
                 if found is not None:
@@ -190,45 +205,66 @@ class Search:
         return of_all, {named(access, c) for access in strong for c in ctas}
 
     # -- who meets whom -----------------------------------------------------------------------------------------------
-    def _groups(self) -> list[int]:
-        """CTA -> its group: those that touch no place in common do not meet."""
-        group = list(range(self.session.ctas))
-        for users in self.users.values():
-            there = {group[cta] for cta, _, _ in users}
-            lowest = min(there)
-            group = [lowest if one in there else one for one in group]
-        return group
-
     def _touches(self, asks: Iterable[Ask]) -> None:
+        """Note who stands before which places: news where two meet there that did not, and one of them writes."""
         for ask in asks:
-            users = self.users.setdefault(ask.place, set())
-            thread = ask[:3]
-            if thread not in users:
-                apart = any(self.group_of[cta] != self.group_of[ask.cta] for cta, _, _ in users)
-                alone = len(users) == 1
-                users.add(thread)
-                if apart or alone:
-                    self.shared.grown = True
+            own = ask.place[0] >= 0 or not self.alike
+            thread = (ask.cta if own else _ANY, ask.warp, ask.lane)
+            users = self.users.setdefault(ask.place, {})
+            writes = not self.reads(ask.pc)
+            if writes <= users.get(thread, False) and thread in users:
+                continue
+            users[thread] = writes
+            others = [at_all for other, at_all in users.items() if other != thread or thread[0] == _ANY]
+            if others and (writes or any(others)):
+                self.shared.grown = True
+
+    def _common(self, ask: Ask) -> bool:
+        """Whether another thread touches a place, too."""
+        users = self.users[ask.place]
+        return len(users) > 1 or any(cta == _ANY for cta, _, _ in users)
 
     def _ordered(self, node: _Node) -> list[list[Ask]]:
-        """The lanes that may go on, in groups of which one has to be tried."""
-        asks = [ask for own in node.asks for ask in own]
-        if self.alike:  # who touches what is known of some only, which stand for others
-            return [asks] if asks else []
-        alone = [[ask] for ask in asks if len(self.users[ask.place]) == 1]
-        groups: dict[int, list[Ask]] = {}
-        for ask in asks:
-            groups.setdefault(self.group_of[ask.cta], []).append(ask)
-        return [*alone, *(groups[number] for number in sorted(groups))]
+        """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
+        standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
+        known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
+        sets: dict[frozenset[Ask], None] = {}
+        for ask in standing.values():
+            touch = ask.place, not self.reads(ask.pc)
+            if touch not in known:
+                known[touch] = self._closed(touch, standing, node)
+            sets[known[touch] | {ask}] = None
+        return [sorted(found) for found in sorted(sets, key=lambda found: (len(found), min(found)))]
+
+    def _closed(
+        self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: _Node
+    ) -> frozenset[Ask]:
+        """The lanes that stand whose accesses matter to a (place, whether it may be written) before it is touched:
+        whoever may touch the place, one of the two writing, or those that must go on before that one comes there."""
+        chosen, seen, todo = set[Ask](), {touch}, [touch]
+        while todo:
+            place, writes = todo.pop()
+            there = set[Ask]()
+            for thread, others_write in self.users[place].items():
+                if not (writes or others_write):
+                    continue
+                for cta in range(self.session.ctas) if thread[0] == _ANY else (thread[0],):
+                    at = cta, thread[1], thread[2]
+                    there.update([standing[at]] if at in standing else node.asks[cta])
+            there -= chosen
+            chosen |= there
+            more = {(ask.place, not self.reads(ask.pc)) for ask in there} - seen
+            seen |= more
+            todo += more
+        return frozenset(chosen)
 
     # -- the search ---------------------------------------------------------------------------------------------------
     def _attempt(self) -> None:
         root = self._root()
         if root is None:
             return
-        alike = self.alike = len(set(root.digests)) == 1 and len(root.digests) > 1
-        root.groups = self._ordered(root)
-        seen = {root.key(alike)}
+        alike = self.alike
+        self.seen = {root.key(alike): root.asleep}
         stack, keys = [root], [root.key(alike)]
         self.result.states = 1
         while stack:
@@ -253,22 +289,57 @@ class Search:
                 if self.result.decided:
                     continue
                 return
+            if not alike:
+                child.asleep = frozenset(one for one in node.asleep if self._apart_from(one, ask))
+                node.asleep |= {ask}
             key = child.key(alike)
-            if key not in seen:
-                seen.add(key)
-                self.result.states += 1
-                stack.append(child)
-                keys.append(key)
-            elif key in keys:
+            if key in keys:
                 self.result.why, self.result.reached = "circle", child.reached()
                 return
+            if self._is_news(child, key):
+                stack.append(child)
+                keys.append(key)
+
+    def _wander(self) -> None:
+        """Learn who touches what on some way to the end; or find out that it fails."""
+        self.result = Result(steps=self.result.steps)
+        self.wanders = True
+        node = self._root()
+        while node is not None:
+            asks = [ask for own in node.asks for ask in own]
+            self.dice.shuffle(asks)
+            after = None
+            while asks and after is None and self.result.decided and self.result.steps < self.most:
+                after = self._step(node, asks.pop())
+            node = after
+        self.wanders = False
+
+    def _apart_from(self, one: Ask, other: Ask) -> bool:
+        """Whether it is no matter which of two lanes goes on first."""
+        reads = self.reads(one.pc) and self.reads(other.pc)
+        return one.cta != other.cta and (reads or one.place != other.place)
+
+    def _is_news(self, node: _Node, key: bytes) -> bool:
+        """Whether a state has not come up yet, or has more to go on with than then (Godefroid, sleep sets and state
+        caching)."""
+        before = self.seen.get(key)
+        if before is None:
+            self.seen[key] = node.asleep
+            self.result.states += 1
+            return True
+        if before <= node.asleep:
+            return False
+        self.seen[key] = node.asleep = before & node.asleep
+        return True
 
     def _more(self, node: _Node) -> bool:
         """Go on to the next group of a node, where nobody of those before could."""
         if node.moves or not node.groups:
             return False
-        node.todo = node.groups.pop(0)
-        return True
+        chosen = node.groups.pop(0)
+        node.todo = [ask for ask in chosen if ask not in node.asleep]
+        node.moves |= len(node.todo) < len(chosen)
+        return bool(node.todo)
 
     def _stuck(self, node: _Node) -> None:
         """All wait: put the launch back there, for whoever asks what they wait for."""
@@ -297,18 +368,20 @@ class Search:
         node.status = [one.status for one in moved]
         node.asks = [session.asks(cta) for cta in range(session.ctas)]
         node.number = number
+        self.alike = len(set(node.digests)) == 1 and len(node.digests) > 1
         for asks in node.asks:
             self._touches(asks)
         self._begin(node)
         return None if self.result.why else node
 
     def _begin(self, node: _Node) -> None:
-        if self.shared.grown:
+        if self.shared.grown and not self.wanders:
             raise _NewsError
         for asks in node.asks:
-            met = Counter(ask.warp for ask in asks if len(self.users[ask.place]) > 1)
+            met = Counter(ask.warp for ask in asks if self._common(ask))
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
+                return
         if not self.lockstep and self._apart(node):
             self.result.why = "apart"
             self.result.reached = node.reached()
@@ -329,7 +402,7 @@ class Search:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         result = self.result
-        if self.shared.grown:
+        if self.shared.grown and not self.wanders:
             raise _NewsError
         if races:
             result.race = races[0]

@@ -29,6 +29,10 @@ EVENTS = 1 << 14
 """that a CTA may make between two ordered accesses"""
 
 
+MOST_INSTRUCTIONS = 1 << 22
+"""of a CTA between two ordered accesses"""
+
+
 class Ask(NamedTuple):
     """A lane that stands before an ordered access."""
 
@@ -90,6 +94,12 @@ class Session(Protocol):
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Where lanes of a warp would go on that wait for others to meet them."""
 
+    def operand(self, ask: Ask) -> int:
+        """What an integer atomic that stands adds, or combines with."""
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        """Let something else stand at a place."""
+
     def executed(self) -> int:
         """Warp instructions so far."""
 
@@ -118,7 +128,7 @@ class VmSession:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
-        self.budget = chosen.budget
+        self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
         watch = Watch(
             races=False, initialised="initialised" in chosen.checkers, lockstep=chosen.lockstep, read_only=False,
             uninitialized=bound.uninitialized, ordered=ordered,
@@ -197,9 +207,10 @@ class VmSession:
         machine = self.machines[cta]
         state = machine.state[0]
         state["trace_count"], state["trace_used"] = 0, 0
-        state["budget"], state["patience"] = self.budget, 1 << 40
+        most = min(self.budget, self.patience)
+        state["budget"], state["patience"] = most, 1 << 40
         status = machine.entry(address_of(machine.state))
-        self.budget = max(int(state["budget"]), 0)
+        self.budget = max(self.budget - most + int(state["budget"]), 0)
         findings = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
         word = {layout.DONE: "done", layout.DEADLOCK: "stands"}.get(status, "budget")
         if status in (layout.FAULT, layout.TRAP, layout.STACK_OVERFLOW):
@@ -253,6 +264,18 @@ class VmSession:
         asks = int(machine.warps[warp]["asks"])
         entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
         return [resume for _, resume, mask in entries if mask & ~asks]
+
+    def operand(self, ask: Ask) -> int:
+        fields = self.program.code[ask.pc]
+        size = SIZE[ATOMIC_NAMES[NAMES[int(fields[0])]][1]]
+        row = int(fields[4]) + ask.lane * size
+        return int.from_bytes(self.machines[ask.cta].registers[ask.warp, row : row + size].tobytes(), "little")
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        cta, address = place
+        offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
+        data = self.machines[cta].shared if cta >= 0 else self.bound.segments[number][0]
+        data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
 
     def executed(self) -> int:
         return self.bound.settings.budget - self.budget

@@ -101,6 +101,17 @@ class SlowSession:
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return self.run.elsewhere(cta, warp)
 
+    def operand(self, ask: Ask) -> int:
+        fields = self.run.ctas[ask.cta].launch.code[ask.pc]
+        values = self.run.ctas[ask.cta].warps[ask.warp].registers.get(fields[4])
+        return int(values[ask.lane]) if values else 0
+
+    def write(self, place: tuple[int, int], value: int, size: int) -> None:
+        cta, address = place
+        offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
+        data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[number].data
+        data[offset : offset + size] = value.to_bytes(size, "little")
+
     def executed(self) -> int:
         return self.run.executed()
 

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
-import linecache
 import os
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.evidence.source_cuda import refine
-from wsemu.launch.kernel import CodeKernel
+from wsemu.launch.kernel import Launchable
+from wsemu.launch.ptx.code import PtxCode
 from wsemu.launch.ptx.demangle import Function, demangle
-from wsemu.launch.ptx.parameter_names import parameter_names, renamed
+from wsemu.launch.ptx.reading import read
 from wsemu.launch.ptx.values import Variables
-from wsemu.model.errors import KernelError, UsageError
-from wsemu.model.launch_shape import clustered
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
-    from wsemu.frontend.ptx.module import Kind
-    from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.program import Program
 
-SUFFIX = ".ptx"
-LARGEST = 64 << 20
-"""bytes of a file"""
 _SHOWN = 8
 """names of kernels that a message lists"""
 
@@ -51,40 +41,8 @@ def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> P
     """
     from wsemu.frontend.ptx import link
 
-    modules = [_parsed(one) for one in (source, *more)]
+    modules = [read(one) for one in (source, *more)]
     return PtxModule(link(modules) if more else tuple(modules))
-
-
-def _parsed(source: str | os.PathLike[str]) -> Module:
-    from wsemu.frontend.ptx import parse
-
-    text, file = _text(source)
-    try:
-        return parse(text, file)
-    except RecursionError:
-        raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
-
-
-def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text, and the file that it is shown from."""
-    if isinstance(source, str) and ("\n" in source or ".version" in source):
-        file = f"<ptx {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:8]}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        return source, file
-    if not isinstance(source, (str, os.PathLike)):
-        raise UsageError(f"load_ptx got a {type(source).__name__}: give PTX text, or the path of a file")
-    path = Path(source)
-    try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= LARGEST else b""
-    except (OSError, ValueError) as error:
-        raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if size > LARGEST:
-        raise UsageError(f"`{path}` has {size:,} bytes: wsemu reads at most {LARGEST:,}")
-    if b"\0" in data:
-        what = "a cubin or an object file" if data.startswith(b"\x7fELF") else "no text"
-        raise UsageError(f"`{path}` is {what}: give PTX text, as `nvcc -ptx` writes it")
-    return data.decode(errors="replace"), os.path.abspath(path)
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
@@ -173,7 +131,7 @@ def _listed(kernels: Any) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-class PtxKernel(CodeKernel):
+class PtxKernel(Launchable, PtxCode):
     """A kernel of a PTX file: `kernel[grid, block](*arguments)` launches it, checked.
 
     Arrays go to parameters of 64 bits, which get their address; numbers take the type of the parameter; structures by
@@ -181,16 +139,9 @@ class PtxKernel(CodeKernel):
     """
 
     def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
-        self.entry = entry
-        self._variables = variables
-        self.__name__ = self.__qualname__ = name
+        super().__init__(module, entry, name, variables)
+        self.__qualname__ = name
         self.__doc__ = str(demangle(entry.name))
-        self._module = module
-        self._programs: dict[tuple[tuple[Kind, ...], bool], Program] = {}
-
-    @functools.cached_property
-    def _names(self) -> tuple[str, ...]:
-        return parameter_names(self._module, self.entry)
 
     @functools.cached_property
     def known_as(self) -> tuple[str, ...]:
@@ -210,73 +161,8 @@ class PtxKernel(CodeKernel):
         """Give variables of its file, which other kernels there have, too, values: see `PtxModule.set`."""
         self._variables.set({**(values or {}), **named})
 
-    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
-        from wsemu.launch.ptx.arguments import fitted
-
-        return fitted(self.entry.parameters, self._names, arguments, self.__name__)
-
-    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""
-        return self._names
-
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
-        """The program for fitted arguments; compiled once for arguments of this kind."""
-        from wsemu.frontend.ptx import compile_entry
-        from wsemu.launch.binding import Packed
-
-        kinds: tuple[Kind, ...] = tuple(
-            "value" if isinstance(argument, Packed) else "address" for argument in arguments
-        )
-        if (kinds, fma) not in self._programs:
-            try:
-                program = compile_entry(self._module, self.entry, kinds, fma=fma)
-            except RecursionError:
-                raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
-            program.name = self.__name__
-            self._variables.enter(program)
-            renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
-            refine(program)
-            self._programs[kinds, fma] = program
-        return self._variables.given(self._programs[kinds, fma])
-
-    def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""
-        threads = " x ".join(map(str, configuration.block))
-        required, most = (_three(given) for given in (self.entry.reqntid, self.entry.maxntid))
-        if required and configuration.block != required:
-            wanted = ", ".join(map(str, required))
-            raise UsageError(f"block of {threads} threads: `{self.__name__}` has `.reqntid {wanted}`; launch that many")
-        limit = most[0] * most[1] * most[2] if most else configuration.threads
-        if configuration.threads > limit:
-            raise UsageError(
-                f"block of {configuration.threads:,} threads: `{self.__name__}` was compiled for at most {limit:,} "
-                "(`.maxntid`, from `__launch_bounds__`); use a smaller block"
-            )
-
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
-        required = _three(self.entry.cluster)
-        if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
-            raise UsageError(f"`{self.__name__}` has `.explicitcluster`: give `cluster=`, the CTAs of a cluster")
-        if not required or configuration.cluster == required:
-            return configuration
-        if configuration.cluster != (1, 1, 1):
-            wanted = ", ".join(map(str, required))
-            raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
-        return clustered(configuration, required)
-
-    def source(self) -> tuple[str, int, int]:
-        """Where the kernel stands in the PTX."""
-        return self._module.source.path, self.entry.line, self.entry.end_line
-
     def on(self, target: str) -> Any:
         """This kernel on `"emulator"`; PTX is not sent to a GPU."""
         if target == "emulator":
             return self
         raise UsageError(f"`{self.__name__}` is PTX, which wsemu runs on the emulator alone, not on {target!r}")
-
-
-def _three(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents in x, y, z; nothing where none are given."""
-    return (*extents, 1, 1)[:3] if extents else ()

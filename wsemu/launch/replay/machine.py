@@ -37,6 +37,8 @@ _KINDS = {
     "mbarrier.wait": "await",
     "cluster.arrive": "arrive_on",
     "cluster.wait": "await",
+    "grid.arrive": "arrive_on",
+    "grid.wait": "await",
     "cp.async": "copy",
     "bulk.load": "copy",
     "bulk.send": "copy",
@@ -70,11 +72,11 @@ class Machine:
         wanted = TraceRequest(frozenset(step.instruction for step in steps))
         options = Options(races=races, recycling=False, uninitialized=bound.uninitialized, trace=wanted)
         self.launch = Launch(
-            bound.program, Grouping(configuration.grid, configuration.cluster), configuration.block, bound.rows,
+            bound.program, Grouping(configuration.grid, bound.group), configuration.block, bound.rows,
             [(data.copy(), writable) for data, writable in bound.segments],
             configuration.dynamic_shared, budget, options, clusters=configuration.cluster != (1, 1, 1),
         )  # fmt: skip
-        outcome = Outcome("done", cluster=configuration.cluster, window=self.launch.window)
+        outcome = Outcome("done", group=bound.group, window=self.launch.window)
         self.places = Places(bound.program, configuration.grid, configuration.block, outcome, bound.arrays)
         self._ctas: dict[int, Cta] = {}
         self._events: list[Event] = []

@@ -141,8 +141,9 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
     WitnessError where the file is none, or source or arguments have changed; ReplayError where the launch does not
     follow the schedule within `budget` warp instructions.
     """
-    from wsemu.launch.check import as_declared, bind_launch
+    from wsemu.launch.compiled import as_declared
     from wsemu.launch.replay.witness_file import Witness, load
+    from wsemu.launch.running import bind_launch
     from wsemu.model.launch_shape import configure
 
     found = witness if isinstance(witness, Witness) else load(witness)

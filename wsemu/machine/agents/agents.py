@@ -115,8 +115,11 @@ def settle(m):
     words = known_words(m)
     if words == 0:
         return
-    for number in range(LANES * m.warp_count):
-        shift(m, row(m, number), words)
+    for w in range(m.warp_count):
+        leaders = heads(m, w, np.int64((1 << LANES) - 1))
+        while leaders:
+            shift(m, row(m, LANES * w + lowest_bit(leaders)), words)
+            leaders &= leaders - 1
     for member in range(m.members):
         for number in range(BARRIERS + 1):
             shift(m, cta_row(m, member, number), words)

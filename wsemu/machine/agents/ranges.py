@@ -12,6 +12,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
+    ANYONE,
     ATOMIC_BIT,
     BULK,
     BUT_LANES,
@@ -61,8 +62,6 @@ from wsemu.model.isa import (
 FULL = (1 << LANES) - 1
 MANY = 40
 """elements that a set may have before nothing is said any more of who reads a cell"""
-ANYONE = INTERVALS << INTERVAL_SHIFT | GENERIC << WARP_SHIFT
-"""a read that nobody knows"""
 FEW_SETS = 900
 """that one range may make"""
 

@@ -1,19 +1,54 @@
-"""What a cell of shadow memory packs into 64 bits; `shadow_cells` has the table.  Needs no compiler."""
+"""What a cell of shadow memory packs into 64 bits; `shadow_cells` has the table.  Needs no compiler.
+
+Groups of many warps have wider actors, and narrower intervals in turn: the parts of the VM that look at cells or clocks
+are compiled once for each of WIDTHS, when a launch first needs them.  A number that depends on it is a `ByWidth`.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIDTHS = (32, 256, 1024)
+"""warps of a group that may be told apart"""
+
+
+class ByWidth(int):
+    """A number of the narrowest VM, with those of all."""
+
+    values: tuple[int, ...]
+
+
+def by_width(of: Callable[[int], int]) -> ByWidth:
+    """A number that depends on the width, by its index in WIDTHS."""
+    values = tuple(of(index) for index in range(len(WIDTHS)))
+    made = ByWidth(values[0])
+    made.values = values
+    return made
+
+
 SET = -(1 << 63)
-ATOMIC_BIT = 1 << 62
-INTERVAL_SHIFT, WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 34, 27, 22, 17
-INTERVALS = (1 << 28) - 1
+ATOMIC_SHIFT = 62
+ATOMIC_BIT = 1 << ATOMIC_SHIFT
+WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 27, 22, 17
+ACTOR_BITS = (7, 10, 12)
+"""by width: of a warp, and what kind of agent it issued"""
+INTERVAL_SHIFT = by_width(lambda k: WARP_SHIFT + ACTOR_BITS[k])
+INTERVALS = by_width(lambda k: (1 << (ATOMIC_SHIFT - WARP_SHIFT - ACTOR_BITS[k])) - 1)
 """of all warps of a launch: as many can be told apart"""
 MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
 """of a program"""
-ACTORS = 127
+ACTORS = by_width(lambda k: (1 << ACTOR_BITS[k]) - 1)
 """bits of a cell's actor: a warp, or GENERIC or BULK and the warp that issued an asynchronous operation"""
-GENERIC, BULK = 32, 64
+GENERIC, BULK = by_width(lambda k: WIDTHS[k]), by_width(lambda k: 2 * WIDTHS[k])
 """what is added to the warp for an asynchronous operation, whose number then is the interval: of the generic proxy
 (cp.async), of the asynchronous one"""
+WIDE = by_width(lambda k: int(k > 0))
+"""1: clocks of warps have several vectors of 32"""
+ANYONE = by_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
+"""a read that nobody knows"""
 WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 """interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)

@@ -609,12 +609,12 @@ def note_range(segment, cell, n):
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
     """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
     of the first such access tell where."""
-    other = (v >> WARP_SHIFT) & 31
+    other = (v >> WARP_SHIFT) & (GENERIC - 1)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     agent = np.int64((v >> WARP_SHIFT) & ACTORS >= GENERIC)
     op = instruction_at(m.code, pc).op
     own_agent = np.int64(op >= N_CONTROL and op != BULK_ZERO)
-    rank = (interval > m.base) * 32 + other  # another CTA first
+    rank = (interval > m.base) * GENERIC + other  # another CTA first
     if code == INTRA_WARP or m.by_lanes:  # several executions of the other instruction may be told apart
         rank = rank << 32 | ((v >> LOW_SHIFT) & 31 if agent else interval)
     found = number_of(m, code, pc, v_pc)

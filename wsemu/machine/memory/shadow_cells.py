@@ -5,7 +5,7 @@ A *cell* tells who touched the bytes it stands for:
     bit 63    SET: bits 27 - 61 are the number of a set of accesses (`shadow.py`)
     bit 62    ATOMIC: an atomic access, or a set that has one
     34 - 61   interval of the warp, or number of the asynchronous operation, counted on through all CTAs
-    27 - 33   warp, and which proxy an asynchronous operation of it goes through
+    27 - 33   warp, and which proxy an asynchronous operation of it goes through; in wide groups up to bit 36 or 38
     22 - 26   lowest lane that made the access
     17 - 21   highest lane that did
     0 - 16    instruction

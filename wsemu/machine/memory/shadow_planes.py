@@ -6,7 +6,8 @@ Compiled code stops when it needs more: `refine` gives a segment finer cells (an
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ import numpy.typing as npt
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MARGIN = 64
 """cells before and after a plane: 32 are read at once"""
@@ -39,6 +43,7 @@ class Pool:
     def __init__(self) -> None:
         self._free: dict[int, list[Cells]] = {}
         self._bytes = 0
+        self._lock = threading.Lock()
 
     def take(self, n: int) -> Cells:
         """n zeros, or up to an eighth more."""
@@ -48,15 +53,17 @@ class Pool:
             cells = self._free[size].pop()
         except (KeyError, IndexError):
             return np.zeros(size, np.int64)
-        self._bytes -= cells.nbytes
+        with self._lock:
+            self._bytes -= cells.nbytes
         return cells
 
     def give(self, cells: Cells, low: int, high: int) -> None:
         """Take back an array that was touched from low to high - 1."""
         if self._bytes + cells.nbytes <= KEPT_BYTES:
             cells[low:high] = 0
-            self._free.setdefault(len(cells), []).append(cells)
-            self._bytes += cells.nbytes
+            with self._lock:
+                self._free.setdefault(len(cells), []).append(cells)
+                self._bytes += cells.nbytes
 
 
 POOL = Pool()
@@ -65,8 +72,16 @@ POOL = Pool()
 class Planes:
     """Shadow memory of one machine."""
 
-    def __init__(self, segments: npt.NDArray[Any], state: npt.NDArray[Any], suspects: Suspects | None = None) -> None:
-        """`suspects` is what a run before this one has found: there the lanes are judged exactly."""
+    def __init__(
+        self,
+        segments: npt.NDArray[Any],
+        state: npt.NDArray[Any],
+        suspects: Suspects | None = None,
+        width: int = 1,
+    ) -> None:
+        """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
+        and that many times more may be alive at once."""
+        self.elements_of_set = width * SET_ELEMENTS
         self.segments, self.state = segments, state
         self.writes: dict[int, Cells] = {}
         self.reads: dict[int, Cells] = {}
@@ -168,7 +183,7 @@ class Planes:
         state = self.state[0]
         self.capacity = capacity
         self.sets = POOL.take(capacity)
-        self.elements = POOL.take(elements + ACCESS_SETS * SET_ELEMENTS)
+        self.elements = POOL.take(elements + ACCESS_SETS * self.elements_of_set)
         self.memo = POOL.take(4 * 2 * capacity).view(layout.MEMO)
         state["sets"], state["elements"] = address_of(self.sets), address_of(self.elements)
         state["memo"], state["memo_mask"] = address_of(self.memo), len(self.memo) - 1
@@ -224,6 +239,22 @@ def joined(found: list[Suspects]) -> Suspects:
             least, known = result.get(number, (grain, marks))
             result[number] = (min(least, grain), known | marks)
     return result
+
+
+def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes]]:
+    """Pairs of machines that may have touched the same bytes of a segment."""
+    touched = []
+    for p in planes:
+        segment = p.segments[number]
+        grain, low, high = int(segment["grain"]), int(segment["low"]), int(segment["high"])
+        if grain >= 0 and low < high:
+            touched.append((low << grain, high << grain, p))
+    touched.sort(key=lambda one: one[:2])
+    for k, (_, high, first) in enumerate(touched):
+        for low, _, second in touched[k + 1 :]:
+            if low >= high:
+                break
+            yield first, second
 
 
 def collide(first: Planes, second: Planes, number: int) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import WIDE
 from wsemu.machine.memory.shadow_cells import ALL, behind, join, put
 from wsemu.machine.records import barrier_at, call, cta_at, event_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
@@ -31,6 +32,7 @@ from wsemu.machine.sync.lane_clocks import (
     start_lanes,
     there,
 )
+from wsemu.machine.sync.warp_clocks import join_clock, set_clock
 from wsemu.model.isa import LANES
 
 ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arrive", "sync", "complete", "exit", "warp"))
@@ -65,19 +67,19 @@ def start_clocks(m):
     store_i64(m.bases + 8 * (m.group - m.group_first) * m.group_step, m.base)
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
-        put(warp.clock, ALL, m.base)
+        set_clock(m, warp.clock, m.base)
         store_i64(warp.clock + 8 * w, m.base + 1)
         warp.synced = m.base
         warp.partial = 0
     for member in range(m.members):
         cta = cta_at(m.ctas, member)
-        put(cta.exited, ALL, m.base)
+        set_clock(m, cta.exited, m.base)
         for number in range(BARRIERS):
             b = barrier_at(cta.barriers, number)
             if b.arrived or b.generation:  # used in the group before
-                put(b.clock, ALL, 0)
-                put(b.took, ALL, 0)
-                put(b.took_before, ALL, 0)
+                set_clock(m, b.clock, 0)
+                set_clock(m, b.took, 0)
+                set_clock(m, b.took_before, 0)
     if m.asynchronous:
         start_lanes(m)
 
@@ -99,22 +101,25 @@ def judge_recycling(m, w, pc, number):
     """Each operation of the generation before must happen before this one; else it can be counted in its place."""
     b = barrier_at(m.barriers, number)
     clock = warp_at(m.warps, w).clock
-    late = behind(clock, b.took_before)
-    while late:
-        u = lowest_bit(late)
-        late &= late - 1
-        record_finding(
-            m.report_entry,
-            m.address,
-            (RECYCLING, pc, w, 0, load_i64(b.took_before_pc + 8 * u), u),
-            (
-                number,
-                b.generation - 1,
-                load_i64(clock + 8 * w) - m.base,
-                load_i64(b.took_before + 8 * u) - m.base,
-                0,
-            ),
-        )
+    first = np.int64(0)
+    while first == 0 or (WIDE and first < m.warp_count):
+        late = behind(clock + 8 * first, b.took_before + 8 * first)
+        while late:
+            u = first + lowest_bit(late)
+            late &= late - 1
+            record_finding(
+                m.report_entry,
+                m.address,
+                (RECYCLING, pc, w, 0, load_i64(b.took_before_pc + 8 * u), u),
+                (
+                    number,
+                    b.generation - 1,
+                    load_i64(clock + 8 * w) - m.base,
+                    load_i64(b.took_before + 8 * u) - m.base,
+                    0,
+                ),
+            )
+        first += LANES
 
 
 @compiled
@@ -146,7 +151,7 @@ def give(m, w, pc, number, waits, lanes, everyone):
         call(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, place, b.generation)
     if m.by_lanes:
         give_lanes(m, w, pc, number, lanes)
-    join(b.clock, warp.clock)
+    join_clock(m, b.clock, warp.clock)
     store_i64(b.took + 8 * w, interval)
     store_i64(b.took_pc + 8 * w, pc)
     if waits == 0 or not whole:
@@ -161,21 +166,21 @@ def take(m, w, number, lanes, everyone):
     if m.by_lanes:
         learn(m, w, lanes, given_row(m, number))
     else:
-        join(warp.clock, barrier_at(m.barriers, number).clock)
+        join_clock(m, warp.clock, barrier_at(m.barriers, number).clock)
     meet(m, w, lanes)
 
 
 @compiled
 def take_exits(m, number):
     """B7: an exit takes part in what no longer waits for it."""
-    join(barrier_at(m.barriers, number).clock, m.exited)
+    join_clock(m, barrier_at(m.barriers, number).clock, m.exited)
     if m.by_lanes:
         join_rows(m, given_row(m, number), exited_row(m))
 
 
 @compiled
 def give_exit(m, w):
-    join(m.exited, warp_at(m.warps, w).clock)
+    join_clock(m, m.exited, warp_at(m.warps, w).clock)
     if m.by_lanes:
         join_lanes(m, exited_row(m), w, there(m, w))
 
@@ -188,8 +193,8 @@ def end_generation(m, number):
     b.took_before_pc = b.took_pc
     b.took = before
     b.took_pc = before_pc
-    put(before, ALL, 0)
-    put(b.clock, ALL, 0)
+    set_clock(m, before, 0)
+    set_clock(m, b.clock, 0)
     if m.by_lanes:
         end_lanes(m, number)
 

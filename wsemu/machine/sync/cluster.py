@@ -1,4 +1,5 @@
-"""What CTAs of a cluster do with each other, in compiled code: their barrier, and `st.async`, `red.async`.
+"""What CTAs alive at once do with each other, in compiled code: the barriers of a cluster and of the grid, and
+`st.async`, `red.async`.
 
 `barrier.cluster` (PTX ISA 9.7.13.4): a thread arrives, goes on, and later waits until all live threads of the cluster
 have arrived; once a phase.  An arrive gives what its thread knows, unless it is relaxed, a wait takes what was given to
@@ -20,6 +21,7 @@ from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, stor
 from wsemu.machine.state import COPIES, DONE, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.grid_barrier import GRID_ARRIVE, GRID_WAIT, grid_operation
 from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, give_times, join_lanes, learn
 from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, STANDS, credit, failed, live_in, log, names_mbarriers
 from wsemu.machine.sync.peers import reach, report_late
@@ -206,6 +208,8 @@ def cluster_operation(address, w, pc, mask, why):
         return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
+    if i.op in (GRID_ARRIVE, GRID_WAIT):
+        return np.int64(grid_operation(m, warp, w, pc, i, mask, why))
     if why == AGAIN:
         if mask & warp.cluster_arrived:
             return np.int64(0)

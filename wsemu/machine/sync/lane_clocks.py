@@ -22,11 +22,13 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
-from wsemu.machine.records import barrier_at, record_finding, warp_at
+from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, CTA_ROWS
 from wsemu.machine.sync.group import enter_cta
+from wsemu.machine.sync.warp_clocks import show_agents
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
@@ -217,7 +219,8 @@ def begin_lanes(m):
     m.apart = 1
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
-        for lane in range(LANES):
+        put(warp.leaders, ALL, 0)
+        for lane in range(LANES if warp.partial else 1):  # else they know the same of each other
             store_i64(warp.leaders + 8 * lane, lane)
             own = row(m, LANES * w + lane)
             spread(m, own, warp.clock)
@@ -260,17 +263,25 @@ def start_lanes(m):
             put(first + 256 * u, ALL, m.base)
         for u in range(m.row_vectors, m.row_vectors + m.row_bits):
             put(first + 256 * u, ALL, 0)
-        show_agents(warp, m.base)
+        show_agents(m, warp.clock, m.base)
         warp.partial = 1
-    for number in range(LANES * m.warp_count, LANES * m.warp_count + (CTA_ROWS + 2) * m.members + 2):
-        clear_row(m, row(m, number))
+    clear_rows(m)
 
 
 @compiled
-def show_agents(warp, last):
-    """Up to this one all lanes of a warp know of asynchronous operations."""
-    put(warp.clock + 256, ALL, last)
-    put(warp.clock + 512, ALL, last)
+def clear_rows(m):
+    """Rows that belong to CTAs and to the group are as new, those that the group before has used."""
+    for member in range(m.members):
+        clear_row(m, cta_row(m, member, np.int64(BARRIERS)))
+        for number in range(BARRIERS):
+            b = barrier_at(cta_at(m.ctas, member).barriers, number)
+            if b.arrived or b.generation:
+                clear_row(m, cta_row(m, member, np.int64(number)))
+                for k in range(4):
+                    clear_row(m, cta_row(m, member, BARRIERS + 1 + 4 * number + k))
+    if m.cluster_entry:
+        for number in range(2 + 2 * m.members * m.clusters):
+            clear_row(m, cluster_row(m, number))
 
 
 @compiled
@@ -298,7 +309,7 @@ def refresh(m, w):
 def refresh_agents(m, w, readers):
     """Up to which one all lanes of a warp know of asynchronous operations."""
     warp = warp_at(m.warps, w)
-    last = max(load_i64(warp.clock + 256), m.agent_low - 1)
+    last = max(load_i64(warp.clock + 8 * GENERIC), m.agent_low - 1)
     first = last
     while last + 1 < m.agent_next:
         number = last + 1 - m.agent_low
@@ -312,7 +323,7 @@ def refresh_agents(m, w, readers):
             break
         last += 1
     if last != first:
-        show_agents(warp, last)
+        show_agents(m, warp.clock, last)
 
 
 @compiled

@@ -121,8 +121,8 @@ TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 INIT_FENCE = OPCODE["fence.mbarrier_init"]
 BULK_SEND, BULK_MULTICAST, TENSOR_MULTICAST = (OPCODE[n] for n in ("bulk.send", "bulk.multicast", "tensor.multicast"))
-CLUSTER_ARRIVE, CLUSTER_WAIT, CLUSTER_LAST = (
-    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "async.reduce.b64")
+CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
+    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
 )
 REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
 INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
@@ -998,7 +998,7 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
-        elif (i.op == CLUSTER_WAIT and call(m.cluster_entry, m.address, w, pc, entry.mask, 1)) or (
+        elif (i.op in (CLUSTER_WAIT, GRID_WAIT) and call(m.cluster_entry, m.address, w, pc, entry.mask, 1)) or (
             i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1))
         ):
             lanes |= entry.mask

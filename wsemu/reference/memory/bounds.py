@@ -25,7 +25,8 @@ from wsemu.model.isa import (
     SIZE,
     WRITE,
 )
-from wsemu.reference.arithmetic import atomics, signed, unsigned
+from wsemu.reference.arithmetic import signed, unsigned
+from wsemu.reference.memory.atomics import atomics
 from wsemu.reference.memory.costs import charge
 from wsemu.reference.state import Segment, lanes_of
 from wsemu.reference.sync import peers

@@ -392,14 +392,14 @@ def _tensor_map(call: Any, function: KernelFunction, tmap: Value) -> TensorMapVa
     return tmap
 
 
-@means(_NAMES["cp_async_bulk_tensor_global_to_shared"])
-def loadtile_of(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
-    function = _NAMES["cp_async_bulk_tensor_global_to_shared"]
-    to = bytes_at(call, function, dst, i, "shared", True)
-    place, at = tile_of(call, function, tmap, coordinates)
-    operands = to.address(call), place, mbarrier_at(call, function, bar, k).address(call), *at
-    call.b.effect("tensor.load", operands, auxiliary=len(at), array=to.array.name, element=str(to.array.dtype))
-    return NOTHING
+def _enter_tile_load(function: KernelFunction) -> None:
+    @means(function)
+    def load(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
+        to = bytes_at(call, function, dst, i, "shared", True)
+        place, at = tile_of(call, function, tmap, coordinates)
+        operands = to.address(call), place, mbarrier_at(call, function, bar, k).address(call), *at
+        call.b.effect("tensor.load", operands, auxiliary=len(at), array=to.array.name, element=str(to.array.dtype))
+        return NOTHING
 
 
 def _enter_tile_store(function: KernelFunction, operation: str, what: int) -> None:
@@ -414,6 +414,8 @@ def _enter_tile_store(function: KernelFunction, operation: str, what: int) -> No
         return NOTHING
 
 
+for _name in ("", "_bytes"):
+    _enter_tile_load(_NAMES[f"cp_async_bulk_tensor_global_to_shared{_name}"])
 _enter_tile_store(_NAMES["cp_async_bulk_tensor_shared_to_global"], "tensor.store", 0)
 for _what, _name in enumerate(TENSOR_REDUCTIONS):
     _enter_tile_store(_NAMES[f"cp_reduce_async_bulk_tensor_{_name}"], "tensor.reduce", _what)

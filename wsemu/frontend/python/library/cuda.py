@@ -16,7 +16,7 @@ from wsemu.frontend.python.library.calls import (
     scalar,
 )
 from wsemu.frontend.python.scalars import choose, compute, constant, register, scalar_cast, truth
-from wsemu.frontend.python.values import Scalar, TupleValue, Value
+from wsemu.frontend.python.values import Scalar, Static, TupleValue, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.numbers import (
     NUMBERS,
@@ -96,6 +96,26 @@ def _threads_of_grid(b: Any, axis: str) -> Value:
 @means(cuda.syncthreads)
 def syncthreads(call: Any) -> Value:
     call.b.effect("bar.sync", (call.b.constant("b32", 0),), auxiliary=ALIGNED)
+    return NOTHING
+
+
+@means(cuda.cg.this_grid)
+def this_grid(call: Any) -> Value:
+    return Static(cuda.GRID_GROUP)
+
+
+@means(cuda.GRID_GROUP.sync)
+def sync_grid(call: Any) -> Value:
+    """As `cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+    b = call.b
+    zero = b.constant("b32", 0)
+    x, y, z = (b.special(f"tid.{axis}") for axis in "xyz")
+    first = b.emit("setp.eq.b32", b.emit("or.b32", x, b.emit("or.b32", y, z)), zero)
+    b.effect("bar.sync", (zero,))
+    for operation in ("grid.arrive", "grid.wait"):
+        b.effect(operation, results=("b32",))
+        b.block.instructions[-1].guard = first
+    b.effect("bar.sync", (zero,))
     return NOTHING
 
 

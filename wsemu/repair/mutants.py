@@ -1,19 +1,27 @@
-"""What can be changed in a source file, one place at a time: barriers, their ids and counts, strides, offsets, bounds.
+"""What can be broken in a source file, one place at a time: the edits that mend kernels, the other way round.
 
-A mutation replaces the text of one node of the syntax tree.  In a pattern, every integer counts; in an example, those
-of kernels that say where or how often: indices and slices, the limits of `range`, comparisons, arguments of barriers,
-sizes of shared arrays, and whatever such a place gets its value from through a local variable; on the host, the
-parameters of transfer patterns and the shapes of launches.
+A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`of_kernels`) it takes
+out or weakens what synchronises, moves it by a statement, drops conditions and atomics, and changes integers that say
+where or how often: indices and slices, the limits of `range`, comparisons, arguments of barriers and mbarriers, sizes
+of shared arrays, and whatever such a place gets its value from through a local variable.  In a pattern (`of_pattern`)
+every integer counts; in a program (`of_program`) those of kernels, and on the host the parameters of transfer patterns
+and the shapes of launches.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from wsemu.repair.scene import FENCES, SYNCHRONISES, leaves, synchronises
+from wsemu.repair.text import Text
+from wsemu.repair.values import PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 KINDS = ("barrier", "id", "count", "stride", "offset", "bound")
 """barrier      a call that synchronises is deleted, or a sync becomes an arrive and the other way round
@@ -21,6 +29,19 @@ id, count    of a barrier, or of the object that has it
 stride       a factor, a divisor, a step, a distance
 offset       what is added, where something begins
 bound        the limits of a range, a comparison, a condition, a size"""
+OF_KERNELS = (*KINDS, "wait", "fence", "scope", "order", "phase", "atomic", "guard", "swap")
+"""of kernels alone:
+
+wait         a call that waits, arrives or commits is deleted: of mbarriers, copies, pipelines
+fence        a fence is deleted
+scope        a barrier of the CTA becomes one of the warp, a fence one of the CTA
+order        a call that synchronises changes places with the statement before it, or behind it
+phase        another parity is waited for, more groups may be in flight, other bytes are expected
+atomic       an update is no longer atomic
+guard        what a condition guards is always done
+swap         two indices in the other order"""
+SYNCHRONISING = frozenset(("barrier", "wait", "fence", "scope", "order", "atomic"))
+"""kinds that take from what orders accesses, and nothing else"""
 
 _SYNC = {"bar_sync": "bar_arrive", "bar_arrive": "bar_sync", "barrier_sync": "barrier_arrive"}
 _TRANSFERS = {"execute_dma", "wait_xfer_finish"}
@@ -59,6 +80,7 @@ class Mutation:
     file: Path
     line: int
     kind: str
+    """one of OF_KERNELS"""
     function: str
     """where it is: `Copy.locate`, or `` at the top of the file"""
     before: str
@@ -69,10 +91,14 @@ class Mutation:
     end: int
     text: str
 
+    def applied(self, source: str) -> str:
+        """The text of the file with the change."""
+        data = source.encode()
+        return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
+
     def source(self) -> str:
-        """The whole file with the change."""
-        original = self.file.read_bytes()
-        return (original[: self.start] + self.text.encode() + original[self.end :]).decode()
+        """The whole file with the change, from where it lies."""
+        return self.applied(self.file.read_text(encoding="utf-8"))
 
     def __str__(self) -> str:
         return f"{self.file.parent.name}/{self.file.name}:{self.line}: {self.before}  ->  {self.after}"
@@ -81,38 +107,30 @@ class Mutation:
 class File:
     """The mutations of a file, in its order."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: Text | None = None) -> None:
         self.path = path
-        self.source = path.read_bytes()
-        self.tree = ast.parse(self.source)
-        self.starts = [0]
-        for line in self.source.splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
+        self.whole = text or Text(str(path), path.read_text(encoding="utf-8"))
+        self.tree, self.owners = self.whole.tree, self.whole.parents
         self.found: dict[tuple[int, int, str], Mutation] = {}
         self.inside = ""
-        self.owners: dict[ast.AST, ast.AST] = {
-            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
-        }
-
-    def span(self, node: Any) -> tuple[int, int]:
-        start, end = self.starts[node.lineno - 1], self.starts[node.end_lineno - 1]
-        return start + node.col_offset, end + node.end_col_offset
 
     def text(self, node: ast.AST) -> str:
-        start, end = self.span(node)
-        return self.source[start:end].decode()
+        return self.whole.of(node)
 
     def put(self, kind: str, node: Any, text: str) -> None:
         """Note that `text` may stand where a node is."""
-        start, end = self.span(node)
-        if text == self.source[start:end].decode() or (start, end, text) in self.found:
+        start, end = self.whole.span(node)
+        self.put_at(kind, start, end, text, node.lineno, node.end_lineno)
+
+    def put_at(self, kind: str, start: int, end: int, text: str, line: int, last: int) -> None:
+        """The same of bytes in these lines."""
+        data = self.whole.data
+        if text == data[start:end].decode() or (start, end, text) in self.found:
             return
-        first, last = self.starts[node.lineno - 1], self.starts[node.end_lineno]
-        whole = [self.source[first:last], self.source[first:start] + text.encode() + self.source[end:last]]
-        before, after = (" ".join(line.strip() for line in part.decode().splitlines()) for part in whole)
-        self.found[start, end, text] = Mutation(
-            self.path, node.lineno, kind, self.inside, before, after, start, end, text
-        )
+        above, below = self.whole.starts[line - 1], self.whole.starts[last]
+        whole = [data[above:below], data[above:start] + text.encode() + data[end:below]]
+        before, after = (" ".join(part.strip() for part in some.decode().splitlines()) for some in whole)
+        self.found[start, end, text] = Mutation(self.path, line, kind, self.inside, before, after, start, end, text)
 
     def mutations(self) -> list[Mutation]:
         return [self.found[key] for key in sorted(self.found)]
@@ -122,7 +140,8 @@ class File:
         """`node + by` and `node - by`."""
         for sign in signs:
             if isinstance(node, ast.Constant):
-                self.put(kind, node, str(node.value + by if sign == "+" else node.value - by))
+                if type(node.value) is int:
+                    self.put(kind, node, str(node.value + by if sign == "+" else node.value - by))
             else:
                 self.put(kind, node, f"({self.text(node)} {sign} {by})")
 
@@ -334,8 +353,8 @@ def _everything(file: File, node: ast.AST) -> None:
         _everything(file, child)
 
 
-# -- examples ----------------------------------------------------------------------------------------------------------
-def of_example(path: Path) -> list[Mutation]:
+# -- programs ----------------------------------------------------------------------------------------------------------
+def of_program(path: Path) -> list[Mutation]:
     """The mutations of a program: what its kernels compute addresses, trips and barriers from, and what the host gives
     them."""
     file = File(path)
@@ -521,3 +540,146 @@ def _launch(file: File, call: ast.Call) -> None:
         for extent in grid.elts if isinstance(grid, ast.Tuple) else [grid]:
             file.more("bound", extent)
         file.more("bound", block, 32)
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------------
+_HINTS = frozenset("nanosleep setmaxnreg_inc setmaxnreg_dec".split())
+"""calls whose loss shows in time alone"""
+_WEAKER = {
+    "syncthreads": "syncwarp", "threadfence": "threadfence_block", "threadfence_system": "threadfence",
+}  # fmt: skip
+_PLAIN = {"add": "{0} + {1}", "sub": "{0} - {1}", "max": "max({0}, {1})", "min": "min({0}, {1})",
+          "and_": "{0} & {1}", "or_": "{0} | {1}", "xor": "{0} ^ {1}", "exch": "{1}"}  # fmt: skip
+_PHASES = {"parity": "({} ^ 1)", "groups": "({} + 1)", "bytes": "(2 * {})", "count": "({} + 1)"}
+"""what an argument is -> another one"""
+
+
+def of_kernels(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> list[Mutation]:
+    """The mutations of these functions of a file, which kernels are made of; not of functions inside them."""
+    file = File(path, text)
+    groups: list[dict[str, ast.FunctionDef]] = []
+    for function in functions:  # several may have one name, in several tests
+        group = next((known for known in groups if function.name not in known), None)
+        if group is None:
+            groups.append(group := {})
+        group[function.name] = function
+    for group in groups:
+        _of_group(file, group)
+    return file.mutations()
+
+
+def _of_group(file: File, functions: dict[str, ast.FunctionDef]) -> None:
+    places = _index_names(functions)
+    for name, function in functions.items():
+        file.inside = name
+        inner = {n for f in ast.walk(function) if isinstance(f, ast.FunctionDef) and f is not function
+                 for n in ast.walk(f)}  # fmt: skip
+        for statement in function.body:
+            if statement not in inner:
+                _kernel(file, statement, places, name)
+        for node in ast.walk(function):
+            if isinstance(node, ast.stmt) and node is not function and node not in inner:
+                _broken(file, node)
+
+
+def _broken(file: File, statement: ast.stmt) -> None:
+    """The mutations of a statement that only kernels have."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        _synchronising(file, statement, statement.value)
+    if isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(statement.value, ast.Call):
+        _atomic(file, statement, statement.value)
+    if isinstance(statement, ast.While) and _polls(statement.test):
+        file.put("wait", statement, "pass")
+    if isinstance(statement, ast.If) and not statement.orelse:
+        file.put("guard", statement.test, "False" if leaves(statement) else "True")
+    for node in _own(statement):
+        if isinstance(node, ast.Call):
+            _phases(file, node)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
+            one, other = map(file.text, node.slice.elts)
+            file.put("swap", node.slice, f"({other}, {one})" if file.text(node.slice)[0] == "(" else f"{other}, {one}")
+
+
+def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement, without those of statements inside it."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def _polls(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call) and "_wait" in called(n) for n in ast.walk(test))
+
+
+def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
+    """A call that synchronises: out, weaker, earlier, later."""
+    name = called(call)
+    is_group = name == "sync" and isinstance(call.func, ast.Attribute)  # of a cooperative group
+    if (name not in SYNCHRONISES and not is_group) or name in _HINTS:
+        return
+    if name not in _BARRIERS:
+        file.put("barrier" if is_group else "fence" if name in FENCES else "wait", statement, "pass")
+    if name in _WEAKER and isinstance(call.func, ast.Attribute) and not call.args:
+        file.put("scope", call.func, f"{file.text(call.func.value)}.{_WEAKER[name]}")
+    suite = file.whole.suites[statement]
+    at = suite.index(statement)
+    for other in (*suite[max(at - 1, 0) : at], *suite[at + 1 : at + 2]):
+        if _trades(file, statement, other):
+            first, second = sorted((statement, other), key=lambda s: s.lineno)
+            _traded(file, first, second)
+
+
+def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
+    """Whether two statements may change places: the other one does something that an order is for."""
+    if leaves(other) or synchronises(other) or not (file.whole.alone(statement) and file.whole.alone(other)):
+        return False
+    if isinstance(other, (ast.Assign, ast.AnnAssign)):
+        target = other.targets[0] if isinstance(other, ast.Assign) else other.target
+        names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+        if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(statement)):
+            return False  # it needs what the other one computes
+    nodes = [*ast.walk(other)]
+    declares = any(isinstance(n, ast.Call) and called(n) == "array" for n in nodes)
+    return not declares and any(isinstance(n, (ast.Subscript, ast.Call)) for n in nodes)
+
+
+def _traded(file: File, first: ast.stmt, second: ast.stmt) -> None:
+    whole = file.whole
+    (start, middle), (between, end) = whole.lines(first), whole.lines(second)
+    data = whole.data
+    last = data[between:end].decode()
+    text = last + ("" if last.endswith("\n") else "\n") + data[middle:between].decode() + data[start:middle].decode()
+    file.put_at("order", start, end, text, first.lineno, second.end_lineno or second.lineno)
+
+
+def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> None:
+    """A load and a store in the place of an atomic."""
+    name = called(call)
+    if name not in _PLAIN or ".atomic." not in file.text(call.func) or len(call.args) != 3:
+        return
+    array, index, value = map(file.text, call.args)
+    index = index[1:-1] if isinstance(call.args[1], ast.Tuple) and index.startswith("(") else index
+    element = f"{array}[{index}]"
+    store = f"{element} = {_PLAIN[name].format(element, value)}"
+    if isinstance(statement, ast.Assign):
+        if not file.whole.alone(statement) or len(statement.targets) != 1:
+            return
+        indent = file.whole.indent(statement)
+        store = f"{file.text(statement.targets[0])} = {element}\n{indent}{store}"
+    file.put("atomic", statement, store)
+
+
+def _phases(file: File, call: ast.Call) -> None:
+    """Arguments of mbarriers and copies."""
+    for argument, what in zip(call.args, PARAMETERS.get(called(call), ()), strict=False):
+        if what in ("index", "round"):
+            file.integer("offset", argument)
+        elif what in _PHASES and called(call) not in _SYNC:
+            text = file.text(argument)
+            if isinstance(argument, ast.Constant) and type(argument.value) is int:
+                changed = {"parity": argument.value ^ 1, "bytes": 2 * argument.value}
+                file.put("phase", argument, str(changed.get(what, argument.value + 1)))
+            else:
+                file.put("phase", argument, _PHASES[what].format(text if text.isidentifier() else f"({text})"))

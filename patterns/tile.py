@@ -1,0 +1,98 @@
+"""Tiles of matrices by tensor copies: one instruction of one thread brings a tile, where bulk copies bring its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wsemu import ptx
+from wsemu.model.errors import UsageError
+from wsemu.patterns import rules
+from wsemu.patterns.transfer import Copy, Transfer
+
+if TYPE_CHECKING:
+    from wsemu.model.tensor_map import TensorMap
+
+SWIZZLES = {"": 0, "32B": 32, "64B": 64, "128B": 128}
+"""name -> bytes of the rows that it is for"""
+MOST_ROWS = 256
+"""of a box"""
+
+
+@dataclass(frozen=True)
+class CudaDMATile(Transfer):
+    """Transfers a tile of `rows` rows of `row_bytes` bytes each of a matrix, by a tensor copy (sm_90).
+
+    Kernels get the `wsemu.TensorMap` that `tensor_map` makes of the matrix, and pass it as the source, with the column
+    and the row of the tile's first element behind the destination: `execute_dma(tmap, dst, column, row)`, or that of a
+    `Pipeline`.  What lies outside of the matrix is 0.  The column is a multiple of 16 bytes.  In shared memory rows lie
+    side by side, from a multiple of `tile_alignment` on; `swizzle` changes the places of their pieces of 16 bytes, so
+    that pieces of eight rows lie in different banks: `placed` says where.
+    """
+
+    rows: int
+    """1 to 256"""
+    row_bytes: int
+    """a multiple of 16; with a swizzle its width"""
+    swizzle: str = field(default="", kw_only=True)
+    """nothing, "32B", "64B" or "128B" """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "engine", "bulk")
+        super().__post_init__()
+        rules.integers(self, "rows", "row_bytes")
+        rules.one_of(self, "swizzle", SWIZZLES)
+        rules.multiple(self, "row_bytes", rules.BULK)
+        if not 1 <= self.rows <= MOST_ROWS:
+            raise UsageError(f"rows is {self.rows}: give 1 to {MOST_ROWS}")
+        if self.swizzle and self.row_bytes != SWIZZLES[self.swizzle]:
+            raise UsageError(f"row_bytes is {self.row_bytes}: rows with swizzle {self.swizzle!r} have its width")
+
+    @property
+    def tile_alignment(self) -> int:
+        """Bytes that a tile's place in shared memory is a multiple of: where the swizzle begins anew."""
+        return 8 * self.row_bytes if self.swizzle else 128
+
+    @property
+    def turns(self) -> int:
+        """The bits of a piece's number that change."""
+        return SWIZZLES[self.swizzle] // 16 - 1 if self.swizzle else 0
+
+    def tensor_map(self, matrix: Any) -> TensorMap:
+        """The map of a matrix whose tiles this pattern brings: an array of two dimensions, row by row."""
+        from wsemu.model.tensor_map import TensorMap  # kernels do not need it
+
+        return TensorMap(matrix, [self.rows, self.row_bytes // matrix.itemsize], swizzle=self.swizzle or None)
+
+    def placed(self, row: Any, piece: Any) -> Any:
+        """Where in its row the 16 bytes with the number `piece` lie."""
+        return piece ^ (row * self.row_bytes // 128 & self.turns)
+
+    def total_bytes(self) -> Any:
+        return self.rows * self.row_bytes
+
+    # -- the ways of other engines: Numba types them, too ----------------------------------------------------------
+    def transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
+        if thread == 0:
+            self.copy_in_bulk(src, dst, *index)
+
+    def start_transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
+        self.transfer(thread, src, dst, *index)
+
+    def prefetch(self, thread: Any, src: Any, registers: Any, *index: Any) -> Any:
+        pass
+
+    def issue_bulk(self, src: Any, dst: Any, bars: Any, k: Any, *index: Any) -> Any:
+        ptx.cp_async_bulk_tensor_global_to_shared_bytes(dst, 0, src, index, bars, k)
+
+    def parts(self) -> tuple[tuple[str, Copy], ...]:
+        return (("tile", Copy(self, 1, 1, self.rows * self.row_bytes)),)
+
+    def moves(self, pitch: int = 0) -> list[tuple[int, int, int]]:
+        """(offset in the source, offset in the destination, bytes) of what is moved, of a matrix with so many bytes
+        from one row to the next; 0: those of a tile."""
+        return [
+            (row * (pitch or self.row_bytes) + 16 * n, row * self.row_bytes + 16 * self.placed(row, n), 16)
+            for row in range(self.rows)
+            for n in range(self.row_bytes // 16)
+        ]

@@ -1,0 +1,372 @@
+"""Slips of the pen in other spellings: the first report names the cause, and an edit that mends it is proven."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, ptx
+
+F32, I32 = np.float32, np.int32
+PLENTY = 60.0
+"""seconds: so that it is the number of edits that ends a search, on any machine"""
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, F32)
+
+
+# -- the bound of one role's loop --------------------------------------------------------------------------------------
+@cuda.jit
+def reader_begins_late(x, y, n):
+    buffer = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    if t < 64:
+        for i in range(1, n):
+            ptx.bar_sync(1, 96)
+            y[i, t] = 2 * buffer[t]
+            ptx.bar_sync(2, 96)
+    else:
+        for i in range(n):
+            buffer[t - 64] = x[i, t - 64]
+            buffer[t - 32] = x[i, t - 32]
+            ptx.bar_arrive(1, 96)
+            ptx.bar_sync(2, 96)
+
+
+@cuda.jit
+def while_once_more(x, y, n):
+    ring = cuda.shared.array((2, 32), F32)
+    lane = cuda.threadIdx.x % 32
+    i = 0
+    if cuda.threadIdx.x < 32:
+        while i < n:
+            if i >= 2:
+                ptx.bar_sync(3 + i % 2, 64)
+            ring[i % 2, lane] = x[i * 32 + lane]
+            ptx.bar_arrive(1 + i % 2, 64)
+            i += 1
+    else:
+        while i <= n:
+            ptx.bar_sync(1 + i % 2, 64)
+            y[i * 32 + lane] = ring[i % 2, lane]
+            if i < n - 2:
+                ptx.bar_arrive(3 + i % 2, 64)
+            i += 1
+
+
+@cuda.jit
+def phases_once_more(x, y):
+    tile = cuda.shared.array(32, F32)
+    bars = cuda.shared.array(2, np.uint64)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x == 0:
+        ptx.mbarrier_init(bars, 0, 32)
+        ptx.mbarrier_init(bars, 1, 32)
+    cuda.syncthreads()
+    if cuda.threadIdx.x < 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(bars, 1, i & 1 ^ 1)
+            tile[lane] = x[i, lane]
+            ptx.mbarrier_arrive(bars, 0)
+    else:
+        for i in range(5):
+            ptx.mbarrier_wait_parity(bars, 0, i & 1)
+            if i < 4:
+                y[i, lane] = tile[lane]
+            ptx.mbarrier_arrive(bars, 1)
+
+
+# -- an index by one ---------------------------------------------------------------------------------------------------
+@cuda.jit
+def right_halo(x, y, n):
+    tile = cuda.shared.array(34, F32)
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    tile[t + 1] = x[i]
+    if t == 0:
+        tile[0] = x[i - 1] if i > 0 else 0
+    if t == 31:
+        tile[34] = x[i + 1] if i + 1 < n else 0
+    cuda.syncthreads()
+    y[i] = tile[t] + tile[t + 1] + tile[t + 2]
+
+
+@cuda.jit
+def lowest_row(x, y):
+    i, j = cuda.grid(2)
+    h, w = x.shape
+    if 0 < i < h and 0 < j < w - 1:
+        y[i, j] = x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1] - 4 * x[i, j]
+
+
+# -- a barrier of the warp ---------------------------------------------------------------------------------------------
+@cuda.jit
+def halves(x, y):
+    s = cuda.shared.array(128, F32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncthreads()
+    k = 64
+    while k > 0:
+        if t < k:
+            s[t] += s[t + k]
+        cuda.syncwarp()
+        k //= 2
+    if t == 0:
+        y[0] = s[0]
+
+
+@cuda.jit
+def a_barrier_for_each_warp(x, y):
+    s = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    ptx.bar_sync(1 + t // 32, 32)
+    y[t] = s[t ^ 32]
+
+
+# -- a barrier in a branch ---------------------------------------------------------------------------------------------
+@cuda.jit
+def one_in_each_branch(x, y):
+    s = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    if t % 2 == 0:
+        s[t] = x[t]
+        cuda.syncthreads()
+    else:
+        s[t] = -x[t]
+        cuda.syncthreads()
+    y[t] = s[63 - t]
+
+
+@cuda.jit
+def in_the_last_steps(x, y):
+    s = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncthreads()
+    k = 32
+    while k > 0:
+        if t < k:
+            s[t] += s[t + k]
+            cuda.syncthreads()
+        k >>= 1
+    if t == 0:
+        y[0] = s[0]
+
+
+# -- the count of a ring -----------------------------------------------------------------------------------------------
+@cuda.jit
+def writers_count_themselves(x, y):
+    ring = cuda.shared.array((2, 64), F32)
+    t = cuda.threadIdx.x
+    if t < 64:
+        for i in range(4):
+            ptx.bar_sync(1 + i % 2, 96)
+            y[i, t] = ring[i % 2, t]
+            if i < 2:
+                ptx.bar_arrive(3 + i % 2, 96)
+    else:
+        for i in range(4):
+            if i >= 2:
+                ptx.bar_sync(3 + i % 2, 96)
+            ring[i % 2, t - 64] = x[i, t - 64]
+            ring[i % 2, t - 32] = x[i, t - 32]
+            ptx.bar_arrive(1 + i % 2, 64)
+
+
+@cuda.jit
+def one_arrival_is_expected(x, y):
+    ring = cuda.shared.array((2, 32), F32)
+    full = cuda.shared.array(2, np.uint64)
+    free = cuda.shared.array(2, np.uint64)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x == 0:
+        for s in range(2):
+            ptx.mbarrier_init(full, s, 1)
+            ptx.mbarrier_init(free, s, 32)
+    cuda.syncthreads()
+    if cuda.threadIdx.x < 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(free, i % 2, i // 2 & 1 ^ 1)
+            ring[i % 2, lane] = x[i, lane]
+            ptx.mbarrier_arrive(full, i % 2)
+    else:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(full, i % 2, i // 2 & 1)
+            y[i, lane] = ring[i % 2, lane]
+            ptx.mbarrier_arrive(free, i % 2)
+
+
+# -- two indices in the wrong order ------------------------------------------------------------------------------------
+@cuda.jit
+def rows_for_columns(x, y):
+    i, j = cuda.grid(2)
+    y[j, i] = 2 * x[j, i]
+
+
+@cuda.jit
+def tile_the_other_way(x, y):
+    tile = cuda.shared.array((16, 8), F32)
+    i, j = cuda.threadIdx.x, cuda.threadIdx.y
+    tile[i, j] = x[j, i]
+    cuda.syncthreads()
+    y[j, i] = tile[j, i]
+
+
+# -- a shuffle behind a return -----------------------------------------------------------------------------------------
+@cuda.jit
+def sum_of_those_who_stay(x, y, n):
+    t = cuda.threadIdx.x
+    if t >= n:
+        return
+    value = x[t]
+    k = 16
+    while k > 0:
+        value += cuda.shfl_down_sync(0xFFFFFFFF, value, k)
+        k //= 2
+    if t == 0:
+        y[0] = value
+
+
+@cuda.jit
+def exchange_in_a_branch(x, y, n):
+    t = cuda.threadIdx.x
+    if t < n:
+        value = x[t]
+        other = cuda.shfl_xor_sync(0xFFFFFFFF, value, 1)
+        y[t] = value + other
+
+
+# -- a queue -----------------------------------------------------------------------------------------------------------
+@cuda.jit
+def ticket_by_hand(x, count, out):
+    t = cuda.threadIdx.x
+    if x[t] >= 0:
+        k = count[0]
+        count[0] += 1
+        out[t] = k
+
+
+# -- a vector ----------------------------------------------------------------------------------------------------------
+@cuda.jit
+def four_at_a_time(x, y):
+    t = cuda.threadIdx.x
+    a, b, c, d = ptx.ld_v4(x, 4 * t)
+    ptx.st_v4(y, 4 * t + 2, (a, b, c, d))
+
+
+@cuda.jit
+def rows_of_five(x, y):
+    s = cuda.shared.array((32, 5), F32)
+    t = cuda.threadIdx.x
+    for k in range(4):
+        s[t, k] = x[4 * t + k]
+    a, b, c, d = ptx.ld_v4(s, (t, 0))
+    y[t] = a + b + c + d
+
+
+# -- a wait that comes too late ----------------------------------------------------------------------------------------
+@cuda.jit
+def one_group_too_many(x, y):
+    buffer = cuda.shared.array((2, 32), F32)
+    t = cuda.threadIdx.x
+    ptx.cp_async_ca(buffer, (0, t), x, t, 4)
+    ptx.cp_async_commit_group()
+    for i in range(4):
+        if i + 1 < 4:
+            ptx.cp_async_ca(buffer, ((i + 1) % 2, t), x, (i + 1) * 32 + t, 4)
+        ptx.cp_async_commit_group()
+        ptx.cp_async_wait_group(2)
+        y[i, t] = buffer[i % 2, t]
+
+
+@cuda.jit
+def used_before_the_phase(x, y):
+    buffer = cuda.shared.array(64, F32)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 1)
+        ptx.fence_proxy_async()
+    cuda.syncwarp()
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(bar, 0, 256)
+        ptx.cp_async_bulk_global_to_shared(buffer, 0, x, 0, 256, bar, 0)
+    y[t] = buffer[t]
+    y[32 + t] = buffer[32 + t]
+    ptx.mbarrier_wait_parity(bar, 0, 0)
+
+
+class Slip(NamedTuple):
+    kernel: Any
+    block: Any
+    arguments: tuple[Any, ...]
+    first: str
+    """code of the report that is shown first"""
+    cure: str
+    """a part of what one of the first two cures says"""
+    expected: dict[str, Any] | None = None
+
+
+ROWS = np.arange(128, dtype=F32).reshape(16, 8)
+SLIPS = {slip.kernel.py_func.__name__: slip for slip in (
+    Slip(reader_begins_late, 96, (zeros(6, 64), zeros(6, 64), 6), "deadlock", "`n`"),
+    Slip(while_once_more, 64, (zeros(256), zeros(256), 8), "deadlock", "`i < n`"),
+    Slip(phases_once_more, 64, (zeros(4, 32), zeros(4, 32)), "deadlock", "`4` in place of `5`"),
+    Slip(right_halo, 32, (zeros(32), zeros(32), 32), "out-of-bounds", "`33` in place of `34`"),
+    Slip(lowest_row, (8, 8), (zeros(8, 8), zeros(8, 8)), "out-of-bounds", "`i + 1`"),
+    Slip(halves, 128, (zeros(128), zeros(1)), "race", "`cuda.syncthreads()` in place of `cuda.syncwarp()`"),
+    Slip(a_barrier_for_each_warp, 64, (zeros(64), zeros(64)), "race", "`cuda.syncthreads()`"),
+    Slip(one_in_each_branch, 64, (zeros(64), zeros(64)), "barrier-divergence", "after the `if`"),
+    Slip(in_the_last_steps, 64, (zeros(64), zeros(1)), "barrier-divergence", "out of the `if`"),
+    Slip(writers_count_themselves, 96, (zeros(4, 64), zeros(4, 64)), "count-mismatch", "`96` in place of `64`"),
+    Slip(one_arrival_is_expected, 64, (zeros(4, 32), zeros(4, 32)), "over-arrival", "`32` in place of `1`"),
+    Slip(rows_for_columns, (16, 8), (ROWS, zeros(16, 8)), "out-of-bounds", "`j, i` in place of `i, j`",
+         {"y": 2 * ROWS}),
+    Slip(tile_the_other_way, (8, 16), (ROWS, zeros(16, 8)), "out-of-bounds", "`j, i` in place of `i, j`", {"y": ROWS}),
+    Slip(sum_of_those_who_stay, 32, (zeros(32), zeros(1), 20), "undefined-shuffle", "take out the early `return`"),
+    Slip(exchange_in_a_branch, 32, (zeros(32), zeros(32), 21), "barrier-divergence", "out of the `if`"),
+    Slip(ticket_by_hand, 64, (zeros(64), np.zeros(1, I32), zeros(64)), "race", "`cuda.atomic.add(count, 0, 1)`"),
+    Slip(four_at_a_time, 32, (zeros(128), zeros(130)), "misaligned", "`4 * t` in place of `4 * t + 2`"),
+    Slip(rows_of_five, 32, (zeros(128), zeros(32)), "misaligned", "`8` in place of `5`"),
+    Slip(one_group_too_many, 32, (zeros(128), zeros(4, 32)), "race", "`1` in place of `2`"),
+    Slip(used_before_the_phase, 32, (zeros(64), zeros(64)), "race", "move `ptx.mbarrier_wait_parity(bar, 0, 0)`"),
+)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_is_named_and_mended(name):
+    slip = SLIPS[name]
+    report = wsemu.check(slip.kernel, 1, slip.block, slip.arguments)
+    cures = report.cures(expected=slip.expected, budget=PLENTY)
+    assert any(slip.cure in cure.says for cure in cures[:2]), [cure.says for cure in cures]
+    assert report.helped().findings[0].code == slip.first
+    assert slip.expected is None or cures[0].expected
+    assert not cures[0].drops
+
+
+def test_the_race_whose_lines_are_replaced_is_told_before_what_it_leaves_unwritten():
+    """What nobody wrote comes first, but not where the edit replaces what races."""
+
+    @cuda.jit
+    def both(x, y):
+        s = cuda.shared.array(64, F32)
+        t = cuda.threadIdx.x
+        s[t // 2] = x[t]
+        cuda.syncthreads()
+        y[t] = s[t]
+
+    report = wsemu.check(both, 1, 64, (np.arange(64, dtype=F32), zeros(64)))
+    assert {finding.code for finding in report.findings} >= {"uninitialized-read"}
+    shown = report.helped(PLENTY)
+    assert "race" in shown.findings[0].code
+
+
+def test_an_edit_with_which_hardly_anything_is_stored_says_that_it_drops_stores():
+    cures = wsemu.check(ticket_by_hand, 1, 64, SLIPS["ticket_by_hand"].arguments).cures(budget=PLENTY)
+    assert {cure.drops for cure in cures if cure.edits[0].kind in ("compare", "bound")} <= {True}

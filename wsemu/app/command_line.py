@@ -1,0 +1,537 @@
+"""The commands and their options.  What takes time to import is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from wsemu import __version__
+from wsemu.app import front_page
+from wsemu.app.options import (
+    All,
+    Arch,
+    Arg,
+    Arguments,
+    Block,
+    Budget,
+    Cluster,
+    DynamicShared,
+    EngineOption,
+    Entry,
+    Every,
+    FailOn,
+    File,
+    Fix,
+    FixBudget,
+    Fma,
+    FormatOption,
+    Grid,
+    KernelOption,
+    Like,
+    Limit,
+    Link,
+    Lockstep,
+    MmaOption,
+    Module,
+    NumbaPtx,
+    On,
+    Only,
+    Out,
+    Progress,
+    ProgressOption,
+    SaveWitness,
+    Set,
+    Skip,
+    Strict,
+    TimeLimit,
+    Write,
+    codes,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Made(Mapping[str, Any]):
+    """The commands by name, each made ready when it is asked for: a start pays for its own alone."""
+
+    def __init__(self, declared: dict[str, typer.Typer]) -> None:
+        self._declared, self._made = declared, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = typer.main.get_command(self._declared[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with their options is said as every other error is: `error: ...`, without the control
+    characters of a word that is given."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _COMMANDS  # type: ignore[assignment]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The page that `wsemu --help` prints without us."""
+        formatter.write(front_page.page())
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _cleaned():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _cleaned():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _cleaned() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
+        if isinstance(getattr(error, "message", None), str) and not is_help:
+            from wsemu.report.diagnostic import clean
+
+            error.message = clean(error.message)  # type: ignore[attr-defined]
+            error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
+        raise
+
+
+def _show(error: Any, file: IO[str] | None = None) -> None:
+    """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
+    context = getattr(error, "ctx", None)
+    lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
+    message = str(error.format_message())
+    said = message[:1].lower() + message[1:].rstrip(".")
+    typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_DECLARED: dict[str, typer.Typer] = {}
+_COMMANDS = _Made(_DECLARED)
+
+
+def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declares the command of this name; `options` are those of typer."""
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        one = _DECLARED[name] = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        one.command(name, short_help=front_page.COMMANDS[name], **options)(function)
+        return function
+
+    return declare
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wsemu {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
+
+
+_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
+"""options of a launch, for PTX files alone"""
+_PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+_EXIT_CODES = (
+    "Options may stand in `[tool.wsemu]` of pyproject.toml too, under the same names.  "
+    "Exit codes: 0 all verified, 1 an error was found, 2 wrong usage, 3 incomplete, 4 an error of wsemu itself."
+)
+
+
+_CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
+
+Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
+launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself,
+as can a folder of them."""
+_RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
+
+
+class _Command(TyperCommand):
+    """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with contextlib.suppress(Exception):  # what is wrong with them is reported when they are parsed in earnest
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
+        return super().parse_args(ctx, args)
+
+
+def _checking(*, quiet: bool) -> Callable[..., None]:
+    """The command that runs a program and checks its launches; `check` and `run` have the same options."""
+
+    def checks(
+        context: typer.Context,
+        file: File,
+        arguments: Arguments = None,
+        arch: Arch = None,
+        fma: Fma = None,
+        mma: MmaOption = None,
+        budget: Budget = None,
+        engine: EngineOption = None,
+        only: Only = None,
+        skip: Skip = None,
+        numba_ptx: NumbaPtx = None,
+        lockstep: Lockstep = None,
+        strict: Strict = None,
+        every: Every = None,
+        fail_on: FailOn = None,
+        kernel: KernelOption = None,
+        limit: Limit = None,
+        time_limit: TimeLimit = None,
+        all: All = None,  # noqa: A002 - the option's name
+        fix_budget: FixBudget = None,
+        fix: Fix = False,
+        write: Write = False,
+        format: FormatOption = None,  # noqa: A002
+        save_witness: SaveWitness = None,
+        module: Module = False,
+        entry: Entry = None,
+        grid: Grid = None,
+        block: Block = None,
+        arg: Arg = None,
+        dynamic_shared: DynamicShared = None,
+        cluster: Cluster = None,
+        set: Set = None,  # noqa: A002
+        link: Link = None,
+        out: Out = None,
+        like: Like = None,
+    ) -> None:
+        from wsemu.app import commands
+
+        launch = _launch(context)
+        given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
+        for name in ("file", "arguments", "module", "fix", "write"):
+            del given[name]
+        given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
+        misplaced = _options_among(arguments or [], context)
+        fixing = commands.Fixing(fix or write, write)
+        options: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "fixing": fixing, "module": module}
+        raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
+
+    return checks
+
+
+def _launch(context: typer.Context) -> dict[str, Any]:
+    """The options of a launch that were given."""
+    given = {name: context.params[name] for name in _LAUNCH}
+    return {name: value for name, value in given.items() if value not in (None, [], ())}
+
+
+def _plain(value: Any) -> Any:
+    """A value as TOML would give it."""
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
+    """Those of a program's arguments that are options of the command, up to a `--`."""
+    options = [parameter for parameter in context.command.params if parameter.name not in _LAUNCH]
+    names = {name for parameter in options for name in (*parameter.opts, *parameter.secondary_opts)}
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return [name for name in (argument.partition("=")[0] for argument in own) if name.startswith("-") and name in names]
+
+
+command("check", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
+command("run", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
+
+
+@command(
+    "crosscheck",
+    context_settings=_PROGRAM,
+    epilog="Exit codes: 0 the GPU agrees, 1 it differs or an error was found, 2 wrong usage or no GPU, 3 incomplete.",
+)
+def crosscheck(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Python program that launches kernels.", show_default=False)
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)
+    ] = None,
+    launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
+    ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="That a launch may take on the GPU.")] = 30.0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Send also what is not verified to the GPU: it may hang.")
+    ] = False,
+) -> None:
+    """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
+    from wsemu.app import commands, program
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
+    raise typer.Exit(program.crosscheck(file, arguments or [], options))
+
+
+@command(
+    "replay", epilog="Exit codes: 1 replayed, the bug is there, 2 wrong usage, or source or arguments have changed."
+)
+def replay(
+    witness: Annotated[
+        Path,
+        typer.Argument(metavar="WITNESS", help="A file of `wsemu check --save-witness DIR`.", show_default=False),
+    ],
+    program: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The program.  [default: the one that the witness names]")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Warp instructions of the replay, which is slow.")] = None,
+) -> None:
+    """Execute the schedule of a finding step by step: the race in both orders, the swapped barrier, the deadlock."""
+    from wsemu.app import replay_program
+
+    raise typer.Exit(replay_program.run(witness, program, budget))
+
+
+@command("trace", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def trace(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write FILE.html, a page, or FILE.json, for Perfetto."),
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option(min=1, help="The launch to draw, from 1.  [default: the first that failed, or 1]")
+    ] = None,
+    cta: Annotated[
+        int | None, typer.Option(min=0, help="The CTA to draw.  [default: that of the first finding, or 0]")
+    ] = None,
+    first: Annotated[int | None, typer.Option("--from", min=0, help="The first step to draw.")] = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+    engine: EngineOption = None,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
+    out: Out = None,
+    like: Like = None,
+) -> None:
+    """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
+    from wsemu.app import commands, trace_program
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    wanted = trace_program.Wanted(launch, cta, first, output)
+    raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
+
+
+@command("debug", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def debug(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    cta: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step in this CTA.")] = "0",
+    thread: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step this thread of it.")] = "0",
+    break_: Annotated[
+        list[int] | None, typer.Option("--break", metavar="LINE", help="Stop at this line first (repeatable).")
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option(min=1, help="Step through this launch alone, from 1.  [default: all]")
+    ] = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+) -> None:
+    """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
+    from wsemu.app import commands, debug_program
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch}
+    raise typer.Exit(debug_program.run(file, arguments or [], given, how))
+
+
+@command("lean", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+def lean(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+) -> None:
+    """Run FILE, take each barrier, fence and atomic out in turn, and say which ones the proofs do not need."""
+    from wsemu.app import commands
+    from wsemu.app import lean as lean_program
+
+    commands.warn(_options_among(arguments or [], context))
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    raise typer.Exit(lean_program.run(file, arguments or [], given))
+
+
+@command(
+    "fuzz",
+    epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; what is known is kept.",
+)
+def fuzz(
+    test: Annotated[
+        str, typer.Argument(metavar="FILE::function", help="A test decorated with @given.", show_default=False)
+    ],
+    examples: Annotated[int, typer.Option(min=1, help="Of the campaign, those known from before included.")] = 10_000,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, other examples.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Examples that run in one go: kept all or none.")] = 200,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/fuzz/FILE-function.sqlite]")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
+    on: On = "",
+    progress: ProgressOption = Progress.bar,
+    time_limit: TimeLimit = None,
+) -> None:
+    """Run many examples of a Hypothesis test.  Interrupted or killed, the same command goes on where it was."""
+    from wsemu.campaign import fuzz
+
+    options = {"examples": examples, "batch": batch, "seed": seed}
+    how: dict[str, Any] = {"fresh": fresh, "on": on, "progress": progress.value, "time_limit": time_limit}
+    raise typer.Exit(fuzz.command(test, options, jobs, results, **how))
+
+
+@command(
+    "sweep",
+    epilog="Exit codes: 0 all hold, 1 one fails, 2 wrong usage, 3 one is incomplete or none holds, 130 stopped early.",
+)
+def sweep(
+    function: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE::function", help="A function that launches kernels for sizes.", show_default=False
+        ),
+    ],
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZES", help="Sizes of a parameter, such as n=0,1,30:34 (repeatable).", show_default=False
+        ),
+    ] = None,
+    most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
+    tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    on: On = "",
+    progress: ProgressOption = Progress.bar,
+    time_limit: TimeLimit = None,
+    format: FormatOption = None,  # noqa: A002 - the option's name
+) -> None:
+    """Launch over the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
+    from wsemu.campaign import sweep_command
+
+    options = {"tries": tries, "time_limit": time_limit}
+    as_json = format is not None and format.value == "json"
+    how: dict[str, Any] = {"jobs": jobs, "on": on, "progress": progress.value}
+    raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json, **how))
+
+
+@command(
+    "mutate",
+    epilog="Exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 wrong usage, or a test fails as it "
+    "is, 130 stopped early; what is known is kept.",
+)
+def mutate(
+    test: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE::test",
+            help="A test of pytest, a function that launches by itself, or a FILE of tests, or a program.",
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Mutants of this kind alone, such as barrier or bound (repeatable)."),
+    ] = None,
+    kernel: KernelOption = None,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Every N-th mutant alone.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/mutate/FILE-test.sqlite]")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Show the diffs of equivalent mutants, too.")] = False,  # noqa: A002
+    progress: ProgressOption = Progress.bar,
+    time_limit: TimeLimit = None,
+    format: FormatOption = None,  # noqa: A002
+) -> None:
+    """Break the kernels of a test in one place at a time, and say which mutants neither the test nor a check tells.
+
+    Interrupted or killed, the same command goes on where it was.
+    """
+    from wsemu.campaign import mutate_command
+
+    how: dict[str, Any] = {"kinds": kind or (), "kernels": kernel or (), "sample": sample, "jobs": jobs or _cores()}
+    how |= {"file": results, "fresh": fresh, "progress": progress.value, "time_limit": time_limit, "whole": all}
+    as_json = format is not None and format.value == "json"
+    raise typer.Exit(mutate_command.command(test, **how, json_format=as_json))
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
+@command("explain")
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE",
+            help="A finding code.  [default: all of them, a line each]",
+            show_default=False,
+            autocompletion=codes,
+        ),
+    ] = None,
+) -> None:
+    """Explain a finding: the bug, a kernel that has it, the same kernel without it, what the hardware does."""
+    from wsemu.app import commands
+
+    raise typer.Exit(commands.explain(code))
+
+
+@command("doctor", epilog="Exit codes: 0 wsemu works here, 1 it does not.")
+def doctor() -> None:
+    """Say what wsemu runs with: versions, the compiled VM and its cache, the GPU, the configuration."""
+    from wsemu.app import commands
+
+    raise typer.Exit(commands.doctor())

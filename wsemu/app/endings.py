@@ -1,0 +1,134 @@
+"""How a program ended: told, and turned into an exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, USAGE
+from wsemu.app.launches import plural
+from wsemu.app.program_file import is_ptx
+from wsemu.launch.result import CheckFailed
+from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
+from wsemu.model.own import is_own
+from wsemu.model.program import Span
+
+if TYPE_CHECKING:
+    from wsemu.app.launches import Launches
+
+_THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
+"""modules of host functions, which hand on what the program gave them"""
+_MOST_FRAMES = 6
+"""of the program's own that are shown of an exception"""
+
+
+def stopped(exit_: SystemExit, launches: Launches) -> int:
+    """The program called `sys.exit`."""
+    if exit_.code is None or exit_.code == 0:
+        return 0
+    if isinstance(exit_.code, int):
+        launches.printer.text(f"the program ended with exit code {exit_.code}{_after(launches)}", "error")
+    else:
+        launches.printer.text(f"the program stopped{_after(launches)}: {_as_text(exit_.code)}", "error")
+    return _code_of_failure(launches)
+
+
+def _as_text(value: object) -> str:
+    """A value of the program as text, which may be no text at all."""
+    try:
+        return str(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}, whose text raises an exception"
+
+
+def _code_of_failure(launches: Launches) -> int:
+    """The program failed: that means nothing where launches are missing."""
+    if launches.missing:
+        return launches.exit_code
+    return FAILED if launches.verdicts else USAGE
+
+
+def refused(error: WsemuError, launches: Launches, file: Path) -> int:
+    """A launch that could not be checked, or a check in the program that failed."""
+    if isinstance(error, CheckFailed):
+        launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
+        return FAILED
+    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, file))
+    if launches.count("failed"):
+        return FAILED
+    return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
+
+
+def _placed(error: WsemuError, file: Path) -> WsemuError:
+    """The error with the innermost place of the user's that led to it."""
+    frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_hidden(f)), None)
+    if frame is None or frame.lineno is None:
+        return error
+    end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
+    span = Span(frame.filename, frame.lineno, frame.colno or 0, *end)
+    if isinstance(error, KernelError):
+        error.span = span
+        return error
+    return KernelError(str(error), span)
+
+
+def raised(error: BaseException, launches: Launches, file: Path) -> int:
+    """The program raised, or wsemu did: the innermost frame of either says which."""
+    printer = launches.printer
+    frames = _frames(error, os.path.realpath(file))
+    message = "".join(traceback.format_exception_only(error)).strip()
+    ours = [_is_ours(frame) for frame in frames]
+    if any(ours) and not _is_program(frames[-1 - ours[::-1].index(True) :], file):
+        frame = frames[-1 - ours[::-1].index(True)]
+        printer.text(f"internal error: {message} ({os.path.basename(frame.filename)}:{frame.lineno})", "error")
+        printer.text("this is an error of wsemu, not of your program: please report it with the program")
+        return INTERNAL
+    printer.text(f"the program raised an exception{_after(launches)}:", "error")
+    shown = [frame for frame in frames if not is_own(frame.filename)]
+    printer.text(_way(shown) + message)
+    return _code_of_failure(launches)
+
+
+def _way(frames: list[traceback.FrameSummary]) -> str:
+    """The lines of the program that led to an exception: the first and the last ones."""
+    if len(frames) <= _MOST_FRAMES:
+        return "".join(traceback.format_list(frames))
+    left_out = f"  ... {len(frames) - _MOST_FRAMES:,} calls more\n"
+    last = traceback.format_list(frames[1 - _MOST_FRAMES :])
+    return "".join([*traceback.format_list(frames[:1]), left_out, *last])
+
+
+def _frames(error: BaseException, program: str) -> list[traceback.FrameSummary]:
+    """The frames from the program's first on: what ran the program is left out."""
+    frames = list(traceback.extract_tb(error.__traceback__))
+    files = [os.path.realpath(frame.filename) for frame in frames]
+    if is_ptx(Path(program)):  # no frames of its own
+        return frames
+    return frames[files.index(program) :] if program in files else []
+
+
+def _is_hidden(frame: traceback.FrameSummary) -> bool:
+    """Whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
+    return is_own(frame.filename) or not os.path.isfile(frame.filename)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
+    asked = frame.name == "__getattr__"  # for a name that a module or an object does not have
+    return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
+
+
+def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:
+    """Whether the program runs again above wsemu: a device function called on the host."""
+    return any(os.path.realpath(frame.filename) == os.path.realpath(file) for frame in frames)
+
+
+def _after(launches: Launches) -> str:
+    failed = launches.count("failed")
+    if launches.missing:
+        return f" after {plural(launches.missing, 'launch', 'es')} that did not run: their results are missing"
+    if failed:
+        return f" after {failed} failed launch{'es' * (failed > 1)}: its arrays may hold only a part of the results"
+    return "" if launches.verdicts else " before it launched a kernel"

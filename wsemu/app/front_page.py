@@ -1,0 +1,59 @@
+"""What `wsemu --help` prints, which need not wait for the commands to load."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+
+SUMMARY = "Run warp-specialized GPU kernels on a CPU and say whether they are correct."
+OPTIONS = {
+    "--version": "Print the version and stop.",
+    "--install-completion": "Install completion for the current shell.",
+    "--show-completion": "Show completion for the current shell, to copy it or customize the installation.",
+    "-h, --help": "Show this message and exit.",
+}
+COMMANDS = {
+    "check": "Run FILE and check every launch in it.",
+    "run": "Run FILE, as `check` does, and say little.",
+    "crosscheck": "Run FILE on the emulator, then on a GPU, and compare.",
+    "replay": "Execute the schedule of a finding step by step.",
+    "trace": "Draw what the warps of a CTA did, step by step.",
+    "debug": "Step through the kernels of FILE by hand.",
+    "lean": "Say which barriers, fences and atomics proofs do not need.",
+    "fuzz": "Run many examples of a Hypothesis test.",
+    "sweep": "Launch over the sizes at which such programs break.",
+    "mutate": "Break the kernels of a test: what does it let through?",
+    "explain": "Explain a finding: the bug, its repair, the hardware.",
+    "doctor": "Say what wsemu runs with: versions, cache, GPU.",
+}
+"""command -> what it does, in the order of the page"""
+_LEAST, _MOST = 50, 78
+"""columns of text"""
+
+
+def page() -> str:
+    """The page, as wide as the terminal is."""
+    width = max(min(_columns() - 2, _MOST), _LEAST)
+    summary = textwrap.fill(SUMMARY, width, initial_indent="  ", subsequent_indent="  ")
+    rows = [*_rows("Options", OPTIONS, width), "", *_rows("Commands", COMMANDS, width)]
+    return "\n".join(["Usage: wsemu [OPTIONS] COMMAND [ARGS]...", "", summary, "", *rows, ""])
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns
+    except (OSError, ValueError):
+        return 80
+
+
+def _rows(title: str, table: dict[str, str], width: int) -> list[str]:
+    first = max(map(len, table)) + 4
+    rows = [f"{title}:"]
+    for name, text in table.items():
+        lines = textwrap.wrap(text, width - first)
+        rows += [f"  {name}".ljust(first) + lines[0], *(" " * first + line for line in lines[1:])]
+    return rows

@@ -1,0 +1,167 @@
+"""The launches of a program that is run: told as they come, counted for its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app.exit_codes import FAILED, INCOMPLETE
+from wsemu.launch.check import not_run
+from wsemu.launch.hooks import hooked, observers, refused, starting
+from wsemu.model.data import dataclass, field
+from wsemu.model.errors import UnsupportedError
+from wsemu.model.finding import MOST_SHOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.app.fix import Fixes
+    from wsemu.launch.replay.witness_file import Saver
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
+    from wsemu.model.errors import WsemuError
+    from wsemu.model.finding import Verdict
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.report.sink import Sink
+
+
+@dataclass(slots=True)
+class Launches:
+    """The launches of a program so far."""
+
+    printer: Sink
+    limit: int | None = None
+    """findings that are shown of all launches together; None: `MOST_SHOWN` of each"""
+    quiet: bool = False
+    """tell only of launches that are not verified, each trouble once"""
+    saver: Saver | None = None
+    running: str = ""
+    """the kernel of the launch that is under way"""
+    fixes: Fixes | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+    kernels: set[str] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
+    """why launches are incomplete, in the order in which they came"""
+    warnings: int = 0
+    refused: list[WsemuError] = field(default_factory=list)
+    """what launches raised"""
+    missing: int = 0
+    """launches that did not run, for what is not modelled"""
+    told: set[Any] = field(default_factory=set)
+    shown: int = 0
+    """findings"""
+    left_out: int = 0
+    """findings beyond the limit"""
+    used: set[tuple[str, int]] = field(default_factory=set)
+    """suppressions, by file and line"""
+    unused: dict[tuple[str, int], str] = field(default_factory=dict)
+    """suppressions that accept nothing in a launch, and what is to be said of them"""
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Told of launches meanwhile."""
+        with hooked(observers, self.observe), hooked(refused, self.refuse), hooked(starting, self.start):
+            yield
+
+    def start(self, bound: Bound) -> None:
+        self.running = bound.program.name
+
+    @property
+    def so_far(self) -> str:
+        """`in `sgemv`, after 3 launches`"""
+        where = f"in `{self.running}`, " if self.running else ""
+        return f"{where}after {plural(len(self.verdicts), 'launch', 'es')}"
+
+    def observe(self, report: Report) -> None:
+        flush()
+        self.running = ""
+        if self.fixes is not None:
+            self.fixes.observe(report)
+        self.verdicts.append(report.verdict)
+        self.kernels.add(report.kernel)
+        self.reasons.update(dict.fromkeys(report.reasons))
+        self.warnings += len(report.warnings)
+        self.used.update((entry.file, entry.line) for entry in report.suppressed)
+        self.unused.update(((entry.file, entry.line), entry.message) for entry in report.unused)
+        if not self.quiet:
+            self.show(report)
+        elif report.verdict != "verified":
+            places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
+            if self._is_new(report.kernel, *places, *report.notes):
+                self.show(report.of_errors())
+        for path in self.saver.save(report) if self.saver else ():
+            self.printer.text(f"replay: wsemu replay {path}")
+
+    def show(self, report: Report) -> None:
+        """A launch, with as many findings as the limit allows."""
+        report = report.helped()
+        room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
+        shown = report.findings[:room]
+        self.shown += len(shown)
+        self.left_out += len(report.findings) - len(shown)
+        self.printer.report(report, shown)
+
+    def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
+        """Count a launch that could not be made; what is not modelled does not end the program."""
+        self.refused.append(error)
+        if not isinstance(error, UnsupportedError):
+            return False
+        flush()
+        self.missing += 1
+        self.verdicts.append("incomplete")
+        self.kernels.add(kernel.__name__)
+        self.reasons[error.subject] = None
+        self.printer.not_run(not_run(kernel, configuration, error))
+        if self._is_new(kernel.__name__, str(error)):
+            self.printer.error(error)
+            self.printer.text(f"{kernel.__name__} was not run: its arrays are as they were", "warning")
+        return True
+
+    def _is_new(self, *what: Any) -> bool:
+        known = what in self.told
+        self.told.add(what)
+        return not known
+
+    def swallowed(self, ending: BaseException | None) -> WsemuError | None:
+        """What a launch raised and the program caught, so that nobody has seen it."""
+        hidden = (e for e in self.refused if e is not ending and not isinstance(e, UnsupportedError))
+        return next(hidden, None)
+
+    def count(self, verdict: Verdict) -> int:
+        return self.verdicts.count(verdict)
+
+    @property
+    def exit_code(self) -> int:
+        if self.count("failed"):
+            return FAILED
+        return INCOMPLETE if self.count("incomplete") else 0
+
+    def idle(self) -> None:
+        """Suppressions that no launch had a use for."""
+        for (file, line), message in self.unused.items():
+            if (file, line) not in self.used:
+                self.printer.notice(message, file, line)
+
+    def total(self) -> None:
+        """The sum over all launches, where there is more than one or nothing else was said."""
+        if self.left_out:
+            self.printer.text(f"{plural(self.left_out, 'finding')} not shown: raise `--limit`", "warning")
+        if len(self.verdicts) <= (not self.quiet):
+            return
+        parts = [f"{self.count(v)} {v}" for v in ("verified", "failed", "incomplete") if self.count(v)]
+        if self.reasons:
+            parts[-1] += f" ({', '.join(self.reasons)})"
+        extent = f"{plural(len(self.kernels), 'kernel')}, {plural(len(self.verdicts), 'launch', 'es')}"
+        more = f"; {plural(self.warnings, 'warning')}, shown by `wsemu check`" if self.quiet and self.warnings else ""
+        self.printer.text(f"{extent}: {', '.join(parts)}{more}", "strong")
+
+
+def flush() -> None:
+    """Write what the program has printed, unless it took its output away."""
+    with contextlib.suppress(AttributeError, ValueError):
+        sys.stdout.flush()
+
+
+def plural(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count:,} {noun}{ending if count != 1 else ''}"

@@ -1,0 +1,174 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """The form that findings are written in."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+    sarif = "sarif"
+
+
+class Progress(StrEnum):
+    """How a campaign shows how far it is."""
+
+    bar = "bar"
+    json = "json"
+    none = "none"
+
+
+class Sums(StrEnum):
+    """How matrix instructions add."""
+
+    hardware = "hardware"
+    exact = "exact"
+
+
+class Engine(StrEnum):
+    """Which interpreter runs the launch."""
+
+    vm = "vm"
+    reference = "reference"
+
+
+def codes(incomplete: str) -> list[tuple[str, str]]:
+    """What a shell offers for a finding code, with its meaning."""
+    from wsemu.model.codes import CODES
+
+    return [(code, meaning) for code, (_, meaning, *_) in CODES.items() if code.startswith(incomplete)]
+
+
+File = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A Python program that launches kernels, or a PTX file.", show_default=False),
+]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)]
+Arch = Annotated[str | None, typer.Option(help="Architecture whose limits hold.  [default: sm_90]")]
+Fma = Annotated[
+    bool | None,
+    typer.Option(
+        "--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does (the default)."
+    ),
+]
+MmaOption = Annotated[
+    Sums | None,
+    typer.Option("--mma", help="Sums of matrix instructions; `exact`: rounded once.  [default: hardware]"),
+]
+Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
+EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CHECKER", help="Look for this alone (repeatable); a finding code will do."),
+]
+Skip = Annotated[
+    list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
+]
+Lockstep = Annotated[
+    bool | None,
+    typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
+]
+NumbaPtx = Annotated[
+    bool | None,
+    typer.Option(
+        "--numba-ptx/--no-numba-ptx",
+        help="Run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed (the default).",
+    ),
+]
+Strict = Annotated[
+    bool | None,
+    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
+]
+Every = Annotated[
+    bool | None,
+    typer.Option(
+        "--every/--no-every", help="Say for which other launches a verified one speaks: contents, trip counts."
+    ),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).", autocompletion=codes),
+]
+KernelOption = Annotated[
+    list[str] | None,
+    typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
+]
+Limit = Annotated[int | None, typer.Option(min=0, help="Show so many findings; all of them count.")]
+All = Annotated[bool | None, typer.Option("--all/--causes", help="Show every finding in full, not one of each cause.")]
+FixBudget = Annotated[
+    float | None,
+    typer.Option(min=0, help="Seconds in which edits are tried for a launch with findings; 0: none.  [default: 2]"),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Print the proven edits as a patch.")]
+Write = Annotated[bool, typer.Option("--write", help="With `--fix`: ask, and edit the files.")]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", help="How to say it; what the program prints goes to stderr but for text.  [default: text]"
+    ),
+]
+SaveWitness = Annotated[
+    str | None,
+    typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
+]
+Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
+On = Annotated[
+    str,
+    typer.Option(metavar="tcp://HOST:PORT", help="Run on the Dask cluster with this scheduler.", show_default=False),
+]
+ProgressOption = Annotated[
+    Progress, typer.Option("--progress", help="A bar on a terminal, or lines of JSON on standard error.")
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="PTX: the kernel, by its C++ or PTX name, or how that begins.  [default: the only one]"
+    ),
+]
+Grid = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: CTAs.", show_default=False)]
+Block = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: threads of a CTA.", show_default=False)]
+Arg = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ARG",
+        help="PTX: an argument, such as i32:7, f32[64,64]:random or x.npy (repeatable, in order).",
+        show_default=False,
+    ),
+]
+DynamicShared = Annotated[
+    str | None, typer.Option(metavar="BYTES", help="PTX: dynamic shared memory of a CTA.  [default: 0]")
+]
+Out = Annotated[
+    str | None, typer.Option(metavar="FILE.npz", help="PTX: write the arrays there afterwards, as arg0, arg1, ...")
+]
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.json", help="PTX: a file with all of this; options go before it.", show_default=False),
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="PTX: the value of a `__device__` or `__constant__` variable, as of an argument (repeatable).",
+        show_default=False,
+    ),
+]
+Link = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.ptx", help="PTX: a file to link with, for what FILE does not define (repeatable)."),
+]

@@ -1,0 +1,182 @@
+"""`record_launch`: a launch file of what a compiler made, from the objects that compilers in Python give.
+
+Triton and Gluon (`triton.compile`, or what a launch returns), cuda.core (`ObjectCode` of PTX), CuTe DSL (what
+`cute.compile` returns where it keeps PTX) and TileLang (`tilelang.compile`) compile without a GPU; none of them is
+imported here: what an object has tells what it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsemu.app.launch_file import save_launch
+from wsemu.launch.ptx.module import load_ptx
+from wsemu.model.errors import UsageError
+from wsemu.model.tensor_map import TensorMap
+
+_NUMBERS = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a compiler says of a kernel."""
+
+    ptx: str
+    entry: str = ""
+    block: tuple[int, ...] = ()
+    dynamic_shared: int = 0
+    cluster: tuple[int, ...] = ()
+    grid_of_clusters: bool = False
+    """the grid counts clusters along its first extent, not CTAs"""
+    signature: Mapping[str, str] | None = None
+    """name -> type of what the source takes; `constexpr` is no parameter"""
+
+
+def record_launch(
+    file: str | Path,
+    made: Any,
+    grid: Any,
+    args: Sequence[Any] | Mapping[str, Any],
+    *,
+    entry: str = "",
+    block: Any = None,
+    dynamic_shared: int | None = None,
+    cluster: Any = None,
+) -> None:
+    """Write the launch of a compiled kernel to `file`, a `.json`, with its PTX and arrays beside it: `wsemu check FILE`
+    makes it, `wsemu check FOLDER` all of a folder.
+
+    `made` is a compiled kernel of Triton or Gluon, an `ObjectCode` of cuda.core, a compiled function of CuTe DSL that
+    keeps its PTX, a kernel of TileLang, the text of PTX or a path.  `grid` is one to three extents, or a `LaunchConfig`
+    of cuda.core, which has all extents.  `args` are NumPy arrays, or arrays of other libraries, which are copied,
+    `TensorMap`s and numbers, as `wsemu.check` takes them, or for Triton a mapping from names.  What the compiler does
+    not say comes by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  UsageError says what is missing.
+    """
+    found = _made(made)
+    if hasattr(grid, "shmem_size"):
+        block, dynamic_shared, cluster = block or grid.block, dynamic_shared or grid.shmem_size, cluster or grid.cluster
+        grid = grid.grid
+    module = load_ptx(found.ptx)
+    name = entry or found.entry
+    kernel = module[name] if name else module.only()
+    threads = block or found.block or kernel.block
+    if not threads:
+        raise UsageError(f"`{kernel.__name__}` does not say how many threads a CTA has: give block=")
+    ctas = _extents(grid)
+    shape = tuple(cluster or found.cluster)
+    if found.grid_of_clusters and shape:
+        ctas = (ctas[0] * int(np.prod(shape)), *ctas[1:])
+    bytes_ = found.dynamic_shared if dynamic_shared is None else dynamic_shared
+    values = _values(found, kernel.entry.parameters, args)
+    save_launch(file, found.ptx, kernel.entry.name, ctas, threads, values, bytes_, shape)
+
+
+def _extents(grid: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in (grid if isinstance(grid, (tuple, list)) else (grid,)))
+
+
+# -- compilers ---------------------------------------------------------------------------------------------------------
+
+
+def _made(made: Any) -> _Made:
+    """What an object of a compiler has; UsageError where it has no PTX."""
+    if isinstance(made, Path) or (isinstance(made, str) and "\n" not in made):
+        return _Made(Path(made).read_text(encoding="utf-8"))
+    if isinstance(made, str):
+        return _Made(made)
+    if isinstance(getattr(made, "asm", None), Mapping) and "ptx" in made.asm:
+        return _by_triton(made)
+    if getattr(made, "code_type", None) == "ptx":
+        return _Made(_text(made.code))
+    if getattr(made, "__ptx__", None):
+        return _Made(_text(made.__ptx__))
+    if hasattr(made, "_get_ptx"):  # what TileLang's `export_ptx` writes
+        return _Made(_text(made._get_ptx()))
+    raise UsageError(
+        f"a {type(made).__name__} has no PTX: give a compiled kernel of Triton, an `ObjectCode` that was compiled to "
+        '"ptx", a function of CuTe DSL compiled with CUTE_DSL_KEEP_PTX=1, a kernel of TileLang, or the text'
+    )
+
+
+def _text(ptx: Any) -> str:
+    return ptx.decode() if isinstance(ptx, (bytes, bytearray)) else str(ptx)
+
+
+def _by_triton(made: Any) -> _Made:
+    told = made.metadata
+    count = int(getattr(told, "num_ctas", 1))
+    shape = tuple(getattr(told, "cluster_dims", None) or (count, 1, 1))
+    signature = getattr(getattr(made, "src", None), "signature", None)
+    return _Made(
+        _text(made.asm["ptx"]), told.name, (int(told.num_warps) * 32,), int(told.shared),
+        shape if count > 1 else (), count > 1, signature,
+    )  # fmt: skip
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _values(made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    """An argument for each parameter: memory that the compiler's own runtime passes behind them is none."""
+    given = _in_order(made, args)
+    if len(given) > len(parameters):
+        raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: leave out constants")
+    hidden = made.signature is not None
+    if len(given) < len(parameters) and not hidden:
+        raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: give one for each")
+    values = [_value(value, parameter) for value, parameter in zip(given, parameters, strict=False)]
+    return values + [None] * (len(parameters) - len(given))
+
+
+def _in_order(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    """The arguments that are parameters."""
+    signature = made.signature
+    if signature is None:
+        if isinstance(args, Mapping):
+            raise UsageError("this compiler does not say how parameters are called: give args as a list")
+        return list(args)
+    passed = [name for name, type_ in signature.items() if type_ != "constexpr"]
+    if isinstance(args, Mapping):
+        missing = [name for name in passed if name not in args]
+        if missing:
+            raise UsageError(f"args has no `{missing[0]}`: the kernel takes {', '.join(passed)}")
+        return [args[name] for name in passed]
+    if len(args) == len(signature):
+        return [value for value, type_ in zip(args, signature.values(), strict=True) if type_ != "constexpr"]
+    return list(args)
+
+
+def _value(value: Any, parameter: Any) -> Any:
+    """A value as a launch file has it: Python's numbers take the type of the parameter."""
+    if isinstance(value, (np.ndarray, np.generic, TensorMap, tuple, bytes, type(None))):
+        return value
+    if isinstance(value, (bool, int, float)):
+        if parameter.type in _NUMBERS or isinstance(value, float):
+            return _NUMBERS.get(parameter.type, np.float32 if parameter.bytes == 4 else np.float64)(value)
+        return np.array(int(value) & (1 << 8 * parameter.bytes) - 1, f"u{parameter.bytes}").view(
+            _INTEGERS[parameter.bytes]
+        )[()]
+    return _array(value)
+
+
+def _array(value: Any) -> Any:
+    """A copy of an array of PyTorch, CuPy, Numba or JAX."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.view(sys.modules["torch"].uint16)
+        return value.numpy()
+    for name in ("copy_to_host", "get"):
+        if hasattr(value, name):
+            return np.asarray(getattr(value, name)())
+    made = np.asarray(value)
+    if made.dtype == object:
+        raise UsageError(f"an argument of type {type(value).__name__} is no array: give one, or a number")
+    return made

@@ -1,0 +1,120 @@
+"""What `wsemu mutate` and `pytest --wsemu-mutate` say: the survivors with their diffs, and the sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.file_names import short
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.campaign.mutate import Mutant, Same, Told, Way
+    from wsemu.report.diagnostic import Style
+
+FORMAT = 1
+_KILLED: dict[Way, str] = {
+    "check": "by checks", "test": "by tests", "error": "do not compile or are refused", "time": "do not end",
+}  # fmt: skip
+_EQUIVALENT: dict[Same, str] = {
+    "code": "with the same code",
+    "accesses": "with the same accesses",
+    "proof": "without what no proof needs",
+}
+
+
+@dataclass(slots=True)
+class Mutated:
+    """What came of the mutants of a test."""
+
+    name: str
+    mutants: Sequence[Mutant]
+    told: dict[int, Told] = field(default_factory=dict)
+    resumed: int = 0
+    """mutants that were known from before"""
+    stopped: str = ""
+    """why not all were tried: interrupted, the time limit"""
+
+    def survivors(self) -> list[tuple[Mutant, Told]]:
+        """Those that no test tells and no reason explains, in the order of the sources."""
+        return self._alive(explained=False)
+
+    def equivalent(self) -> list[tuple[Mutant, Told]]:
+        """Those that change nothing in the launches of the tests."""
+        return self._alive(explained=True)
+
+    def _alive(self, *, explained: bool) -> list[tuple[Mutant, Told]]:
+        return [
+            (self.mutants[n], told)
+            for n, told in sorted(self.told.items())
+            if told.way == "survives" and bool(told.same) == explained
+        ]
+
+    @property
+    def exit_code(self) -> int:
+        """1: a mutant survives; 130: stopped before all were tried; else 0."""
+        return 1 if self.survivors() else 130 if self.stopped else 0
+
+
+def lines(mutated: Mutated, *, whole: bool = False) -> list[tuple[str, Style]]:
+    """The report, in pieces of text with their styles; `whole`: with the diffs of equivalent mutants too."""
+    found: list[tuple[str, Style]] = []
+    for mutant, told in mutated.survivors():
+        found += [(f"survives: {_place(mutant)} ({mutant.kind})", "strong"), *_diff(mutant), (f"  {told.why}", ""),
+                  ("", "")]  # fmt: skip
+    for mutant, told in mutated.equivalent():
+        found.append((f"equivalent: {_place(mutant)} ({mutant.kind}): {told.why}", ""))
+        found += _diff(mutant) if whole else [(f"  {mutant.before}  ->  {mutant.after}", "")]
+    if mutated.equivalent():
+        found.append(("", ""))
+    return [*found, *_sum(mutated)]
+
+
+def _place(mutant: Mutant) -> str:
+    return f"{short(mutant.file)}:{mutant.line}, in `{mutant.function}`"
+
+
+def _diff(mutant: Mutant) -> list[tuple[str, Style]]:
+    shown = [line.rstrip() for line in mutant.diff if not line.startswith("@@")]
+    while shown and not shown[-1]:
+        shown.pop()
+    return [(f"  {line}", "") for line in shown]
+
+
+def _sum(mutated: Mutated) -> list[tuple[str, Style]]:
+    ways = Counter(told.way for told in mutated.told.values())
+    same = Counter(told.same for _, told in mutated.equivalent())
+    alive, count = len(mutated.survivors()), len(mutated.told)
+    found: list[tuple[str, Style]] = []
+    if mutated.resumed:
+        found.append((f"{_plural(mutated.resumed)} known from before", ""))
+    if mutated.stopped:
+        extent = f"{count:,} of {_plural(len(mutated.mutants))}"
+        found.append((f"{mutated.stopped} after {extent}: the same command goes on from there", "warning"))
+    killed = ", ".join(f"{ways[way]:,} {what}" for way, what in _KILLED.items() if ways[way])
+    said = f"{mutated.name}  {_plural(count)}: {count - ways['survives']:,} killed{f' ({killed})' if killed else ''}"
+    if same:
+        kinds = ", ".join(f"{same[kind]:,} {what}" for kind, what in _EQUIVALENT.items() if same[kind])
+        said += f", {sum(same.values()):,} equivalent here ({kinds})"
+    said += f", {alive:,} survive{'s' * (alive == 1)}"
+    return [*found, (said, "error" if alive else "warning" if mutated.stopped else "good")]
+
+
+def _plural(count: int) -> str:
+    return f"{count:,} mutant{'s' * (count != 1)}"
+
+
+def document(mutated: Mutated) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "format": FORMAT,
+        "name": mutated.name,
+        "exit_code": mutated.exit_code,
+        "stopped": mutated.stopped,
+        "mutants": [
+            {**asdict(mutant), **(asdict(mutated.told[n]) if n in mutated.told else {"way": ""})}
+            for n, mutant in enumerate(mutated.mutants)
+        ],
+    }

@@ -1,0 +1,50 @@
+"""`pytest --wsemu-mutate`: mutants of what the tests of a session launch, in its process, after they have passed."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wsemu.campaign.mutate import Bench
+from wsemu.campaign.mutate_command import FOLDER, Campaign
+from wsemu.campaign.mutate_report import Mutated
+from wsemu.campaign.mutate_results import Results
+from wsemu.campaign.mutate_trials import Item
+from wsemu.campaign.user_file import sources
+from wsemu.campaign.watch import State
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from wsemu.campaign.mutate import Told
+
+
+def run(items: Sequence[Any], folder: Path, kinds: Sequence[str], kernels: Sequence[str]) -> Mutated | None:
+    """What comes of the mutants; None where nothing is launched.  They are known from before where no source, and no
+    choice of tests and mutants, has changed."""
+    try:
+        bench = Bench([Item(item) for item in items], kinds, kernels, strict=False)
+    except UsageError:
+        return None
+    names = "\n".join([*bench.trials, *kinds, "", *kernels])
+    name = f"pytest {hashlib.sha256(names.encode()).hexdigest()[:16]}"
+    mutated = Mutated(f"{len(bench.known)} tests", bench.mutants())
+
+    def answers(left: Sequence[int]) -> Iterator[tuple[int, Told]]:
+        for number in left:
+            yield number, bench.judge(number)
+
+    with Results(folder / FOLDER / "pytest.sqlite") as results:
+        results.begin(name, sources())
+        Campaign(mutated, range(len(mutated.mutants)), results, _show).run(answers)
+    return mutated
+
+
+def _show(state: State) -> None:
+    """How far it is, on a terminal."""
+    if sys.stderr.isatty():
+        end = "\n" if state.done == state.total else ""
+        print(f"\rmutants: {state.done:,} of {state.total:,}", end=end, file=sys.stderr, flush=True)

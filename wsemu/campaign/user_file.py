@@ -1,0 +1,64 @@
+"""The file that a campaign takes its function from, and what it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def exists(file: Path) -> None:
+    """UsageError unless there is the file of a test."""
+    if not file.is_file():
+        raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
+
+
+def imported(file: Path) -> ModuleType:
+    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
+    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"`{file}` is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def sources() -> str:
+    """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
+    return digest_of(versions(), files())
+
+
+def digest_of(of: str, names: list[str]) -> str:
+    """A digest of files, relative to the working folder, and of what else counts."""
+    digest = hashlib.sha256(of.encode())
+    here = os.path.realpath(os.getcwd())
+    for name in names:
+        digest.update(name.encode() + b"\0" + Path(here, name).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def versions() -> str:
+    """Of wsemu, Python and Hypothesis."""
+    from wsemu import __version__
+
+    hypothesis = sys.modules.get("hypothesis")
+    return f"{__version__} {getattr(hypothesis, '__version__', '')} {sys.version_info[:2]}"
+
+
+def files() -> list[str]:
+    """The files of the modules that are loaded from below the working folder, relative to it."""
+    here = os.path.realpath(os.getcwd()) + os.sep
+    loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    paths = sorted({os.path.realpath(file) for file in loaded if file})
+    inside = [path for path in paths if path.startswith(here) and "site-packages" not in path and path.endswith(".py")]
+    return [path.removeprefix(here) for path in inside]

@@ -1,0 +1,46 @@
+"""A kernel that comes as code of some machine, and what a launch asks it for."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.program import Program
+
+
+class Code(abc.ABC):
+    """The code of a kernel, without a Python function."""
+
+    __name__: str
+    notes: tuple[str, ...] = ()
+    """for each report"""
+    is_cuda = True
+    """whether its source is CUDA C++, which reports speak of then"""
+
+    @abc.abstractmethod
+    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
+
+    @abc.abstractmethod
+    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
+        """The names of the parameters, of these fitted arguments."""
+
+    @abc.abstractmethod
+    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
+        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
+
+    @abc.abstractmethod
+    def admit(self, configuration: LaunchConfiguration) -> None:
+        """UsageError for a launch of a shape that the code excludes."""
+
+    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+        """A launch in the clusters that the code asks for."""
+        return configuration
+
+    @abc.abstractmethod
+    def source(self) -> tuple[str, int, int]:
+        """Where the code stands: file, first and last line."""

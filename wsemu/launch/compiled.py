@@ -1,0 +1,102 @@
+"""A kernel compiled for the arguments of a launch: once for each combination of their types, as Numba does."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.launch.code import Code
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.model.program import Program
+
+
+class Compiled(NamedTuple):
+    """A kernel compiled for argument types."""
+
+    program: Program
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+_cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Inside, kernels are compiled anew, and forgotten afterwards: for sources that read otherwise meanwhile."""
+    global _cache
+    before, _cache = _cache, weakref.WeakKeyDictionary()
+    try:
+        yield
+    finally:
+        _cache = before
+
+
+def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
+    """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
+    if isinstance(kernel, Code):
+        return Compiled(kernel.program(arguments, fma), kernel.names(arguments), kernel.notes)
+    from wsemu.frontend.python.compile import argument_type
+
+    function = getattr(kernel, "py_func", kernel)
+    if getattr(function, "__code__", None) is None:
+        raise UsageError(f"`{kernel!r}` is no kernel: give a function decorated with `@cuda.jit`")
+    names = parameter_names(kernel, arguments)
+    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    programs = _cache.setdefault(function, {})
+    key = (types, fma, getattr(kernel, "registers", 0), _debug(kernel))
+    result = programs.get(key)
+    if result is None:
+        result = programs[key] = compiled_anew(kernel, arguments, fma)
+    return result
+
+
+def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
+    """The program of a Python function for arguments of these types, from its source as it reads now."""
+    from wsemu.frontend.python.compile import argument_type, compile_kernel
+
+    names = parameter_names(kernel, arguments)
+    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    registers = getattr(kernel, "registers", 0)
+    function = getattr(kernel, "py_func", kernel)
+    made = compile_kernel(function, types, fma=fma, registers=registers, debug=_debug(kernel))
+    return Compiled(made.program, names, tuple(made.notes))
+
+
+def _debug(kernel: Any) -> bool:
+    """Whether a kernel was made with `debug=True`."""
+    return bool(getattr(kernel, "options", {}).get("debug"))
+
+
+def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """The names of the parameters; UsageError where the arguments are too many or too few."""
+    if isinstance(kernel, Code):
+        return kernel.names(arguments)
+    function = getattr(kernel, "py_func", kernel)
+    code = function.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    name = function.__name__
+    if len(arguments) < len(names):
+        raise UsageError(
+            f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
+        )
+    if len(arguments) > len(names):
+        raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
+    return names
+
+
+def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the signatures of the kernel, or its code, want them."""
+    if isinstance(kernel, Code):
+        return kernel.fit(arguments)
+    declared = getattr(kernel, "declared", ())
+    if not declared:
+        return arguments
+    from wsemu.language.signatures import fit
+
+    return fit(declared, arguments, kernel.__name__, parameter_names(kernel, arguments))

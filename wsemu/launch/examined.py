@@ -1,0 +1,130 @@
+"""A launch that ran, and what was found: judged, and nobody told yet."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.evidence.places import Places
+from wsemu.launch.code import Code
+from wsemu.launch.hooks import keeping, starting
+from wsemu.launch.running import bind_launch, ran
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.launch.explore.orders import Orders
+    from wsemu.launch.result import Report
+    from wsemu.launch.running import Ran
+    from wsemu.model.bound import Bound
+    from wsemu.model.finding import Finding
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Outcome, Tracer
+    from wsemu.model.settings import Settings
+
+
+class Examined(NamedTuple):
+    """A launch that ran, and what was found."""
+
+    bound: Bound
+    places: Places
+    trace: Tracer
+    report: Report
+    before: list[Any]
+    """the bytes of each segment before it, None where they were not kept; of a launch with findings"""
+
+
+def examined(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None,
+    uninitialized: tuple[str, ...],
+    more: Callable[[Places], list[Finding]] | None = None,
+) -> Examined:
+    """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
+    started = time.perf_counter() - compiling()
+    bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
+    for start in starting:
+        start(bound)
+    run, orders = ran_with_orders(bound, workers)
+    return judged(kernel, bound, notes, run, started, more, orders)
+
+
+def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
+    """Run a launch, and what decides it where atomics steer it."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.explore.orders import PATIENCE, Orders
+
+    orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
+    run = ran(bound, workers, orders.patience())
+    if orders.goes_on(run[0], run[2]):
+        run = ran(bound, workers, PATIENCE if orders.stays else None)
+        run[0].waits = orders.stays
+    return run, orders
+
+
+def judged(
+    kernel: Any,
+    bound: Bound,
+    notes: tuple[str, ...],
+    run: Ran,
+    started: float,
+    more: Callable[[Places], list[Finding]] | None = None,
+    orders: Orders | None = None,
+    *,
+    tried: bool = False,
+) -> Examined:
+    """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
+    `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
+    from wsemu.evidence.fingerprint import inputs
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    outcome, trace, initial = run
+    program, configuration = bound.program, bound.configuration
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    decide = gives_places = None
+    if orders is not None:
+        decide = functools.partial(orders.decide, places, initial)
+        gives_places = functools.partial(orders.gives_places, places, trace, initial)
+    begun = started + compiling()
+    report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
+    if bound.settings.every:
+        from wsemu.launch.every import extended
+
+        report = extended(report, places, bound, functools.partial(_again, initial=initial()))
+    if isinstance(kernel, Code) and kernel.is_cuda:
+        from wsemu.launch.words import in_cuda
+
+        report = in_cuda(report, {span.file for span in program.spans})
+    before = initial() if (report.findings or keeping) and not tried else []
+    if report.errors and not tried:
+        report = report.model_copy(update={"inputs": inputs(bound, before)})
+    return Examined(bound, places, trace, report, before)
+
+
+def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
+    """The launch once more, on copies of what its arrays held, as it is bound now."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.launch.verdict import judge
+
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
+    bound = bound._replace(segments=segments)
+    outcome, trace, _ = ran(bound, None)
+    program, configuration = bound.program, bound.configuration
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    return judge(configuration, places, (), trace, bound.settings, time.perf_counter()), outcome
+
+
+def compiling() -> float:
+    """Seconds that this process has compiled parts of the VM: once per installation, and not a launch's own."""
+    build = sys.modules.get("wsemu.machine.build")
+    return build.seconds_spent() if build else 0.0

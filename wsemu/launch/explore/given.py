@@ -1,0 +1,221 @@
+"""Whether a launch uses what atomics return to give out places alone: `proof/slots.py`, for one launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.explore.sessions import make_session
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, SEGMENT_SHIFT, SHARED, access_shape
+from wsemu.proof import slots
+from wsemu.proof.slots import Counts, Put
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Event, Tracer
+    from wsemu.proof.slots import Place, Plan, Range, Stretch
+    from wsemu.proof.taint import Analysis
+    from wsemu.proof.threads import Made
+
+MOST_WARPS, MOST_ADDS = 4_096, 20_000
+"""of a launch that is made in two orders"""
+
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+
+
+class Given:
+    """One launch that has run."""
+
+    def __init__(
+        self, bound: Bound, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis
+    ) -> None:
+        self.bound, self.places, self.trace, self.initial, self.analysis = bound, places, trace, initial, analysis
+
+    def right(self) -> bool:
+        """Whether nothing but places of their own depends on the order."""
+        if self.bound.program.asynchronous or self.bound.program.unmodelled or self.places.outcome.status != "done":
+            return False
+        known = self._known()
+        found = slots.plan(self.bound.program, self.analysis, known)
+        before = self.initial()
+        if found is None or any(data is None for data in before):
+            return False
+        if not found.near:
+            return self._in_two_orders(found, before)
+        code = self.bound.program.code
+        operands = {pc: known[row] for pc in found.counters if (row := int(code[pc, 4])) in known}
+        trace = self.trace(slots.accesses(self.bound.program))
+        return slots.settled(self.bound.program, found, trace, self._held(before), self._inside, operands)
+
+    # -- results that other lanes use ---------------------------------------------------------------------------------
+    def _in_two_orders(self, found: Plan, before: list[Any]) -> bool:
+        """The same where a result may come from another lane or from memory: that every store moves as one result does,
+        and as which, shows in a run whose adds return what they would the other way round."""
+        if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
+            return False
+        kept = [data.copy() for data, _ in self.bound.segments]
+        for (data, writable), old in zip(self.bound.segments, before, strict=True):
+            if writable:
+                data[:] = old
+        session = make_session(self.bound, found.counters, slots.accesses(self.bound.program))
+        try:
+            return self._compared(session, found, before)
+        finally:
+            for (data, writable), left in zip(self.bound.segments, kept, strict=True):
+                if writable:
+                    data[:] = left
+            session.close()
+
+    def _compared(self, session: Session, found: Plan, before: list[Any]) -> bool:
+        code = self.bound.program.code
+        sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
+        counts = Counts(self._held(before))
+        first = _Way(session, sizes, None, counts)
+        if not first.run():
+            return False
+        ends = {place: counts.base[place] + counts.now[place] for place in counts.now}
+        turned = {n: ends[s.counter] - s.first - s.length for n, s in enumerate(first.stretches)}
+        second = _Way(session, sizes, turned, Counts(self._held(before)))
+        if not second.run() or not first.is_like(second, found):
+            return False
+        puts = first.puts(second, found, turned)
+        if puts is None:
+            return False
+        others = [
+            (own, at, at + access_shape(NAMES[int(code[pc, 0])])[1])
+            for pc, own, at in first.touched() if pc not in found.stores and pc not in found.counters
+        ]  # fmt: skip
+        return slots.holds(found, puts, counts, sizes, others, self._inside)
+
+    def _known(self) -> dict[int, int]:
+        """Rows with one number for the whole launch."""
+        program, shape = self.bound.program, self.bound.configuration
+        rows = {row: value for row, type_, value in program.constants if type_[0] == "b"}
+        rows |= {row: value for row, (type_, value) in self.bound.rows.items() if type_[0] == "b"}
+        for name, size in (("ntid", shape.block), ("nctaid", shape.grid)):
+            for axis, number in zip("xyz", size, strict=True):
+                if f"{name}.{axis}" in program.specials:
+                    rows[program.specials[f"{name}.{axis}"]] = number
+        return {row: int(value) for row, value in rows.items()}
+
+    def _held(self, before: list[Any]) -> Callable[[Place, int], int | None]:
+        """What stood at a place before the launch."""
+
+        def held(place: Place, size: int) -> int | None:
+            number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
+            if place[0] >= 0 or not 0 <= number < len(before):
+                return None
+            return int.from_bytes(bytes(before[number][offset : offset + size]), "little")
+
+        return held
+
+    def _inside(self, part: Range) -> bool:
+        """Whether bytes belong to one array."""
+        segment, start = part.start >> SEGMENT_SHIFT, part.start & _OFFSET
+        end = start + part.end - part.start
+        if segment == SHARED:
+            arrays = [(a.offset, a.offset + a.dtype.itemsize * _elements(a.shape)) for a in self.bound.program.shared]
+            return any(first <= start and end <= last for first, last in arrays)
+        return any(
+            array.segment == segment and array.offset <= start
+            and end <= array.offset + array.dtype.itemsize * _elements(array.shape)
+            and _dense(array.shape, array.strides, array.dtype.itemsize)
+            for array in self.bound.arrays
+        )  # fmt: skip
+
+
+class _Way:
+    """One order of a launch: CTA after CTA, whose adds return what they find, or what they are told."""
+
+    def __init__(self, session: Session, sizes: dict[int, int], told: dict[int, int] | None, counts: Counts) -> None:
+        self.session, self.sizes, self.told, self.counts = session, sizes, told, counts
+        self.asks: list[Ask] = []
+        self.stretches: list[Stretch] = []
+        self.made: list[Made] = []
+
+    def run(self) -> bool:
+        """Whether it comes to its end without a finding, and all wait for nothing else."""
+        moved = self.session.start()
+        for cta in range(self.session.ctas):
+            now = moved[cta]
+            self.made += now.made
+            while now.status == "stands" and (asks := self.session.asks(cta)):
+                if len(self.asks) >= MOST_ADDS:
+                    return False
+                now = self._go(asks[0])
+                self.made += now.made
+            if now.status != "done" or now.findings:
+                return False
+        return True
+
+    def _go(self, ask: Ask) -> Moved:
+        size = self.sizes[ask.pc]
+        stretch = self.counts.take(ask.place, size, self.session.operand(ask))
+        if self.told is not None and len(self.asks) in self.told:
+            self.session.write(ask.place, self.told[len(self.asks)], size)
+        self.asks.append(ask)
+        self.stretches.append(stretch)
+        return self.session.go(ask)
+
+    def is_like(self, other: _Way, found: Plan) -> bool:
+        """Whether another order differs in nothing but where places are that are given out."""
+        if self.asks != other.asks or self.stretches != other.stretches or len(self.made) != len(other.made):
+            return False
+        return all(
+            _what(one.event) == _what(two.event) and (one.addresses == two.addresses or one.event.pc in found.stores)
+            for one, two in zip(self.made, other.made, strict=True)
+        )
+
+    def puts(self, other: _Way, found: Plan, turned: dict[int, int]) -> list[Put] | None:
+        """Each store with the add that gave out its place; None where that does not show."""
+        moves: dict[tuple[int, int], dict[int, list[Stretch]]] = {}
+        for n, (ask, stretch) in enumerate(zip(self.asks, self.stretches, strict=True)):
+            there = moves.setdefault((ask.cta, ask.pc), {})
+            there.setdefault(turned[n] - stretch.first, []).append(stretch)
+        made = []
+        for one, two in zip(self.made, other.made, strict=True):
+            grown = found.stores.get(one.event.pc) if one.event.kind == "access" else None
+            if grown is None:
+                continue
+            for (_, address), (_, moved) in zip(one.addresses, two.addresses, strict=True):
+                step, rest = divmod((moved & ~ADDRESS_WRAPPED) - (address & ~ADDRESS_WRAPPED), grown.factor)
+                fitting = moves.get((one.event.cta, grown.atomic), {}).get(step, [])
+                if rest or step == 0 or len(fitting) != 1:
+                    return None
+                made.append(Put(one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED, fitting[0]))
+        return made
+
+    def touched(self) -> Iterator[tuple[int, int, int]]:
+        """(instruction, CTA of shared memory or -1, address) of all accesses."""
+        for one in self.made:
+            for _, address in one.addresses:
+                yield one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED
+
+
+def _what(event: Event) -> tuple[Any, ...]:
+    """What an event is, without where an access went."""
+    access = event.kind == "access"
+    return (*event[:3], event.pc, event.lanes if access else event.place)
+
+
+def _own(cta: int, address: int) -> int:
+    return cta if (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED else -1
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def _dense(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    """Whether elements lie one after another, in the order of their indices."""
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride != size:
+            return False
+        size *= extent
+    return True

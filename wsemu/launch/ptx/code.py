@@ -1,0 +1,101 @@
+"""The code of a kernel in PTX: what a launch asks it for."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from wsemu.evidence.source_cuda import refine
+from wsemu.launch.code import Code
+from wsemu.launch.ptx.parameter_names import parameter_names, renamed
+from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.launch_shape import clustered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.frontend.ptx import Entry, Module
+    from wsemu.frontend.ptx.module import Kind
+    from wsemu.launch.ptx.values import Variables
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.program import Program
+
+
+class PtxCode(Code):
+    """An entry of a PTX module."""
+
+    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
+        self.entry = entry
+        self._variables = variables
+        self.__name__ = name
+        self._module = module
+        self._programs: dict[tuple[tuple[Kind, ...], bool], Program] = {}
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return parameter_names(self._module, self.entry)
+
+    def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
+        from wsemu.launch.ptx.arguments import fitted
+
+        return fitted(self.entry.parameters, self._names, arguments, self.__name__)
+
+    def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
+        """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""
+        return self._names
+
+    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
+        """The program for fitted arguments; compiled once for arguments of this kind."""
+        from wsemu.frontend.ptx import compile_entry
+        from wsemu.launch.binding import Packed
+
+        kinds: tuple[Kind, ...] = tuple(
+            "value" if isinstance(argument, Packed) else "address" for argument in arguments
+        )
+        if (kinds, fma) not in self._programs:
+            try:
+                program = compile_entry(self._module, self.entry, kinds, fma=fma)
+            except RecursionError:
+                raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
+            program.name = self.__name__
+            self._variables.enter(program)
+            renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
+            refine(program)
+            self._programs[kinds, fma] = program
+        return self._variables.given(self._programs[kinds, fma])
+
+    def admit(self, configuration: LaunchConfiguration) -> None:
+        """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""
+        threads = " x ".join(map(str, configuration.block))
+        required, most = (_three(given) for given in (self.entry.reqntid, self.entry.maxntid))
+        if required and configuration.block != required:
+            wanted = ", ".join(map(str, required))
+            raise UsageError(f"block of {threads} threads: `{self.__name__}` has `.reqntid {wanted}`; launch that many")
+        limit = most[0] * most[1] * most[2] if most else configuration.threads
+        if configuration.threads > limit:
+            raise UsageError(
+                f"block of {configuration.threads:,} threads: `{self.__name__}` was compiled for at most {limit:,} "
+                "(`.maxntid`, from `__launch_bounds__`); use a smaller block"
+            )
+
+    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+        """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
+        required = _three(self.entry.cluster)
+        if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
+            raise UsageError(f"`{self.__name__}` has `.explicitcluster`: give `cluster=`, the CTAs of a cluster")
+        if not required or configuration.cluster == required:
+            return configuration
+        if configuration.cluster != (1, 1, 1):
+            wanted = ", ".join(map(str, required))
+            raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
+        return clustered(configuration, required)
+
+    def source(self) -> tuple[str, int, int]:
+        """Where the kernel stands in the PTX."""
+        return self._module.source.path, self.entry.line, self.entry.end_line
+
+
+def _three(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents in x, y, z; nothing where none are given."""
+    return (*extents, 1, 1)[:3] if extents else ()

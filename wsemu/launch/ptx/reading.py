@@ -1,0 +1,53 @@
+"""PTX text as a module of the front end."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.model.errors import KernelError, UsageError
+
+if TYPE_CHECKING:
+    from wsemu.frontend.ptx import Module
+
+LARGEST = 64 << 20
+"""bytes of a file"""
+
+
+def read(source: str | os.PathLike[str]) -> Module:
+    """The module of PTX text, or of a file of it.
+
+    UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
+    """
+    from wsemu.frontend.ptx import parse
+
+    text, file = _text(source)
+    try:
+        return parse(text, file)
+    except RecursionError:
+        raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
+
+
+def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """The text, and the file that it is shown from."""
+    if isinstance(source, str) and ("\n" in source or ".version" in source):
+        file = f"<ptx {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:8]}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        return source, file
+    if not isinstance(source, (str, os.PathLike)):
+        raise UsageError(f"load_ptx got a {type(source).__name__}: give PTX text, or the path of a file")
+    path = Path(source)
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= LARGEST else b""
+    except (OSError, ValueError) as error:
+        raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if size > LARGEST:
+        raise UsageError(f"`{path}` has {size:,} bytes: wsemu reads at most {LARGEST:,}")
+    if b"\0" in data:
+        what = "a cubin or an object file" if data.startswith(b"\x7fELF") else "no text"
+        raise UsageError(f"`{path}` is {what}: give PTX text, as `nvcc -ptx` writes it")
+    return data.decode(errors="replace"), os.path.abspath(path)

@@ -1,0 +1,181 @@
+"""A launch, bound and run by an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.arguments import is_blank
+from wsemu.launch.code import Code
+from wsemu.launch.compiled import compiled
+from wsemu.model.bound import Bound
+from wsemu.model.errors import UnsupportedError, UsageError, check_int
+from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
+from wsemu.model.limits import LATEST, limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.launch.compiled import Compiled
+    from wsemu.model.bound import BoundArray
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Outcome, Tracer
+    from wsemu.model.program import Program
+    from wsemu.model.settings import Settings
+
+
+def bind_launch(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    uninitialized: tuple[str, ...] = (),
+    made: Compiled | None = None,
+) -> tuple[Bound, tuple[str, ...]]:
+    """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it."""
+    from wsemu.launch.binding import bind
+
+    if check_int(chosen.budget, "budget") < 1:
+        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    source = None
+    if isinstance(kernel, Code):
+        kernel.admit(configuration)
+        configuration = kernel.clustered(configuration)
+        source = kernel.source()
+    program, names, notes = made or compiled(kernel, arguments, chosen.fma)
+    if chosen.mma != "hardware":
+        program, more = _with_sums(program, chosen.mma)
+        notes = (*notes, *more)
+    _check_shared(program, configuration)
+    _check_cooperative(program, configuration)
+    if configuration.arch != LATEST:
+        from wsemu.model.introduced import check_instructions
+
+        check_instructions(program, configuration.arch)
+    rows, memory, arrays = bind(program, arguments, names)
+    unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
+    blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
+    blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if is_blank(c.array)}
+    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+
+
+def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
+    """The program with sums of matrices as they are asked for, and what a report says of them."""
+    from wsemu.model.sums import rounding_once
+
+    if wanted != "exact":
+        raise UsageError(f'no sums {wanted!r} of matrix instructions: mma="hardware" or mma="exact"')
+    made = rounding_once(program)
+    note = "sums of matrix instructions are rounded once (mma exact): those of a GPU may have other last bits"
+    return made, () if made is program else (note,)
+
+
+def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
+    """The segments of the arrays with these names; the kernel does nothing with `unused` ones, which have none."""
+    known = {array.name: array.segment for array in bound}
+    for name in names:
+        if name not in known and name not in unused:
+            arrays = ", ".join([*known, *sorted(unused)])
+            raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
+    return frozenset(known[name] for name in names if name in known)
+
+
+_OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+
+
+def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
+    """UnsupportedError for a cooperative launch in clusters."""
+    if not program.cooperative:
+        return
+    asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
+        raise UnsupportedError(
+            f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
+            remedy="let it meet in one of them",
+        )
+
+
+def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
+    limit = limits(configuration.arch)
+    static, dynamic = program.shared_bytes, configuration.dynamic_shared
+    if static > limit.static_shared:
+        arrays = ", ".join(f"`{a.name}`" for a in program.shared)
+        raise UsageError(
+            f"`{program.name}` declares {static:,} bytes of shared memory ({arrays}): at most "
+            f"{limit.static_shared:,} on {configuration.arch}; make the arrays smaller, or use dynamic shared memory: "
+            "`cuda.shared.array(0, dtype)`"
+        )
+    if static + dynamic > limit.shared:
+        raise UsageError(
+            f"{static:,} bytes of static and {dynamic:,} of dynamic shared memory: at most "
+            f"{limit.shared:,} together on {configuration.arch}"
+        )
+
+
+Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
+"""the outcome, how to get a trace of the same run with the executions of some instructions, and how to get what the
+arrays held before"""
+
+
+def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
+    """Run a launch; `budget`: another one than was asked for."""
+    program, configuration, chosen = bound.program, bound.configuration, bound.settings
+    launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
+    found: dict[str, Any] = {
+        "races": bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set()))),
+        "recycling": "recycling" in chosen.checkers,
+        "initialised": "initialised" in chosen.checkers,
+        "read_only": "read-only" in chosen.checkers,
+        "lockstep": chosen.lockstep,
+        "strict": chosen.strict or chosen.every,  # where several lanes store one value, other contents may differ
+        "uninitialized": bound.uninitialized,
+    }
+    sizes: dict[str, Any] = {
+        "dynamic_shared": configuration.dynamic_shared,
+        "budget": budget or chosen.budget,
+        "arch": configuration.arch,
+    }
+    if bound.group != (1, 1, 1):
+        sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
+    if chosen.engine == "vm":
+        from wsemu.launch.binding import stored_segments
+        from wsemu.machine.run import Launch, Watch
+
+        watch = Watch(stored=stored_segments(program, bound.arrays), **found)
+        spread = _workers(bound) if workers is None else workers
+        options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
+        run = Launch(*launch_, **options)
+        outcome = run.run()
+        program.derived["work"] = outcome.warp_instructions // configuration.ctas
+        return outcome, run.trace, run.initial
+    if chosen.engine == "reference":
+        from wsemu.model.outcome import Trace, TraceRequest
+        from wsemu.reference import run as reference
+
+        everything = TraceRequest(frozenset(range(len(program.code))))
+        options = {**sizes, **found, "trace": everything}
+        before = [data.copy() for data, _ in bound.segments]
+        outcome = reference.run(*launch_, **options)
+        whole = outcome.trace or Trace()
+        return outcome, whole.part, lambda: before
+    raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+
+
+MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23
+"""warp instructions, and bytes of arrays, of a launch whose CTAs are spread over the cores: some 20 ms"""
+
+
+def _workers(bound: Bound) -> int | None:
+    """How many cores share the CTAs of a launch that works much: as much as the kernel's last launch did, CTA by CTA,
+    or where there was none, as large as its arrays are.  None: the engine decides, by the threads."""
+    ctas = bound.configuration.ctas
+    if ctas == 1:
+        return None
+    work = bound.program.derived.get("work")
+    large = sum(data.nbytes for data, _ in bound.segments) >= MUCH_MEMORY if work is None else work * ctas >= MUCH_WORK
+    if not large:
+        return None
+    from wsemu.machine.run import cores
+
+    return min(cores(), ctas)

@@ -1,0 +1,93 @@
+"""The barrier of a grid whose CTAs are all alive, in compiled code: what `cooperative_groups::this_grid().sync()` has.
+
+One thread of each CTA arrives, goes on, and later waits until one of every CTA has arrived; once a phase.  An arrive
+gives what its thread knows, a wait takes what was given to its phase.  No exit stands in for an arrive: the barrier
+counts to the CTAs of the launch (cooperative_groups/details/sync.h: a counter in memory, bit 31 of which turns).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import cta_at, record_finding
+from wsemu.machine.scalars import lowest_bit, popcount, store_u32
+from wsemu.machine.state import DONE
+from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, join_lanes, learn
+from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, STANDS, log
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.outcome import GRID_PLACE
+
+GRID_ARRIVE, GRID_WAIT = OPCODE["grid.arrive"], OPCODE["grid.wait"]
+MISUSE = CODE_NUMBERS["cluster-barrier"]
+TWICE, UNARRIVED = 3, 4
+"""detail[0] of a finding"""
+AGAIN = 1
+"""see `cluster.cluster_operation`"""
+ALL_LANES = (1 << LANES) - 1
+
+
+@compiled
+def misused(m, w, pc, lanes, what):
+    if lanes:
+        record_finding(m.report_entry, m.address, (MISUSE, pc, w, lanes, -1, -1), (what, 0, 0, 0, 0))
+
+
+@compiled
+def tell_parity(warp, i, lanes, phase):
+    """Bit 31 of the result: the parity of a phase."""
+    while lanes:
+        store_u32(warp.registers + i.d + 4 * lowest_bit(lanes), (phase & 1) << 31)
+        lanes &= lanes - 1
+
+
+@compiled
+def arrive(m, warp, w, pc, i, mask):
+    cta = cta_at(m.ctas, warp.member)
+    tell_parity(warp, i, mask, m.grid_phase)
+    lanes = np.int64(0) if cta.met > m.grid_phase else np.int64(1) << lowest_bit(mask)
+    misused(m, w, pc, mask & ~lanes, np.int64(TWICE))
+    if lanes:
+        log(m, ARRIVALS, w, pc, np.int64(GRID_PLACE), m.grid_phase, lanes, np.int64(1))
+        if m.clocks:
+            join_lanes(m, cluster_row(m, m.grid_phase & 1), w, lanes)
+        cta.met = m.grid_phase + 1
+        m.grid_arrived += 1
+    if m.clocks:
+        begin_interval(warp, w)
+    if m.grid_arrived == m.members:
+        log(m, PHASES, w, pc, np.int64(GRID_PLACE), m.grid_phase, np.int64(ALL_LANES), np.int64(0))
+        m.grid_phase += 1
+        m.grid_arrived = 0
+        if m.clocks:
+            clear_row(m, cluster_row(m, m.grid_phase & 1))
+
+
+@compiled
+def accept(m, warp, w, pc, i, mask):
+    """Lanes go on, and know what the last phase of their CTA was given."""
+    phase = cta_at(m.ctas, warp.member).met - 1
+    tell_parity(warp, i, mask, phase + 1)
+    if phase >= 0:
+        log(m, AWAITED, w, pc, np.int64(GRID_PLACE), phase, mask, popcount(mask))
+        if m.clocks:
+            learn(m, w, mask, cluster_row(m, phase & 1))
+    if m.clocks:
+        begin_interval(warp, w)
+
+
+@compiled
+def grid_operation(m, warp, w, pc, i, mask, why):
+    """Status, or STANDS; with AGAIN whether lanes that stand go on."""
+    if i.op == GRID_ARRIVE:
+        arrive(m, warp, w, pc, i, mask)
+        return np.int64(DONE)
+    met = cta_at(m.ctas, warp.member).met
+    if why != AGAIN and met == 0:
+        misused(m, w, pc, mask, np.int64(UNARRIVED))
+    if met > m.grid_phase:
+        return np.int64(0) if why == AGAIN else np.int64(STANDS)
+    accept(m, warp, w, pc, i, mask)
+    return np.int64(1) if why == AGAIN else np.int64(DONE)

@@ -1,0 +1,35 @@
+"""Clocks of the warps of a group, in compiled code: one vector of 32 intervals, or in wide groups several."""
+
+from __future__ import annotations
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import GENERIC, WIDE
+from wsemu.machine.memory.shadow_cells import ALL, join, put
+from wsemu.model.isa import LANES
+
+
+@compiled
+def join_clock(m, to, other):
+    """Let a clock know the later interval of each warp."""
+    if WIDE:
+        for u in range(0, m.warp_count, LANES):
+            join(to + 8 * u, other + 8 * u)
+    else:
+        join(to, other)
+
+
+@compiled
+def set_clock(m, to, interval):
+    """Let a clock know the same interval of each warp."""
+    if WIDE:
+        for u in range(0, m.warp_count, LANES):
+            put(to + 8 * u, ALL, interval)
+    else:
+        put(to, ALL, interval)
+
+
+@compiled
+def show_agents(m, clock, last):
+    """Up to this one all lanes of the warp of a clock know of asynchronous operations, of both kinds."""
+    set_clock(m, clock + 8 * GENERIC, last)
+    set_clock(m, clock + 16 * GENERIC, last)

@@ -1,0 +1,136 @@
+"""Loops that wait: of instructions that run again and again, whether nothing moves on by that.
+
+A round of such a loop does the same as the one before, as long as memory holds the same: no register brings a value
+from one round into the next, and what is written is what the round before wrote.  Where all that a launch still
+executes is such loops, it never ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.isa import ATOMICS, NAMES, NO_STORE, OPERATIONS
+from wsemu.proof.taint_steps import Decoder, Regions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.model.program import Program
+    from wsemu.proof.taint_steps import Step
+
+_KINDS = frozenset({"alu", "load", "atomic", "control", "fence", "warp", "barrier", "store"})
+_SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "max.u"})
+"""atomics that leave the same if they are made again with the same operands"""
+
+
+def waits(program: Program, pcs: Iterable[int]) -> bool:
+    """Whether these instructions, run again and again, do the same every time."""
+    members = frozenset(pcs)
+    code = program.code.tolist()
+    if any(not _may_wait(code[pc]) for pc in members):
+        return False
+    decoder = Decoder(program, Regions(program, 0, None), {})
+    steps = {pc: list(decoder.steps(pc)) for pc in members}
+    reads, writes = dict[int, set[int]](), dict[int, set[int]]()
+    for pc in members:
+        used = (row for step in steps[pc] for row in (*step.reads, *step.operands, step.address))
+        reads[pc] = ({code[pc][1] >> 1} - {0}) | {row for row in used if row > 0}
+        writes[pc] = {row for step in steps[pc] for row in step.writes if not step.guard}
+    written = {row for pc in members for step in steps[pc] for row in step.writes}
+    if _carried(members, code, reads, writes) & written:
+        return False
+    strong = {program.array_of[pc] for pc in members if _kind(code[pc]) == "atomic"} | {None}
+    for pc, held in _held(members, code, steps).items():
+        kind = _kind(code[pc])
+        found = set[str]().union(*(held.get(row, ()) for row in reads[pc])) if kind in ("store", "atomic") else set()
+        if kind == "atomic" and found and not code[pc][7] & NO_STORE:
+            return False
+        if kind == "store" and ("load" in found or (found and program.array_of[pc] in strong)):
+            return False
+    return True
+
+
+def _kind(fields: list[int]) -> str:
+    return OPERATIONS[NAMES[fields[0]]].kind
+
+
+def _held(
+    members: frozenset[int], code: list[list[int]], steps: dict[int, list[Step]]
+) -> dict[int, dict[int, frozenset[str]]]:
+    """Before each instruction: row -> by what (`load`, `atomic`) it depends on what stood in memory in this round."""
+    found: dict[int, dict[int, frozenset[str]]] = {pc: {} for pc in members}
+    work = sorted(members)
+    while work:
+        pc = work.pop()
+        held = dict(found[pc])
+        for step in steps[pc]:
+            kinds = frozenset({step.kind}) & {"load", "atomic"}
+            kinds = kinds.union(*(held.get(row, frozenset()) for row in step.reads))
+            for row in step.writes:
+                held[row] = kinds | held.get(row, frozenset()) if step.guard else kinds
+        for way in successors(pc, code[pc]):
+            if way not in members:
+                continue
+            more = {row: kinds | found[way].get(row, frozenset()) for row, kinds in held.items() if kinds}
+            if any(found[way].get(row) != kinds for row, kinds in more.items()):
+                found[way].update(more)
+                work.append(way)
+    return found
+
+
+def _may_wait(fields: list[int]) -> bool:
+    name = NAMES[fields[0]]
+    kind = OPERATIONS[name].kind
+    if kind not in _KINDS or name in ("exit", "trap") or name.startswith("varying."):
+        return False
+    return kind != "atomic" or bool(fields[7] & NO_STORE) or ATOMICS[name][0] in _SETTLES
+
+
+def _carried(
+    members: frozenset[int], code: list[list[int]], reads: dict[int, set[int]], writes: dict[int, set[int]]
+) -> set[int]:
+    """The rows that an instruction at which a loop begins anew finds, and some way from there reads."""
+    live: dict[int, set[int]] = {pc: set() for pc in members}
+    after = {pc: [way for way in successors(pc, code[pc]) if way in members] for pc in members}
+    grown = True
+    while grown:
+        grown = False
+        for pc in sorted(members, reverse=True):
+            now = reads[pc] | (set[int]().union(*(live[way] for way in after[pc])) - writes[pc])
+            grown |= now != live[pc]
+            live[pc] = now
+    heads = {way for pc in members for way in after[pc] if way <= pc}
+    return set[int]().union(*(live[head] for head in heads))
+
+
+def may_wait(program: Program) -> bool:
+    """Whether some loop of a program looks at memory, and may go round without moving on."""
+    code = program.code.tolist()
+    loops: dict[int, set[int]] = {}
+    for pc, number in enumerate(loop_numbers(program)):
+        if number >= 0:
+            loops.setdefault(number, set()).add(pc)
+    if not loops:
+        return False
+    return any(_looks(code, part) and waits(program, part) for own in loops.values() for part in _parts(own, code))
+
+
+def _looks(code: list[list[int]], part: frozenset[int]) -> bool:
+    return any(OPERATIONS[NAMES[code[pc][0]]].kind in ("load", "atomic") for pc in part)
+
+
+def _parts(own: set[int], code: list[list[int]]) -> Iterable[frozenset[int]]:
+    """A loop, and the loops in it: from each head the instructions that lead back to it."""
+    before: dict[int, set[int]] = {}
+    for pc in own:
+        for way in successors(pc, code[pc]):
+            before.setdefault(way, set()).add(pc)
+    for head in sorted({way for pc in own for way in successors(pc, code[pc]) if way in own and way <= pc}):
+        found, todo = {head}, [pc for pc in before.get(head, ()) if pc >= head and pc in own]
+        while todo:
+            pc = todo.pop()
+            if pc not in found:
+                found.add(pc)
+                todo += [way for way in before.get(pc, ()) if way in own]
+        yield frozenset(found)

@@ -1,0 +1,302 @@
+"""Which registers grow with what an atomic returns, each by a constant number for one.
+
+`taint.py` says where results of atomics come to; here it is followed how, where that is plain: a register may hold
+`c * r + rest`, with r the result of the last execution of one atomic by the lane (or by another lane of its warp, that
+it was shuffled from), c known, and a rest that no atomic's result is in.  So are numbers followed that are the same for
+the whole launch.  Whatever else is made of a result is `Mixed`.
+
+What an atomic returned before is another number than what it returns now: where it is executed, rows with its old
+result are `far`.  So is what comes from another lane, and what was stored and is loaded again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.proof.taint_steps import _offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wsemu.model.program import Program
+    from wsemu.proof.taint import Analysis, _Block
+    from wsemu.proof.taint_steps import Step
+
+
+class Grown(NamedTuple):
+    """c * r + rest."""
+
+    atomic: int
+    """its pc"""
+    factor: int
+    low: int | None = None
+    """bounds of the rest; None: there are none"""
+    high: int | None = None
+    far: bool = False
+    """whether r may be the result of another execution, or not be in it at all"""
+
+
+class Compared(NamedTuple):
+    """Whether a relation holds between a grown number and a known one."""
+
+    relation: str
+    """lt, le, gt, ge, eq or ne"""
+    grown: Grown
+    number: int
+    negated: bool = False
+
+
+class Small(NamedTuple):
+    """A number between these, the same in all orders."""
+
+    low: int
+    high: int
+
+
+class Mixed(NamedTuple):
+    """Something that depends on results of atomics in another way."""
+
+
+MIXED = Mixed()
+Held = int | Grown | Compared | Small | Mixed
+"""what a row holds; a row that is not named does not depend on atomics, and is not the same for all threads"""
+Rows = dict[int, Held]
+_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+class Linear:
+    """What rows hold at each instruction that was executed."""
+
+    def __init__(self, program: Program, analysis: Analysis, known: Mapping[int, int]) -> None:
+        """`analysis` has followed the atomics; `known` are rows with a number that is the same for the launch."""
+        self.program, self.analysis = program, analysis
+        self.code = program.code.tolist()
+        self.atomics = frozenset(analysis._targets)
+        self.memory: dict[int, Held] = {}
+        """number of an array -> what of atomics stands in it"""
+        self.starts: dict[int, Rows] = {0: dict(known)}
+        while True:
+            before = dict(self.memory)
+            self._flow(sorted(self.starts))
+            if self.memory == before:
+                break
+
+    def _flow(self, work: list[int]) -> None:
+        """Run blocks, and those after them where that is news."""
+        analysis = self.analysis
+        while work:
+            start = heapq.heappop(work)
+            block = analysis._blocks[start]
+            rows = self._through(block)
+            for target in block.successors:
+                if self._arrive(target, rows) and target not in work:
+                    heapq.heappush(work, target)
+
+    def states(self) -> Iterator[tuple[Step, Rows]]:
+        """Every instruction with what rows hold before it."""
+        for start in sorted(self.starts):
+            block = self.analysis._blocks[start]
+            rows, bits = dict(self.starts[start]), dict(block.state or {})
+            for step in block.steps:
+                yield step, rows
+                self._step(step, rows, bits)
+
+    def _through(self, block: _Block) -> Rows:
+        rows, bits = dict(self.starts[block.start]), dict(block.state or {})
+        for step in block.steps:
+            self._step(step, rows, bits)
+        return rows
+
+    def _arrive(self, target: int, rows: Rows) -> bool:
+        known = self.starts.get(target)
+        if known is None:
+            self.starts[target] = dict(rows)
+            return True
+        joined = {row: held for row in {*known, *rows} if (held := _joined(known.get(row), rows.get(row))) is not None}
+        self.starts[target] = joined
+        return joined != known
+
+    def _step(self, step: Step, rows: Rows, bits: Any) -> None:
+        fields = self.code[step.pc]
+        held = self._result(step, fields, rows)
+        if step.kind in ("load", "store"):
+            held = self._memory(step, fields, rows, bits)
+        self.analysis._run(step, bits)
+        if step.pc in self.atomics:
+            for row, old in rows.items():
+                if isinstance(old, Grown) and old.atomic == step.pc:
+                    rows[row] = old._replace(far=True)
+        for row in step.writes:
+            now = held if len(step.writes) == 1 else None
+            if bits.get(row, 0) & self.analysis._taint:
+                now = now if isinstance(now, (Grown, Compared)) else MIXED
+            elif not isinstance(now, (int, Small)):
+                now = None
+            if step.guard:
+                now = _joined(rows.get(row), now)
+            if now is None:
+                rows.pop(row, None)
+            else:
+                rows[row] = now
+
+    def _memory(self, step: Step, fields: list[int], rows: Rows, bits: Any) -> Held | None:
+        """What a store leaves in arrays, or a load finds there."""
+        arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
+        numbers = [n for n in range(arrays.bit_length()) if arrays >> n & 1]
+        if step.kind == "load":
+            found = [self.memory[n] for n in numbers if n in self.memory]
+            atomic = any(own >> self.analysis._regions.first & arrays for own in self.analysis._targets.values())
+            same = len({one[:2] if isinstance(one, Grown) else one for one in found}) == 1 and not atomic
+            return found[0]._replace(low=None, high=None, far=True) if same and isinstance(found[0], Grown) else None
+        taint = self.analysis._taint
+        moves = bits.get(step.address, 0) & taint
+        held = rows.get(fields[2])
+        if moves or (any(bits.get(row, 0) & taint for row in step.reads) and not isinstance(held, Grown)):
+            held = MIXED
+        for n in numbers if isinstance(held, (Grown, Mixed)) else ():
+            self.memory[n] = _joined(self.memory.get(n, held), held) or MIXED
+        return None
+
+    def _result(self, step: Step, fields: list[int], rows: Rows) -> Held | None:
+        name = NAMES[fields[0]]
+        if step.pc in self.atomics and step.kind == "atomic":
+            return Grown(step.pc, 1, 0, 0)
+        if step.kind == "warp" and name.startswith("shfl.") and step.writes == (fields[2],):
+            held = rows.get(fields[3])
+            return held._replace(far=True) if isinstance(held, Grown) else None
+        if step.kind != "alu" or OPERATIONS[name].kind != "alu":
+            return None
+        operands = [rows.get(row) for row in fields[3 : 3 + len(OPERATIONS[name].operands)]]
+        return _computed(name, operands, fields)
+
+    def address(self, step: Step, rows: Rows) -> Held | None:
+        """What the address of an access holds."""
+        held = rows.get(step.address)
+        offset = _offset(self.code[step.pc][6])
+        return _plus(held, offset) if isinstance(held, Grown) else held
+
+
+def _joined(one: Held | None, other: Held | None) -> Held | None:
+    """What is held where control comes from two ways."""
+    if one == other:
+        return one
+    if one == MIXED or other == MIXED:
+        return MIXED
+    if isinstance(one, Grown) and isinstance(other, Grown):
+        if one[:2] != other[:2]:
+            return MIXED
+        return Grown(*one[:2], _least(one.low, other.low), _most(one.high, other.high), one.far or other.far)
+    for grown, rest in ((one, other), (other, one)):
+        if isinstance(grown, Grown) and not isinstance(rest, Compared):
+            return Grown(*grown[:2], None, None, far=True)  # it need not be in it
+    return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
+
+
+def _least(*numbers: int | None) -> int | None:
+    return None if None in numbers else min(n for n in numbers if n is not None)
+
+
+def _most(*numbers: int | None) -> int | None:
+    return None if None in numbers else max(n for n in numbers if n is not None)
+
+
+def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None:
+    """The result of arithmetic."""
+    what = name.split(".")[0]
+    if what == "popc":
+        return Small(0, int(name.split(".b")[1])) if x[0] is None or isinstance(x[0], int) else MIXED
+    if what in ("mov", "cvt") and isinstance(x[0], Small):
+        return x[0] if ".f" not in name else None
+    if all(isinstance(one, int) for one in x):
+        return _folded(what, name, [one for one in x if isinstance(one, int)])
+    if not any(isinstance(one, (Grown, Compared)) for one in x):
+        return None
+    if MIXED in x:
+        return MIXED
+    if what in ("mov", "cvt"):
+        widths = name.split(".")
+        narrow = what == "cvt" and int(widths[1][1:]) < 32
+        return MIXED if narrow or ".f" in name else x[0]
+    if what in ("not", "and", "or") and isinstance(x[0], Compared) and what == "not":
+        return x[0]._replace(negated=not x[0].negated)
+    if ".f" in name:
+        return MIXED
+    match what:
+        case "add":
+            return _sum(x[0], x[1], 1)
+        case "sub":
+            return _sum(x[0], x[1], -1)
+        case "mul" | "mulwide":
+            return _product(x[0], x[1])
+        case "mad" | "madwide":
+            return _sum(_product(x[0], x[1]), x[2], 1)
+        case "shl":
+            return _product(x[0], 1 << x[1]) if isinstance(x[1], int) and 0 <= x[1] < 32 else MIXED
+        case "index":
+            return _sum(_product(x[0], x[2]), x[3], 1) if len(x) > 3 else MIXED
+        case "setp":
+            return _comparison(name.split(".")[1], x[0], x[1])
+    return MIXED
+
+
+def _folded(what: str, name: str, x: list[int]) -> int | None:
+    if ".f" in name:
+        return None
+    match what:
+        case "mov":
+            return x[0]
+        case "cvt":
+            return x[0] if 0 <= x[0] < 1 << 31 else None
+        case "add" | "sub":
+            made = x[0] + x[1] if what == "add" else x[0] - x[1]
+        case "mul" | "mulwide":
+            made = x[0] * x[1]
+        case "mad" | "madwide":
+            made = x[0] * x[1] + x[2]
+        case "shl":
+            made = x[0] << x[1] if x[1] < 32 else -1
+        case _:
+            return None
+    return made if 0 <= made < 1 << 31 else None
+
+
+def _sum(one: Held | None, other: Held | None, sign: int) -> Held | None:
+    if one == MIXED or other == MIXED or isinstance(one, Compared) or isinstance(other, Compared):
+        return MIXED
+    if isinstance(one, Grown) and isinstance(other, Grown):
+        return MIXED
+    if isinstance(one, Grown):
+        return _plus(one, other, sign)
+    if isinstance(other, Grown) and sign > 0:
+        return _plus(other, one)
+    return MIXED if isinstance(other, Grown) else None
+
+
+def _plus(grown: Grown, more: Held | None, sign: int = 1) -> Grown:
+    if isinstance(more, int):
+        more = Small(more, more)
+    if not isinstance(more, Small) or grown.low is None or grown.high is None:
+        return grown._replace(low=None, high=None)
+    ends = sign * more.low, sign * more.high
+    return grown._replace(low=grown.low + min(ends), high=grown.high + max(ends))
+
+
+def _product(one: Held | None, other: Held | None) -> Held | None:
+    if isinstance(other, Grown):
+        one, other = other, one
+    if not isinstance(one, Grown):
+        return MIXED if MIXED in (one, other) else None
+    if not isinstance(other, int) or other <= 0:
+        return MIXED
+    low, high = (None if bound is None else bound * other for bound in (one.low, one.high))
+    return Grown(one.atomic, one.factor * other, low, high, one.far)
+
+
+def _comparison(relation: str, one: Held | None, other: Held | None) -> Held | None:
+    if isinstance(other, Grown):
+        one, other, relation = other, one, _TURNED[relation]
+    if isinstance(one, Grown) and isinstance(other, int) and 0 <= other < 1 << 31:
+        return Compared(relation, one, other)
+    return MIXED

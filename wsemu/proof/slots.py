@@ -1,0 +1,261 @@
+"""Counters that give out places: in whatever order threads come, no two get the same.
+
+What an `add` returns differs by order, but not what all adds to one counter return together: each gets a stretch of
+its own, as long as what it adds, and the stretches lie side by side from what the counter held to what it holds in the
+end.  So where a result is used for nothing but the address of stores, `base + factor * result + rest`, and the rest
+stays inside of the stretch, stores of different threads never meet, in no order, and all lie between the same ends.
+Which thread has which place is up to the order: what is left is the same but for that.
+
+Asked for is:
+
+- every use of a result that steers is such an address, or compares with a number that all results are on one side of
+  (`linear.py`);
+- what else touches the counters are adds alone, and what else touches the bytes that are stored to is nothing;
+- by the addresses of this run, with the results taken off, every store keeps inside of its own stretch: what is left
+  when the result is taken off is the same in all orders, for nothing else that a thread does depends on them.
+
+Detects: stores at places that an atomic gave out, as in counting sort, compaction and queues that are filled.
+Does not detect: places that are looked at again before the launch ends, rings (`slot % n`), what a counter's reset
+gives out anew, places that two counters give together.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
+from wsemu.proof.linear import Compared, Grown, Linear
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from wsemu.model.outcome import Trace
+    from wsemu.model.program import Program
+    from wsemu.proof.taint import Analysis
+
+Place = tuple[int, int]
+"""(CTA of shared memory or -1, address)"""
+Thread = tuple[int, int, int]
+"""CTA, warp, lane"""
+
+
+class Plan(NamedTuple):
+    """What has to hold of a run."""
+
+    stores: dict[int, Grown]
+    """pc -> what its address holds"""
+    compared: list[Compared]
+    counters: frozenset[int]
+    """pcs of the adds that give out places"""
+
+    @property
+    def near(self) -> bool:
+        """Whether each lane uses what its own add returned last."""
+        return not any(grown.far for grown in self.stores.values())
+
+
+class Stretch(NamedTuple):
+    """What one add was given."""
+
+    counter: Place
+    first: int
+    length: int
+
+
+class Put(NamedTuple):
+    """A store of a lane."""
+
+    pc: int
+    own: int
+    """CTA of shared memory or -1"""
+    address: int
+    stretch: Stretch
+
+
+def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan | None:
+    """What to look at in a run; None: results of atomics are used for something else."""
+    wanted: dict[int, set[str]] = {}
+    for t in analysis.tainted:
+        wanted.setdefault(t.pc, set()).add(t.what)
+    linear = Linear(program, analysis, known)
+    made = Plan({}, [], frozenset(pc for group in analysis.meeting() for pc in group))
+    for step, rows in linear.states():
+        for what in wanted.get(step.pc, ()):
+            if what == "address" and step.address >= 0:
+                held = linear.address(step, rows)
+                if step.kind != "store" or not isinstance(held, Grown):
+                    return None
+                if held.factor < access_shape(NAMES[int(program.code[step.pc, 0])])[1]:
+                    return None
+                made.stores[step.pc] = held
+            elif (what in ("branch", "exit") or what.startswith("guard of")) and step.guard:
+                held = rows.get(step.guard)
+                if not isinstance(held, Compared):
+                    return None
+                made.compared.append(held)
+            elif step.address >= 0 or step.guard:
+                return None
+    uses = {grown.atomic for grown in made.stores.values()} | {one.grown.atomic for one in made.compared}
+    groups = [group for group in analysis.meeting() if group & uses]
+    counters = frozenset[int]().union(*groups)
+    fits = all(_adds(program, pc) and pc not in analysis._reasons for pc in counters)
+    return made._replace(counters=counters) if made.stores and uses <= counters and fits else None
+
+
+def _adds(program: Program, pc: int) -> bool:
+    what, type_ = ATOMICS.get(NAMES[int(program.code[pc, 0])], ("", ""))
+    return what == "add" and type_[0] == "b"
+
+
+class Counts:
+    """The counters of a run, as adds come one after the other."""
+
+    def __init__(self, held: Callable[[Place, int], int | None]) -> None:
+        """`held` says what stood at a place before the launch, None where that is not known."""
+        self.held = held
+        self.base: dict[Place, int] = {}
+        self.now: dict[Place, int] = {}
+        self.known: dict[Place, bool] = {}
+        self.least: dict[Place, int] = {}
+
+    def take(self, place: Place, size: int, count: int) -> Stretch:
+        """An add, of at least 0."""
+        if place not in self.now:
+            found = self.held(place, size)
+            self.known[place] = found is not None
+            self.base[place] = self.now[place] = found or 0
+        first = self.now[place]
+        self.now[place] += count
+        self.least[place] = min(count, self.least.get(place, count))
+        return Stretch(place, first, count)
+
+    def decides(self, one: Compared) -> bool:
+        """Whether a comparison comes out one way whatever the order."""
+        grown = one.grown
+        if grown.low is None or grown.high is None or not all(self.known.values()) or not self.now:
+            return False
+        low = grown.factor * min(self.base.values()) + grown.low
+        high = grown.factor * max(self.now[p] - self.least[p] for p in self.now) + grown.high
+        if low < 0 or high >= 1 << 31:
+            return False
+        ends = {_holds(one.relation, value, one.number) for value in (low, high)}
+        if one.relation in ("eq", "ne"):
+            return not low <= one.number <= high
+        return len(ends) == 1
+
+
+def _holds(relation: str, value: int, number: int) -> bool:
+    return {"lt": value < number, "le": value <= number, "gt": value > number, "ge": value >= number}.get(
+        relation, False
+    )
+
+
+def _firsts(starts: list[int], length: int) -> dict[int, int]:
+    """Where what is stored at the first place of a counter lies, for each of these: those whose places would meet have
+    one in common."""
+    first, made = starts[0], dict[int, int]()
+    for start in starts:
+        if start >= first + length:
+            first = start
+        made[start] = first
+    return made
+
+
+class Range(NamedTuple):
+    """Bytes that one counter's places take."""
+
+    own: int
+    start: int
+    end: int
+
+
+def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int, int]) -> list[Range] | None:
+    """The bytes that stores go to, in any order; None where some store leaves its stretch, or stretches of several
+    counters meet.  `sizes` are those of stores."""
+    kept = [(put, found.stores[put.pc].factor) for put in puts]
+    starts: dict[tuple[int, int, Place], set[int]] = {}
+    for put, factor in kept:
+        key = put.own, factor, put.stretch.counter
+        starts.setdefault(key, set()).add(put.address - factor * put.stretch.first)
+    first = {key: _firsts(sorted(there), key[1] * (counts.now[key[2]] - counts.base[key[2]]))
+             for key, there in starts.items()}  # fmt: skip
+    for put, factor in kept:
+        start = put.address - factor * put.stretch.first
+        start -= first[put.own, factor, put.stretch.counter][start]
+        if start + sizes[put.pc] > factor * put.stretch.length:
+            return None
+    made = sorted(
+        Range(own, start + factor * counts.base[counter], start + factor * counts.now[counter])
+        for (own, factor, counter), there in first.items()
+        for start in set(there.values())
+    )
+    return None if any(a.own == b.own and a.end > b.start for a, b in itertools.pairwise(made)) else made
+
+
+def settled(
+    program: Program,
+    found: Plan,
+    trace: Trace,
+    held: Callable[[Place, int], int | None],
+    inside: Callable[[Range], bool],
+    operands: Mapping[int, int],
+) -> bool:
+    """Whether a run shows that places are given out rightly in every order, where each lane uses what it was given
+    itself.  The trace has all accesses; `inside` says whether bytes belong to one array, `operands` what adds add."""
+    code = program.code
+    sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
+    counts, last = Counts(held), dict[tuple[Thread, int], Stretch]()
+    puts, others = list[Put](), list[tuple[int, int, int]]()
+    for event in trace.events:
+        if event.kind != "access":
+            continue
+        atomic, store = event.pc in found.counters, found.stores.get(event.pc)
+        size = access_shape(NAMES[int(code[event.pc, 0])])[1]
+        for lane, address in trace.lane_addresses(event).items():
+            address &= ~ADDRESS_WRAPPED
+            own = event.cta if address >> SEGMENT_SHIFT == SHARED else -1
+            thread = event.cta, event.warp, lane
+            if atomic:
+                if event.pc not in operands:
+                    return False
+                last[thread, event.pc] = counts.take((own, address), size, operands[event.pc])
+            elif store is not None:
+                stretch = last.get((thread, store.atomic))
+                if stretch is None:
+                    return False
+                puts.append(Put(event.pc, own, address, stretch))
+            else:
+                others.append((own, address, address + size))
+    return trace.complete and holds(found, puts, counts, sizes, others, inside)
+
+
+def holds(
+    found: Plan,
+    puts: list[Put],
+    counts: Counts,
+    sizes: Mapping[int, int],
+    others: Iterable[tuple[int, int, int]],
+    inside: Callable[[Range], bool],
+) -> bool:
+    """Whether all stores keep to their places, and nothing else comes there or to the counters."""
+    made = ranges(found, puts, counts, sizes)
+    if not made or not all(map(inside, made)) or not all(map(counts.decides, found.compared)):
+        return False
+    width = max(sizes[pc] for pc in found.counters)
+    taken = sorted([*made, *(Range(own, at, at + width) for own, at in counts.now)])
+    if any(a.own == b.own and a.end > b.start for a, b in itertools.pairwise(taken)):
+        return False
+    return not any(_meets(taken, *other) for other in others)
+
+
+def _meets(taken: list[Range], own: int, start: int, end: int) -> bool:
+    at = bisect.bisect_left(taken, Range(own, end, -1))
+    return at > 0 and taken[at - 1].own == own and taken[at - 1].end > start
+
+
+def accesses(program: Program) -> frozenset[int]:
+    """The instructions that touch memory."""
+    kinds = ("load", "store", "atomic")
+    return frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds)

@@ -1,0 +1,114 @@
+"""The barrier of a grid whose CTAs are all alive: `cooperative_groups::this_grid().sync()` is made of it.
+
+One thread of each CTA arrives, goes on, and later waits until one of every CTA has arrived.  An arrive gives what its
+thread knows, and a wait takes what was given to the last phase at which its CTA arrived.  Nobody's exit stands in for
+an arrive (cooperative_groups/details/sync.h).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wsemu.model.outcome import GRID_PLACE, ObjectWait
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.thread_clocks import Clocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.reference.run import Cta, CtaGroup
+    from wsemu.reference.state import Group
+    from wsemu.reference.warp import WarpRun
+
+TWICE, UNARRIVED = 3, 4
+"""`what` of a cluster-barrier finding"""
+KIND = "barrier of the grid"
+
+
+@dataclass(slots=True)
+class GridBarrier:
+    """Its phases."""
+
+    group: CtaGroup
+    given: dict[int, Clocks] = field(default_factory=dict)
+    """by phase: the open one, and the one before"""
+    phase: int = 0
+    """the open one"""
+    met: dict[int, int] = field(default_factory=dict)
+    """CTA -> the last phase at which it arrived"""
+
+    def missing(self) -> list[int]:
+        """CTAs that have not arrived in the open phase."""
+        return [cta.number for cta in self.group.ctas if self.met.get(cta.number, -1) < self.phase]
+
+    def stands(self, cta: Cta) -> bool:
+        """Whether who waits in a CTA has to stand."""
+        return self.met.get(cta.number, -1) == self.phase
+
+
+def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Lanes arrive, and go on: the first one for the CTA."""
+    cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
+    _tell(run, fields[2], lanes, barrier.phase)
+    arrives = 0 if barrier.stands(cta) else lanes & -lanes
+    if lanes & ~arrives:
+        cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes & ~arrives, what=TWICE)
+    if arrives:
+        run.launch.watch.happen("arrive_on", *actor, run.group.pc, GRID_PLACE, barrier.phase, arrives, 1)
+        given = barrier.given.setdefault(barrier.phase, Clocks(cta.order.size(cta.number)))
+        cta.order.give(actor, arrives, given)
+        barrier.met[cta.number] = barrier.phase
+    cta.order.begin_interval(actor)
+    if not barrier.missing():
+        run.launch.watch.happen("phase", *actor, run.group.pc, GRID_PLACE, barrier.phase)
+        barrier.given.pop(barrier.phase - 1, None)
+        barrier.phase += 1
+
+
+def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """Whether lanes have to stand there."""
+    barrier = run.cta.group.grid
+    if run.cta.number not in barrier.met:
+        run.cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes, what=UNARRIVED)
+    if barrier.stands(run.cta):
+        return True
+    _accept(run, run.group.pc, lanes)
+    return False
+
+
+def _accept(run: WarpRun, pc: int, lanes: int) -> None:
+    """Lanes go on, and know what the phase was given."""
+    cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
+    phase = barrier.met.get(cta.number, -1)
+    _tell(run, run.launch.code[pc][2], lanes, phase + 1)
+    if phase >= 0:
+        run.launch.watch.happen("await", *actor, pc, GRID_PLACE, phase, lanes, lanes.bit_count())
+        cta.order.take(actor, lanes, barrier.given[phase])
+    cta.order.begin_interval(actor)
+
+
+def _tell(run: WarpRun, row: int, lanes: int, phase: int) -> None:
+    """The result: bit 31 is the parity of a phase."""
+    for lane in lanes_of(lanes):
+        run.write(row, "b32", lane, (phase & 1) << 31)
+
+
+def may_go(run: WarpRun, group: Group) -> bool:
+    """Whether the phase of lanes that stand at a wait is over."""
+    return not run.cta.group.grid.stands(run.cta)
+
+
+def go(run: WarpRun, group: Group) -> None:
+    _accept(run, group.pc - 1, group.lanes)
+
+
+def waits(cta: Cta) -> Iterator[ObjectWait]:
+    """Who stands there when nobody can go on."""
+    barrier = cta.group.grid
+    missing, ctas = barrier.missing(), len(cta.group.ctas)
+    for warp in cta.warps:
+        for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
+            if cta.launch.name_of(group.pc - 1) == "grid.wait":
+                arrived = ctas - len(missing)
+                yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, ctas, tuple(missing))
