@@ -43,9 +43,11 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 def _outlives(raw: RawFinding, places: Places) -> Finding:
     d, noun = raw.detail, words.noun(places, raw.pc)
     at = words.named(places, d["address"], raw.pc)
-    does = "reads" if d["what"] or words.operation(places, raw.pc) == "wgmma" else "writes"
+    kind = words.operation(places, raw.pc)
+    does = "reads" if d["what"] or kind == "wgmma" else "writes"
+    nobody = f"nothing in CTA {places.cta(raw.cta)} waits" if kind == "bulk.send" else "nothing waits"
     return words.finding(
-        raw, places, f"nothing waits for the {noun} that {does} {at}: it may be under way when the CTA ends",
+        raw, places, f"{nobody} for the {noun} that {does} {at}: it may be under way when the CTA ends",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
         ["shared memory belongs to the next CTA then; a thread must wait, and end after that"],
         _wait_for(raw, places),
@@ -55,6 +57,11 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
 def _wait_for(raw: RawFinding, places: Places) -> str:
     """What waits for an operation: its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
+    if kind == "bulk.send":
+        sync = words.spelled(places, raw.pc, "barrier.cluster")
+        return (
+            f"{sync} behind the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
+        )
     if kind in words.LOADS:
         wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"

@@ -20,6 +20,8 @@ from wsemu.checkers import words
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.schedule import culprit
 from wsemu.model.finding import Finding
+from wsemu.model.grid import Grouping
+from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -89,6 +91,14 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     elif "address" not in detail:
         message = f"index {detail['index']} of the {noun} lies outside its array"
         note, help_ = "it was left out", "check the indices against the arrays' shapes"
+    elif rank := _wrong_rank(raw, places):
+        message = f"the {noun} names `{places.element(detail['address'], raw.pc)}` in the shared memory of {rank}"
+        note = "PTX leaves it undefined; it was left out"
+        help_ = (
+            "copy to another CTA's memory, with the `mapa` of its rank"
+            if rank == _ITS_OWN
+            else "name the CTA's own array: of these operands only the target of a copy between CTAs may be another's"
+        )
     else:
         near, where = places.beyond(detail["address"])
         of = f" of {words.amount(detail['size'])}" * copies
@@ -102,6 +112,21 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
     sites = [site, *places.callers(raw.pc)]
     return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
+
+
+_ITS_OWN = "its own CTA"
+
+
+def _wrong_rank(raw: RawFinding, places: Places) -> str:
+    """In whose shared memory an asynchronous operation names a place that there is, or nothing."""
+    outcome, address, bytes_ = places.outcome, raw.detail["address"], raw.detail["bytes"]
+    member, inside = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << outcome.window)
+    there = address >> SEGMENT_SHIFT == SHARED and inside + raw.detail["size"] <= bytes_
+    if not there:
+        return ""
+    if member != Grouping(places.grid, outcome.group).of(raw.cta)[1]:
+        return f"rank {member}"
+    return _ITS_OWN if words.operation(places, raw.pc) == "bulk.send" else ""
 
 
 def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:
@@ -181,6 +206,10 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
+    if rank := _wrong_rank(raw, places):
+        message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
+        help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"
+        return _finding(raw, places, message, _left_out(raw, places), help_)
     help_ = "check the address against the array's end"
     python = places.source(raw.pc).knows_shapes
     if python and len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:

@@ -1,9 +1,9 @@
 """Accesses to shared memory of other CTAs of a cluster: only while these run.
 
 Detects: loads, stores, atomics, copies and operations on mbarriers in the shared memory of a CTA that may not have
-started, or may have exited, in some schedule.
+started, or may have exited, in some schedule; those of which a relaxed arrive alone says that they are over by then.
 Does not detect: accesses to a rank that the cluster does not have; that is `bounds`.
-Reference: CUDA C++ Programming Guide, "Distributed Shared Memory"; measured rule L4.
+Reference: CUDA C++ Programming Guide, "Distributed Shared Memory"; PTX ISA, "barrier.cluster"; measured rule L4.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DETAIL = {
     "dsmem-before-start": Detail({"rank": "of the CTA whose memory it is"}),
     "dsmem-after-exit": Detail({"rank": "of the CTA whose memory it is"}),
+    "dsmem-relaxed-exit": Detail({"rank": "of the CTA whose memory it is"}),
 }
 CODES = tuple(DETAIL)
 
@@ -35,6 +36,15 @@ def explain(raw: RawFinding, places: Places) -> Finding:
             label,
             ["nothing that a thread of that CTA did comes before it; its memory is there once it runs"],
             f"add {sync} before it, where every thread of the cluster passes",
+        )  # fmt: skip
+    if raw.code == "dsmem-relaxed-exit":
+        return words.finding(
+            raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, under way when it may exit",
+            label,
+            "nothing releases (2) before an exit (1) of that CTA: a relaxed arrive, or one of CTA scope, tells that "
+            "(2) was requested, and not that it is over",
+            f"arrive without `.relaxed` behind (2), as {sync} does",
+            f"{words.other(raw, places)} ends",
         )  # fmt: skip
     return words.finding(
         raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, which may have exited",

@@ -40,7 +40,7 @@ DETAIL = {
     "mbarrier-range": Detail({
         "address": "of the mbarrier", "value": "that it cannot hold",
         "what": "0: count of init, 1: arrivals, 2: bytes of an operation, 3: bytes in all, 4: an arrival that must not "
-        "complete its phase does",
+        "complete its phase can, 5: bytes of the phase in some order, 6: arrivals of it that are added to the count",
     }),
     "over-arrival": Detail({
         "address": "of the mbarrier", "phase": "that is open, from 0", "pending": "arrivals that were missing",
@@ -83,8 +83,9 @@ def _uninitialized(raw: RawFinding, places: Places) -> Finding:
 
 
 def _meet(raw: RawFinding, places: Places) -> str:
-    """The barrier of the whole CTA as the file names it."""
-    return words.spelled(places, raw.pc, "bar.sync 0")
+    """The barrier of the whole CTA, or of the cluster where two CTAs have to meet, as the file names it."""
+    apart = raw.detail.get("other_cta", raw.cta) != raw.cta
+    return words.spelled(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
 
 
 def _initialise(raw: RawFinding, places: Places) -> str:
@@ -159,10 +160,19 @@ def _range(raw: RawFinding, places: Places) -> Finding:
     value, what, name = raw.detail["value"], raw.detail["what"], words.mbarrier(raw, places)
     if what == 4:
         return words.finding(
-            raw, places, f"{name}: an arrival that must not complete its phase completes it",
+            raw, places, f"{name}: an arrival that must not complete its phase can be the last of it",
             f"{words.who(raw, places)} arrives with `.noComplete`",
-            ["PTX leaves it undefined; an H100 completes the phase, and so does this launch"],
+            [f"nothing in phase {value} comes after it in every schedule",
+             "PTX leaves it undefined; an H100 completes the phase, and so does this launch"],
             f"use {words.spelled(places, raw.pc, 'mbarrier.arrive')}, or let another arrival follow in every phase",
+        )  # fmt: skip
+    if what in (5, 6):
+        amount = words.amount(abs(value), "byte" if what == 5 else "arrival")
+        return words.finding(
+            raw, places, f"{name}: in some schedule its phase has {amount} outstanding at once",
+            f"executed by {words.who(raw, places)}",
+            [f"an mbarrier holds counts up to {MOST_COUNT:,}; in this run some had come before others were expected"],
+            _SPLIT,
         )  # fmt: skip
     message, remedy = {
         0: (f"{name} is initialised with a count of {value:,}", f"give the arrivals of a phase: 1 to {MOST_COUNT:,}"),

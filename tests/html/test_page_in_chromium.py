@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import pytest
+
+from tests.commands import wsemu
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(
@@ -53,14 +54,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the page of each program."""
     folder = tmp_path_factory.mktemp("pages")
     for name, (file, *arguments) in PROGRAMS.items():
-        command = [sys.executable, "-m", "wsemu.cli", "trace", "-o", f"{folder}/{name}.html", f"examples/{file}"]
-        done = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True, cwd=ROOT)
+        done = wsemu("trace", "-o", f"{folder}/{name}.html", f"examples/{file}", *arguments, cwd=ROOT)
         assert done.returncode in (0, 1), done.stdout + done.stderr
     return folder
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "scheme", "width"),
+    [*zip(PROGRAMS, ["light", "dark", "light", "dark"], [1440, 375, 375, 1440], strict=True)],
+)
 def test_a_page_renders(
     name: str, scheme: str, width: int, pages: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

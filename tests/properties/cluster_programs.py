@@ -1,9 +1,10 @@
 """Programs of phase_programs.py whose threads are spread over the CTAs of a cluster, and the kernel that executes them.
 
 What their interleavings show does not depend on which CTA a thread, an mbarrier or a variable is in: phase_explorer.py
-tells it.  A wait wants its mbarrier in its own CTA, `cp.async`, its arrivals and bulk stores want both sides there, and
-a bulk load its variable beside its mbarrier; what cannot be placed so is left out.  The cluster's barrier is a named
-barrier of all threads there.
+tells it, but for what must be over before a CTA ends.  A wait wants its mbarrier in its own CTA, `cp.async`, its
+arrivals and bulk stores want both sides there, a bulk load its variable beside its mbarrier, and a copy between CTAs
+its source in its own and its target in another one; what cannot be placed so is left out.  The cluster's barrier is a
+named barrier of all threads there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy import float32, int32, uint64
 
 import wsemu
-from tests.properties.phase_explorer import VARIABLES, Program, Step
+from tests.properties.phase_explorer import CREDITS, VARIABLES, Program, Step, Where
 from tests.properties.phase_programs import KINDS, MBARRIERS, JudgedPhases, judged_phases, mixed, ring
 from wsemu import cuda, ptx
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Engine
 
 (ADD, DROP, EXPECT_ARRIVE, EXPECT, WAIT, PEEK, LOAD, COPY, INC, NOINC, COPIED, OUT, OVER_OUT, READ_OUT, READ, WRITE,
- FENCE, SYNC) = range(1, len(KINDS) - 1)  # fmt: skip
+ FENCE, SYNC, _, SEND, SYNC_RELAXED) = range(1, len(KINDS))  # fmt: skip
 MEETING: Final = 7
 """the named barrier that stands for the cluster's"""
 
@@ -51,6 +52,9 @@ def interpreter(table, counts, homes, places, source, sink):
         kind, place, number = table[rank, step, 0], table[rank, step, 1], table[rank, step, 2]
         if kind == SYNC:
             ptx.cluster_sync()
+        elif kind == SYNC_RELAXED:
+            ptx.cluster_arrive_relaxed()
+            ptx.cluster_wait()
         elif lane == 0:
             if kind == ADD:
                 ptx.mbarrier_arrive_cluster(ptx.mapa(bars, homes[place]), place)
@@ -70,6 +74,10 @@ def interpreter(table, counts, homes, places, source, sink):
             elif kind == LOAD:
                 to, told = ptx.mapa(tile, places[number]), ptx.mapa(bars, homes[place])
                 ptx.cp_async_bulk_global_to_shared(to, (number, 0), source, 0, 16, told, place)
+            elif kind == SEND:
+                goal = number // VARIABLES
+                to, told = ptx.mapa(tile, places[goal]), ptx.mapa(bars, homes[place])
+                ptx.cp_async_bulk_shared_to_cluster(to, (goal, 0), tile, (number % VARIABLES, 0), 16, told, place)
             elif kind == COPY:
                 ptx.cp_async_ca(tile, (place, 0), source, 0, 16)
                 ptx.cp_async_commit_group()
@@ -133,9 +141,9 @@ def check_spread(spread: Spread, engine: Engine = "vm") -> wsemu.Report:
 
 
 def spread(random: Random, program: Program) -> Spread | None:
-    """A program with its objects placed, and meetings of all threads, the last one at the end; None where its steps
-    want one of them in two CTAs."""
-    program = _with_meetings(random, program)
+    """A program with its objects placed, and meetings of all threads, mostly one at the end; None where its steps want
+    one of them in two CTAs."""
+    program = _with_meetings(random, _with_sends(random, program))
     homes: list[set[int]] = [set() for _ in program.counts]
     places: list[set[int]] = [set() for _ in range(VARIABLES)]
     for t, steps in enumerate(program.threads):
@@ -144,11 +152,14 @@ def spread(random: Random, program: Program) -> Spread | None:
                 homes[step.place].add(t)
             elif step.kind in "gO":
                 places[step.place].add(t)
+            elif step.kind == "V":
+                places[step.number % VARIABLES].add(t)
     if any(len(wanted) > 1 for wanted in (*homes, *places)):
         return None
     some = [next(iter(wanted), None) for wanted in homes]
     where = [next(iter(wanted), None) for wanted in places]
-    loads = {(step.place, step.number) for steps in program.threads for step in steps if step.kind == "T"}
+    copies = [(t, step) for t, steps in enumerate(program.threads) for step in steps if step.kind in CREDITS]
+    loads = {(step.place, _goal(step)) for _, step in copies}
     for _ in range(len(loads) + 1):
         for b, v in loads:
             some[b] = where[v] if some[b] is None else some[b]
@@ -160,17 +171,48 @@ def spread(random: Random, program: Program) -> Spread | None:
             fixed[b] = fixed[len(some) + v] = 0
     if any(fixed[b] != fixed[len(some) + v] for b, v in loads):
         return None
+    if any(step.kind == "V" and fixed[step.place] == t for t, step in copies):
+        return None
     return Spread(program, tuple(fixed[: len(some)]), tuple(fixed[len(some) :]))
 
 
+def _goal(step: Step) -> int:
+    """The variable that a bulk copy writes."""
+    return step.number // VARIABLES if step.kind == "V" else step.number
+
+
+def _with_sends(random: Random, program: Program) -> Program:
+    """In some programs with copies between CTAs in place of loads, from a variable that is written for them."""
+    if random.random() < 0.6:
+        return program
+    source = random.randrange(0, VARIABLES)
+    threads = []
+    for steps in program.threads:
+        made: list[Step] = []
+        for step in steps:
+            if step.kind == "T" and step.number != source and random.random() < 0.8:
+                made += [Step("W", source), Step("P")] if random.random() < 0.3 else []
+                step = Step("V", step.place, source + VARIABLES * step.number)
+            made.append(step)
+        threads.append(tuple(made))
+    return program._replace(threads=tuple(threads))
+
+
 def _with_meetings(random: Random, program: Program) -> Program:
-    """Without named barriers; all threads meet as often, at the end besides."""
+    """Without named barriers; all threads meet as often, mostly at the end besides, some with relaxed arrives."""
     threads = [[step for step in steps if step.kind not in "SA"] for steps in program.threads]
-    meeting = Step("S", MEETING, len(threads))
+    relaxed = random.random() < 0.3
+
+    def meeting() -> Step:
+        return Step("Z" if relaxed and random.random() < 0.6 else "S", MEETING, len(threads))
+
     for _ in range(random.choice((0, 0, 1, 2))):
         for steps in threads:
-            steps.insert(random.randrange(0, len(steps) + 1), meeting)
-    return program._replace(threads=tuple((*steps, meeting) for steps in threads))
+            steps.insert(random.randrange(0, len(steps) + 1), meeting())
+    if random.random() < 0.85:
+        for steps in threads:
+            steps.append(meeting())
+    return program._replace(threads=tuple(map(tuple, threads)))
 
 
 def clustered(random: Random) -> Spread:
@@ -187,9 +229,7 @@ def judged_clusters(found: Spread, engines: tuple[Engine, ...]) -> JudgedPhases:
     def check(_: Program, engine: Engine) -> wsemu.Report:
         return check_spread(found, engine)
 
-    loads = [(t, step) for t, steps in enumerate(found.program.threads) for step in steps if step.kind == KINDS[LOAD]]
-    leaves = any(found.homes[step.place] != t for t, step in loads)
-    judged = judged_phases(found.program, engines, check, leaves_cta=leaves)
+    judged = judged_phases(found.program, engines, check, Where(found.homes, found.places))
     return judged._replace(text=str(found))
 
 

@@ -7,16 +7,20 @@ does.
     a(b)  d(b)  x(b,n)  e(b,n)   arrive, arrive_drop, arrive.expect_tx and expect_tx of n bytes on mbarrier b
     w(b,p)  p(b,p)               wait for the phase of parity p of b; the same after a try that only guards it
     T(b,v)                       bulk load of 16 bytes into variable v, which credits b
+    V(b,n)                       bulk copy from variable n % 3 to n // 3, in two CTAs, which credits b
     g(v)  i(b)  n(b)  C(k)       cp.async into v, cp.async.mbarrier.arrive without and with .noinc, wait_group k
     O(v)  G(k)  Q(k)             bulk store of v, a group of its own; wait_group k, wait_group.read k
     R(v)  W(v)  P                plain read and write of v; fence.proxy.async
-    S(b,c)  A(b,c)               named barrier b of c warps: sync, arrive
+    S(b,c)  A(b,c)  Z(b,c)       named barrier b of c warps: sync, arrive, a sync that gives nothing but its time
 
 Semantics, from the PTX ISA: arrivals count down, bytes that were expected and have not come keep the phase open, and a
 phase completes when neither is missing, whatever came last.  A wait polls: it goes on at some moment at which the phase
 that it names has completed, and may miss one.  Copies come at any time after their issue.  A copy's completion orders
 its own accesses alone before a wait that sees it; an arrival and what comes before it in its thread, likewise.  Plain
 accesses and asynchronous ones need a proxy fence between them besides (not plain reads before asynchronous reads).
+
+Where each thread is a CTA of a cluster, what it does in the memory of another one has to be over before that one's
+thread ends, and a copy out of its own memory before it ends itself.
 
 This file knows nothing of clocks or rules and imports nothing of wsemu: it is what their verdicts are judged by.
 """
@@ -28,18 +32,22 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 DEADLOCK, OVER, PHASES, BYTES = "deadlock", "over-arrival", "phases", "bytes"
-RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH = (
+RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH, TOO_LATE = (
     "race",
     "proxy",
     "phase-unobserved",
     "async-outlives-cta",
     "count-mismatch",
+    "dsmem-after-exit",
 )
 VARIABLES: Final = 3
 SIZE: Final = 16
 """bytes of a variable, and of a copy"""
 ARRIVALS: Final = frozenset("adx")
 WAITS: Final = frozenset("wp")
+CREDITS: Final = frozenset("TV")
+"""bulk copies, whose bytes an mbarrier gets"""
+MEETINGS: Final = frozenset("SAZ")
 MOST_STATES: Final = 40_000
 
 
@@ -53,10 +61,8 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         if self.kind == "P":
             return "P"
-        if self.kind in "xewpSA":
+        if self.kind in "xewpSAZTV":
             return f"{self.kind}({self.place},{self.number})"
-        if self.kind == "T":
-            return f"T({self.place},{self.number})"
         return f"{self.kind}({self.place})"
 
 
@@ -125,7 +131,7 @@ class Explorer:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.used = sorted({s.place for steps in program.threads for s in steps if s.kind in "SA"})
+        self.used = sorted({s.place for steps in program.threads for s in steps if s.kind in MEETINGS})
         self.phase: dict[tuple[int, int], int] = {}
         """(thread, step) -> the phase, or generation, in which it was first met"""
         self.faults: set[str] = set()
@@ -206,11 +212,11 @@ class Explorer:
                 return None
             self._meets(who, phase - 1)
             return after
-        if kind in "SA":
+        if kind in MEETINGS:
             return self._named(after, thread, who, kind, place, number)
         if kind in "adxei":
             self._meets(who, state.mbarriers[place].phase)
-        if kind in "Tgin":
+        if kind in "TVgin":
             after = after._replace(under_way=(*state.under_way, who))
         if kind == "i":
             old = state.mbarriers[place]
@@ -244,7 +250,7 @@ class Explorer:
             return after
         thread, at = who
         self._meets((thread, ~at), state.mbarriers[place].phase)
-        if kind == "T":
+        if kind in CREDITS:
             old = state.mbarriers[place]
             return _with(after, place, old._replace(tx=old.tx - SIZE).settled())
         return self._arrived(after, place)
@@ -255,7 +261,7 @@ class Explorer:
         if old.arrived and old.expected != number:
             raise FaultError(MISMATCH)
         self._meets(who, old.generation)
-        waiting = (*old.waiting, thread) if kind == "S" else old.waiting
+        waiting = (*old.waiting, thread) if kind in "SZ" else old.waiting
         new = Named(old.generation, old.arrived + 1, number, tuple(sorted(waiting)))
         if new.arrived == number:
             if not waiting:
@@ -276,17 +282,27 @@ class Outlook(NamedTuple):
     known: bool
     war: bool
     """an asynchronous write after a plain read, ordered but without a fence: a warning"""
+    requested: bool = False
+    """an access to another CTA's memory of which nothing but its request comes before the end there: a warning"""
 
 
-def outlook(program: Program) -> Outlook:
+class Where(NamedTuple):
+    """In which CTAs mbarriers and variables are, where each thread is one."""
+
+    mbarriers: tuple[int, ...]
+    variables: tuple[int, ...]
+
+
+def outlook(program: Program, where: Where | None = None) -> Outlook:
     """What can go wrong.  Where the barriers do the same in every schedule, so is the order of accesses."""
     explorer = Explorer(program)
     faults = explorer.explore()
-    war = False
-    if explorer.known and not faults:
-        found, war = Order(program, explorer.phase).faults()
-        faults = found
-    return Outlook(frozenset(faults), explorer.completes, explorer.known, war)
+    if not explorer.known or faults:
+        return Outlook(frozenset(faults), explorer.completes, explorer.known, war=False)
+    order = Order(program, explorer.phase)
+    found, war = order.faults()
+    late, requested = order.at_the_end(where)
+    return Outlook(frozenset(found | late), explorer.completes, True, war, requested)
 
 
 Node = tuple[int, int]
@@ -321,15 +337,20 @@ class Order:
                 if later.place != step.place:
                     continue
                 gives = step.kind in ARRIVALS and later.kind in WAITS
-                meets = step.kind in "SA" and later.kind == "S" and node != other
+                meets = step.kind in "SA" and later.kind in "SZ" and node != other
                 if (gives or meets) and self.phase[node] == self.phase[other]:
                     yield node, (other[0], other[1] + 1)
 
     def _in_time(self) -> Iterator[tuple[Node, Node]]:
-        """Bytes are expected, and copies issued, before a wait that sees the phase which they are of."""
+        """Bytes are expected, and copies issued, before a wait that sees the phase which they are of; who meets comes
+        before who goes on."""
         for t, k in self.nodes:
             kind = self.kind((t, k))
-            if kind in ("e", "T", "i", "n"):
+            if kind == "Z":
+                for other in self.nodes:
+                    if self.kind(other) in ("S", "Z") and self.phase[other] == self.phase[t, k]:
+                        yield (t, k), (other[0], other[1] + 1)
+            if kind in ("e", "T", "V", "i", "n"):
                 place, phase = self.threads[t][k].place, self.phase[(t, k) if kind == "e" else (t, ~k)]
                 for w in self.nodes:
                     if self.kind(w) in WAITS and (self.threads[w[0]][w[1]].place, self.phase[w]) == (place, phase):
@@ -366,7 +387,7 @@ class Order:
                 if any(b == place and phase == self.phase[node] for b, phase in self._signals(issue)):
                     yield node[0], node[1] + 1
             elif node[0] == t and node[1] > k and kind in "CGQ" and (kind == "C") == (step.kind == "g"):
-                if step.kind == "T" or (kind == "Q" and not reads):
+                if step.kind in CREDITS or (kind == "Q" and not reads):
                     continue
                 later = sum(s.kind == step.kind for s in self.threads[t][k + 1 : node[1]])
                 if later >= self.threads[t][node[1]].place:
@@ -376,7 +397,7 @@ class Order:
         """(mbarrier, phase) that a copy's completion is told by."""
         t, k = issue
         step = self.threads[t][k]
-        if step.kind == "T":
+        if step.kind in CREDITS:
             yield step.place, self.phase[t, ~k]
         elif step.kind == "g":
             for later, other in enumerate(self.threads[t][k + 1 :], k + 1):
@@ -403,8 +424,7 @@ class Order:
                         found.add(PROXY)
                     else:
                         war = True
-        found |= self._lost() | self._unobserved()
-        return found, war
+        return found | self._unobserved(), war
 
     def _accesses(self, node: Node) -> Iterator[Access]:
         kind = self.kind(node)
@@ -416,6 +436,9 @@ class Order:
             yield Access(node, step.place, kind == "W", agent=False, bulk=False)
         elif kind == "T":
             yield Access(node, step.number, True, agent=True, bulk=True)
+        elif kind == "V":
+            yield Access(node, step.number % VARIABLES, False, agent=True, bulk=True)
+            yield Access(node, step.number // VARIABLES, True, agent=True, bulk=True)
         elif kind == "g":
             yield Access(node, step.place, True, agent=True, bulk=False)
         elif kind == "O":
@@ -437,13 +460,46 @@ class Order:
         fences = [node for node in self.nodes if self.kind(node) == "P"]
         return any(self._ordered(one, one._replace(node=fence)) and self.before(fence, other.node) for fence in fences)
 
-    def _lost(self) -> set[str]:
-        """Copies that nobody waits for."""
+    def at_the_end(self, where: Where | None) -> tuple[set[str], bool]:
+        """What may be under way when a thread ends that has to be over then, or all threads; and whether what is sure
+        to be requested is not sure to be over."""
+        found: set[str] = set()
+        requested = False
         for node in self.nodes:
             kind = self.kind(node)
-            if kind in ("T", "g", "O") and not any(True for _ in self.joins(node, reads=kind == "O")):
-                return {OUTLIVES}
-        return set()
+            if kind in ("T", "V", "g", "O"):
+                known = [*self.joins(node, reads=kind == "O")]
+                if not (self._ends_behind(node[0], known) if kind == "V" else known):
+                    found.add(OUTLIVES)
+                cta = self._target(node, where) if where and kind in CREDITS else node[0]
+                if cta != node[0] and not self._ends_behind(cta, known):
+                    found.add(TOO_LATE)
+            elif where and kind in ("R", "W", "a", "d", "x", "e"):
+                cta = self._target(node, where)
+                end = cta, len(self.threads[cta])
+                if cta != node[0] and end not in self.later[node]:
+                    found.add(TOO_LATE)
+                elif cta != node[0] and end not in self.after[node]:
+                    requested |= not (kind == "e" and self._is_seen(node))
+        return found, requested
+
+    def _is_seen(self, node: Node) -> bool:
+        """Whether a wait has seen the phase, of an operation on an mbarrier, or a later one."""
+        place = self.threads[node[0]][node[1]].place
+        waits = (w for w in self.nodes if self.kind(w) in WAITS and self.threads[w[0]][w[1]].place == place)
+        return any(self.phase[w] >= self.phase[node] for w in waits)
+
+    def _target(self, node: Node, where: Where) -> int:
+        """The CTA whose memory a step writes, or where its mbarrier is."""
+        step = self.threads[node[0]][node[1]]
+        if step.kind in "adxe":
+            return where.mbarriers[step.place]
+        return where.variables[{"T": step.number, "V": step.number // VARIABLES}.get(step.kind, step.place)]
+
+    def _ends_behind(self, thread: int, points: list[Node]) -> bool:
+        """Whether a thread ends behind one of some points, in every schedule."""
+        end = thread, len(self.threads[thread])
+        return any(point == end or end in self.later[point] for point in points)
 
     def _unobserved(self) -> set[str]:
         """Arrivals before which nobody has seen the phase before complete (PTX ISA 9.7.13.15.4)."""

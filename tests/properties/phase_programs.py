@@ -21,11 +21,13 @@ from tests.properties.phase_explorer import (
     PROXY,
     RACE,
     SIZE,
+    TOO_LATE,
     UNOBSERVED,
     VARIABLES,
     Outlook,
     Program,
     Step,
+    Where,
     outlook,
 )
 from wsemu import cuda, ptx
@@ -40,10 +42,10 @@ THREADS: Final = 3
 MBARRIERS: Final = 4
 LONGEST: Final = 16
 """operations of a program, about"""
-KINDS: Final = " adxewpTginCOGQRWPSA"
+KINDS: Final = " adxewpTginCOGQRWPSAVZ"
 """a step's kind, as a number in the table that the kernel reads; 0: the thread ends"""
 (ADD, DROP, EXPECT_ARRIVE, EXPECT, WAIT, PEEK, LOAD, COPY, INC, NOINC, COPIED, OUT, OVER_OUT, READ_OUT, READ, WRITE,
- FENCE, SYNC, ARRIVE) = range(1, len(KINDS))  # fmt: skip
+ FENCE, SYNC, ARRIVE, SEND, SYNC_RELAXED) = range(1, len(KINDS))  # fmt: skip
 
 
 @cuda.jit
@@ -263,7 +265,7 @@ HARMLESS: Final = frozenset({"uncovered-expectation"})
 """what may be found where no interleaving fails: an expectation that nothing waits for, whose surplus is harmless"""
 SURE: Final = {DEADLOCK, OVER, MISMATCH}
 """codes of what the run itself shows, so that some interleaving does"""
-ACCESSES: Final = {RACE, PROXY, UNOBSERVED, OUTLIVES}
+ACCESSES: Final = {RACE, PROXY, UNOBSERVED, OUTLIVES, TOO_LATE}
 
 
 class JudgedPhases(NamedTuple):
@@ -282,19 +284,15 @@ def judged_phases(
     program: Program,
     engines: tuple[Engine, ...],
     check: Callable[[Program, Engine], wsemu.Report] = check_program,
-    *,
-    leaves_cta: bool = False,
+    where: Where | None = None,
 ) -> JudgedPhases:
-    """Compare wsemu with enumeration, which knows no CTAs: with `leaves_cta`, a copy that outlives its own may write to
-    another one that has ended, too."""
-    can = outlook(program)
+    """Compare wsemu with enumeration; `where` things are in a cluster."""
+    can = outlook(program, where)
     complaints: list[str] = []
     harmless = False
     for engine in engines if can.known else ():
         report = check(program, engine)
         errors = {finding.code for finding in report.findings if finding.severity == "error"}
-        if leaves_cta and "async-outlives-cta" in errors:
-            errors.discard("dsmem-after-exit")
         named = ", ".join(sorted(errors)) or "nothing"
         shown = ", ".join(sorted(can.faults)) or "no fault"
         if report.verdict == "incomplete" or (report.verdict == "failed") != bool(errors):
@@ -320,6 +318,9 @@ def judged_phases(
         warns = any(finding.code == "proxy-war" for finding in report.findings)
         if not can.faults and not errors and warns != can.war:
             complaints.append(f"{engine}: proxy-war is {'' if warns else 'not '}found")
+        warns = any(finding.code == "dsmem-relaxed-exit" for finding in report.findings)
+        if not can.faults and not errors and warns != can.requested:
+            complaints.append(f"{engine}: dsmem-relaxed-exit is {'' if warns else 'not '}found")
     return JudgedPhases(str(program), can, complaints, harmless)
 
 

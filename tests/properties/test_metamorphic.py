@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 ROLES = 3
 PERMUTATIONS = list(itertools.permutations(range(ROLES)))
 FEW = hypothesis_settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=False
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=False
 )
 _numbers = itertools.count()
 
@@ -205,7 +205,7 @@ def data_of(report: wsemu.Report) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@hypothesis_settings(FEW, max_examples=20)
+@hypothesis_settings(FEW, max_examples=12)
 @given(parts=segments(USUALLY))
 def test_the_way_of_the_run_does_not_show(way: str, parts: list[list[Handover]]) -> None:
     kernel = build(source(parts).replace("y[role * 32", "y[cuda.blockIdx.x * 96 + role * 32"))

@@ -86,6 +86,10 @@ def _codes(report: Report) -> set[str]:
 def test_a_program_with_its_branches_swapped_gets_the_same_verdict(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    source = path.read_text(encoding="utf-8")
+    texts = mirrored(source), ast.unparse(ast.parse(source))
+    if texts[0] == texts[1]:
+        return  # it has no branch
     monkeypatch.chdir(ROOT)
     arguments = SMALL.get(path.stem)
     (tmp_path / "examples").symlink_to(ROOT / "examples")  # some programs run these
@@ -95,8 +99,8 @@ def test_a_program_with_its_branches_swapped_gets_the_same_verdict(
     if path.with_suffix(".ptx").is_file():
         (folder / f"{path.stem}.ptx").symlink_to(path.with_suffix(".ptx"))
         (folder / f"same_{path.stem}.ptx").symlink_to(path.with_suffix(".ptx"))
-    turned.write_text(mirrored(path.read_text(encoding="utf-8")), encoding="utf-8")
-    same.write_text(ast.unparse(ast.parse(path.read_text(encoding="utf-8"))), encoding="utf-8")
+    turned.write_text(texts[0], encoding="utf-8")
+    same.write_text(texts[1], encoding="utf-8")
     assert said(run(turned, "vm", arguments)) == said(run(same, "vm", arguments))
 
 

@@ -62,7 +62,7 @@ def test_what_enumeration_shows_of_examples(line: str) -> None:
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_the_verdict_is_what_enumeration_shows(family: str, engine: Engine) -> None:
     source = random.Random(f"{family} 1")
-    found = [judged_phases(PHASE_FAMILIES[family](source), (engine,)) for _ in range(60 if engine == "vm" else 20)]
+    found = [judged_phases(PHASE_FAMILIES[family](source), (engine,)) for _ in range(30 if engine == "vm" else 12)]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
 
 

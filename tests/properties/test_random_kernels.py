@@ -224,7 +224,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(np.array_equal(a, b))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(source=sources(), seed=st.integers(0, 3))
 def test_both_engines_agree(source: str, seed: int) -> None:
     kernel = build(source)

@@ -53,7 +53,7 @@ def test_the_verdict_of_examples(name: str) -> None:
 
 
 @settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,
@@ -197,7 +197,7 @@ def test_both_enumerations_agree_on_warps_that_stay_together(family: str) -> Non
     """One by the accesses that can be adjacent, the other by what happens before what in one execution, which need not
     show all where executions differ."""
     source = random.Random(4)
-    for _ in range(40):
+    for _ in range(20):
         program = FAMILIES[family](source)
         one, other = outlook(program), lane_outlook(parse_lanes(notation(program)))
         differ = one.faults & {"generations", "count-mismatch"}

@@ -87,7 +87,7 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
     ("mbarrier-range", "expect", BAR | {"what": 3, "value": 1 << 21}, "",
      "`full[1]`: its phase has 2,097,152 bytes outstanding", "keep the bytes of a phase"),
     ("mbarrier-range", "arrive", BAR | {"what": 4, "value": 1}, "",
-     "`full[1]`: an arrival that must not complete its phase completes it", "use `ptx.mbarrier_arrive()`"),
+     "`full[1]`: an arrival that must not complete its phase can be the last of it", "use `ptx.mbarrier_arrive()`"),
     ("over-arrival", "arrive", BAR | {"phase": 2, "pending": 0, "count": 1}, "",
      "`full[1]`, phase 2: 1 arrival comes where the phase has all its arrivals",
      "look for a thread that arrives twice"),

@@ -329,8 +329,229 @@ def test_a_kernel_of_cuda_is_told_of_its_cluster():
 def test_an_arrive_of_cta_scope_is_found_in_cuda():
     arguments = np.zeros(64, np.int32), np.arange(32, dtype=np.int32)
     report, _ = checked(wsemu.load_ptx(PTX)["narrow"], arguments, None, 2)
-    assert codes(report) == {"race", "scope"}
+    assert codes(report) == {"race", "scope", "dsmem-relaxed-exit"}
 
 
 def test_every_name_of_clusters_is_documented():
     assert all(getattr(ptx, name).__doc__ for name in CLUSTER_NAMES)
+
+
+# -- what is over before a CTA ends ------------------------------------------------------------------------------------
+@cuda.jit
+def many_sent_and_left(x, rounds):
+    tile = cuda.shared.array(4, np.float32, 16)
+    got = cuda.shared.array((32, 4), np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t < 4:
+        tile[t] = x[t]
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    ptx.fence_proxy_async()
+    ptx.cluster_sync()
+    if ptx.cluster_ctarank() == 0:
+        ptx.cp_async_bulk_shared_to_cluster(ptx.mapa(got, 1), (t, 0), tile, 0, 16, ptx.mapa(full, 1), 0)
+    else:
+        for i in range(rounds):
+            if i > 0:
+                ptx.cp_async_bulk_global_to_shared(got, (t, 0), x, 0, 16, full, 0)
+            if t == 0:
+                ptx.mbarrier_arrive_expect_tx(full, 0, 512)
+            ptx.mbarrier_wait_parity(full, 0, i & 1)
+            cuda.syncwarp()
+
+
+def test_what_an_ended_cta_did_not_know_is_not_forgotten():
+    """So many copies follow that those which all live threads know are dropped from what is known of each."""
+    report, _ = checked(many_sent_and_left, (np.ones(4, np.float32), 70), grid=2)
+    assert codes(report) == {"async-outlives-cta"}
+
+
+# -- what fences and atomics order -------------------------------------------------------------------------------------
+def handed_over(wide, local):
+    """A kernel in which one CTA hands a tile to the other one, in global memory or in the memory of the one that
+    takes it, by a fence and an atomic on each side."""
+
+    @cuda.jit
+    def kernel(x, z, flag, y):
+        tile = cuda.shared.array(32, np.float32)
+        t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+        tile[t] = 0
+        ptx.cluster_sync()
+        if rank == 0:
+            if local:
+                ptx.mapa(tile, 1)[t] = x[t]
+            else:
+                z[t] = x[t]
+            cuda.syncwarp()
+            if t == 0:
+                if wide:
+                    cuda.threadfence()
+                else:
+                    cuda.threadfence_block()
+                cuda.atomic.exch(flag, 0, 1)
+        else:
+            if t == 0:
+                while cuda.atomic.add(flag, 0, 0) == 0:
+                    pass
+                if wide:
+                    cuda.threadfence()
+                else:
+                    cuda.threadfence_block()
+            cuda.syncwarp()
+            y[t] = tile[t] if local else z[t]
+        if local:
+            ptx.cluster_sync()
+
+    return kernel
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_what_fences_and_atomics_order_in_a_cluster_is_not_called_a_race(local):
+    arrays = np.arange(32, dtype=np.float32), np.zeros(32, np.float32), np.zeros(1, np.int32), np.zeros(32, np.float32)
+    report, (*_, y) = checked(handed_over(True, local), arrays, grid=2)
+    assert report.verdict == "incomplete", report
+    assert report.reasons == ["atomics"]
+    assert np.array_equal(y, np.arange(32))
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_fence_of_cta_scope_orders_nothing_between_ctas_of_a_cluster(local):
+    arrays = np.arange(32, dtype=np.float32), np.zeros(32, np.float32), np.zeros(1, np.int32), np.zeros(32, np.float32)
+    report, _ = checked(handed_over(False, local), arrays, grid=2)
+    assert "race" in codes(report)
+
+
+@cuda.jit
+def acknowledged(x, flag, y):
+    tile = cuda.shared.array(32, np.float32)
+    t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+    tile[t] = x[t]
+    ptx.cluster_sync()
+    if rank == 1:
+        y[t] = ptx.mapa(tile, 0)[t]
+        cuda.syncwarp()
+        if t == 0:
+            cuda.threadfence()
+            cuda.atomic.exch(flag, 0, 1)
+    elif t == 0:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence()
+
+
+def test_an_exit_behind_an_acknowledgement_is_not_called_too_early():
+    x = np.arange(32, dtype=np.float32)
+    report, _ = checked(acknowledged, (x, np.zeros(1, np.int32), np.zeros_like(x)), grid=2)
+    assert report.verdict == "incomplete"
+    assert not codes(report)
+
+
+@cuda.jit
+def fenced_and_relaxed(x, y, wide):
+    tile = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[cuda.grid(1)]
+    if wide:
+        cuda.threadfence()
+    else:
+        cuda.threadfence_block()
+    ptx.cluster_arrive_relaxed()
+    ptx.cluster_wait()
+    y[cuda.grid(1)] = ptx.mapa(tile, ptx.cluster_ctarank() ^ 1)[t]
+    ptx.cluster_sync()
+
+
+def test_a_fence_before_a_relaxed_arrive_is_not_called_a_race():
+    """PTX ISA, "barrier.cluster", the second example: the two release together."""
+    x = np.arange(N, dtype=np.float32)
+    report, _ = checked(fenced_and_relaxed, (x, np.zeros_like(x), True))
+    assert report.verdict == "incomplete"
+    assert "race" in codes(checked(fenced_and_relaxed, (x, np.zeros_like(x), False))[0])
+
+
+# -- operands of the CTA's own memory ----------------------------------------------------------------------------------
+@cuda.jit
+def of_another_cta(x, y, what):
+    tile = cuda.shared.array((2, 32), np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    tile[0, t] = x[t]
+    tile[1, t] = 0
+    ptx.fence_proxy_async()
+    ptx.cluster_sync()
+    there, here, told = ptx.mapa(tile, rank ^ 1), ptx.mapa(tile, rank), ptx.mapa(full, rank)
+    if what == 0 and t == 0:
+        ptx.cp_async_bulk_shared_to_global(y, rank * 32, there, (0, 0), 128)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+    if what == 1:
+        ptx.cp_async_ca(there, (1, t), x, t, 4)
+        ptx.cp_async_wait_all()
+    if what >= 2 and t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 128)
+    if what == 2 and t == 0:
+        ptx.cp_async_bulk_shared_to_cluster(here, (1, 0), tile, (0, 0), 128, told, 0)
+    if what == 3 and t == 0:
+        ptx.cp_async_bulk_shared_to_cluster(here, (1, 0), there, (0, 0), 128, told, 0)
+    if what == 4 and t == 0:
+        ptx.st_bulk(there, (1, 0), 128)
+    ptx.cluster_sync()
+
+
+@pytest.mark.parametrize("what", range(5))
+def test_an_operand_has_to_be_in_the_ctas_own_memory_or_in_anothers(what):
+    """PTX ISA, "cp.async.bulk": `.shared::cta` is the executing CTA's, the target of a copy from there is not."""
+    arrays = np.arange(32, dtype=np.float32), np.zeros(64, np.float32)
+    found = next(f for f in checked(of_another_cta, (*arrays, what), grid=2)[0].findings if f.code == "out-of-bounds")
+    assert ("its own CTA" if what == 2 else "rank") in found.message
+
+
+STATES = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 y)
+.explicitcluster
+.reqnctapercluster 2, 1, 1
+{{
+    .reg .b32 %r<10>;
+    .shared .align 4 .b8 s[128];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %cluster_ctarank;
+    xor.b32 %r3, %r2, 1;
+    mov.u32 %r4, s;
+    shl.b32 %r5, %r1, 2;
+    add.u32 %r4, %r4, %r5;
+    st.shared.u32 [%r4], %r1;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mapa.shared::cluster.u32 %r6, %r4, %r3;
+    {}
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "verdict"),
+    [
+        ("ld.shared::cluster.u32 %r7, [%r6];", "verified"),
+        ("st.shared::cluster.u32 [%r6], %r1;", "verified"),
+        ("red.relaxed.cluster.shared::cluster.add.u32 [%r6], 1;", "verified"),
+        ("ld.shared.u32 %r7, [%r4];", "verified"),
+        ("red.relaxed.cta.shared::cluster.add.u32 [%r6], 1;", "incomplete"),
+        ("ld.shared.u32 %r7, [%r6];", "failed"),
+        ("ld.relaxed.cluster.shared::cta.u32 %r7, [%r6];", "failed"),
+        ("st.shared::cta.u32 [%r6], %r1;", "failed"),
+        ("red.shared.add.u32 [%r6], 1;", "failed"),
+    ],
+)
+def test_state_spaces_say_whose_shared_memory_it_is(instruction, verdict):
+    """PTX ISA, "State spaces": `.shared` is `.shared::cta`, the memory of the executing CTA."""
+    report, _ = checked(wsemu.load_ptx(STATES.format(instruction))["k"], (np.zeros(1, np.int32),), None, 2)
+    assert report.verdict == verdict
+    assert codes(report) == ({"out-of-bounds"} if verdict == "failed" else set())

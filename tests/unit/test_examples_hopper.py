@@ -84,3 +84,8 @@ def test_a_mistake_is_found_where_it_is(name: str, code: str, line: str) -> None
     site = next(site for site in first.sites if site.primary)
     text = (EXAMPLES / name.partition("/")[0] / Path(site.file).name).read_text(encoding="utf-8").splitlines()
     assert line in text[site.line - 1]
+
+
+def test_ctas_of_a_cluster_are_told_to_meet_at_its_barrier() -> None:
+    found = {finding.code: finding for finding in report("hopper/gemm_pair_hasty").findings}
+    assert "`barrier.cluster`" in found["mbarrier-uninitialized"].help

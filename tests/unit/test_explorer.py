@@ -187,7 +187,7 @@ def small(source: random.Random) -> Program:
 def test_the_explorer_sees_what_plain_interleavings_show() -> None:
     source = random.Random(0)
     seen = dict.fromkeys((*FAULTS, ""), 0)
-    for _ in range(2000):
+    for _ in range(800):
         program = small(source)
         plain, found = plainly(program), outlook(program)
         assert found.faults - {GENERATIONS} == plain.faults - {GENERATIONS}, notation(program)
@@ -197,4 +197,4 @@ def test_the_explorer_sees_what_plain_interleavings_show() -> None:
         assert bool(plain.faults) == bool(found.faults), notation(program)
         for fault in plain.faults or {""}:
             seen[fault] += 1
-    assert min(seen.values()) > 20, seen
+    assert min(seen.values()) > 8, seen

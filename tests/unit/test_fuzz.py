@@ -275,7 +275,7 @@ DAMAGED = st.text() | st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, database=None, derandomize=True)
+@settings(max_examples=25, deadline=None, database=None, derandomize=True)
 @given(text=DAMAGED)
 def test_a_damaged_row_is_refused(text: str, damaged: Results) -> None:
     damaged._execute("UPDATE batch SET failure = ?", (text,))

@@ -51,3 +51,26 @@ def test_nothing_is_taken_from_what_is_not_verified(tmp_path):
     done = lean(tmp_path, PROGRAM.format(ctas=[2]))
     assert done.returncode == 1
     assert "no launch is verified" in done.stdout
+
+
+TRANSPOSED = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def transposed(x, y):
+    tile = cuda.shared.array((32, 32), np.float32)
+    t = cuda.threadIdx.x
+    for k in range(32):
+        tile[k, t] = x[k, t]
+    cuda.syncwarp()
+    for k in range(32):
+        y[k, t] = tile[t, k]
+
+transposed[1, 32](np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32))
+"""
+
+
+def test_a_padding_that_saves_wavefronts_is_told(tmp_path):
+    said = " ".join(lean(tmp_path, TRANSPOSED).stdout.split())
+    assert "program.py:6: write `33` in place of `32` in line 6: 992 wavefronts of shared memory fewer" in said

@@ -165,7 +165,7 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "cp.async.mbarrier.arrive.b64 [bar+8];": [("cp.async.arrive", BAR + 8, 0)],
     # bulk copies
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+32], [%rd1+16], %r4, [%r7+8];": [
-        ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 0)
+        ("bulk.load", TILE + 32, OUT + 16, N, BAR + 8, 1)
     ],
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [%rd1], 64, [bar], %rd6;":
     [("bulk.load", TILE, OUT, 64, BAR, 0)],

@@ -867,7 +867,6 @@ UNSUPPORTED = [
     ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];", "`tex.2d.v4.f32.f32`"),
     ("atom.global.add.f16x2 %r2, [%rd3], %r1;", "`atom.global.add.f16x2`"),
     ("barrier.cluster.sync;", "`barrier.cluster.sync`"),
-    ("ld.shared::cluster.u32 %r2, [%r1];", "`ld.shared::cluster.u32`"),
     ("mov.u64 %rd4, table;", "the initial value of `table`, which holds an address,"),
     ("ld.global.u32 %r2, [far];", "`far`, which is defined elsewhere,"),
     ("trap;", "the end of the launch by `trap`"),

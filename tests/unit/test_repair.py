@@ -422,3 +422,18 @@ def test_formats_for_machines_have_the_edits(program):
     assert report["trials"]["cures"][0]["file"] == "program.py"
     said = command(*options, "github", "program.py", cwd=program.parent).stdout
     assert "line 9 of program.py:%0A```suggestion%0A    cuda.syncthreads()%0A```" in said
+
+
+@cuda.jit
+def with_names(y):
+    tile = cuda.shared.array(shape=(32, 2), dtype=np.float32)
+    other = cuda.shared.array(shape=64, dtype=np.float32)
+    i = cuda.threadIdx.x
+    cuda.atomic.add(ary=y, idx=i, val=tile[i, 0] + other[i])
+    cuda.syncwarp(mask=0xFFFFFFFF)
+
+
+def test_arguments_given_by_name_are_edited_too() -> None:
+    report = wsemu.check(with_names, 1, 32, (np.zeros(32, np.float32),)).helped(5.0)
+    assert report.trials is not None
+    assert any("fill `other` with zeros" in str(cure) for cure in report.trials.cures)

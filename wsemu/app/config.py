@@ -89,6 +89,8 @@ class Configuration(_Table):
     """What `wsemu check` and `wsemu run` were told, and what holds where they were not."""
 
     arch: str = "sm_90"
+    sms: int = Field(default=0, ge=0)
+    """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
     fma: bool = True
     mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
@@ -148,6 +150,7 @@ class Configuration(_Table):
             raise UsageError("nothing left to look for: `skip` takes away all that `only` names")
         return Settings(
             arch=self.arch,
+            sms=self.sms,
             fma=self.fma,
             mma=self.mma,
             budget=self.budget,

@@ -43,10 +43,14 @@ class Fixes:
         if not found:
             printer.text("no fix: no edit that was tried is a cure" if self.reports else "no fix is needed")
             return
+        for cure in [cure for cure in found if not cure.changes]:
+            name = display_path(cure.file)
+            printer.text(f"no patch of `{name}`, which a compiler wrote: edit its source, {cure.says}", "warning")
+        found = [cure for cure in found if cure.changes]
         for cure in found:
             name = display_path(cure.file)
             printer.text("\n".join([f"--- a/{name}", f"+++ b/{name}", *cure.diff]))
-        if write:
+        if write and found:
             self._write(found, printer)
 
     def _cures(self) -> Iterator[Cure]:

@@ -10,7 +10,7 @@ from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import hooked, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
-from wsemu.repair.lean import Need, Part, needs
+from wsemu.repair.lean import Layout, Need, Part, layouts, needs, shared_wavefronts
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class _Kernels:
 
     parts: dict[str, dict[Part, list[Need]]] = field(default_factory=dict)
     launches: dict[str, list[str]] = field(default_factory=dict)
+    layouts: dict[str, dict[Layout, list[int]]] = field(default_factory=dict)
+    """of the shared arrays, that save wavefronts: how many in each launch"""
 
     def observe(self, report: Report, launched: Launched) -> None:
         """Take the parts of a verified launch out, one after the other."""
@@ -46,6 +48,10 @@ class _Kernels:
         known = self.parts.setdefault(report.kernel, {})
         for part, need in needs(launched, report.counters.warp_instructions).items():
             known.setdefault(part, []).append(need)
+        if report.bank_ways != 1:
+            better = self.layouts.setdefault(report.kernel, {})
+            for layout, saved in layouts(launched, shared_wavefronts(report)).items():
+                better.setdefault(layout, []).append(saved)
 
     def tell(self, printer: Printer) -> None:
         """What no launch of a kernel needs, and how many things they do need."""
@@ -68,6 +74,9 @@ class _Kernels:
                 )
             if not spare:
                 printer.text("  all are needed")
+            for layout, counts in self.layouts.get(kernel, {}).items():
+                where = f"{os.path.basename(layout.file)}:{layout.line}"
+                printer.text(f"  {where}: {layout.says}: {sum(counts):,} wavefronts of shared memory fewer")
         if any(self.parts.values()):
             printer.text("that holds for these launches: other sizes may need what they do not, and of two things that "
                          "are not needed, one may be")  # fmt: skip

@@ -72,6 +72,15 @@ Only = Annotated[
 Skip = Annotated[
     list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
 ]
+Sms = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Multiprocessors of the GPU, for CTAs that wait for each other.",
+        show_default="the most",
+    ),
+]
 Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),

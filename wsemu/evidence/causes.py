@@ -22,7 +22,8 @@ _ORDER = (
     "invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle barrier-divergence "
     "count-mismatch oversubscribed uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime "
     "uninitialized-read dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy "
-    "race intra-warp-race read-only-written async-outlives-cta deadlock proxy-war".split()
+    "race intra-warp-race read-only-written async-outlives-cta "
+    "dsmem-before-start dsmem-after-exit deadlock proxy-war dsmem-relaxed-exit".split()
 )
 """codes: what explains others comes before them"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wsemu.launch.compiled import compiled_anew
+from wsemu.launch.code import Code
+from wsemu.launch.compiled import compiled, compiled_anew
 from wsemu.launch.examined import judged, ran_with_orders
 from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
@@ -147,6 +148,8 @@ class Launched:
     def is_verified_with(self, cure: Cure) -> bool:
         """Whether the launch is verified with these edits."""
         source = "".join(linecache.getlines(cure.file))
+        if not cure.changes:
+            return False  # of PTX: it is of one text alone
         with self.again():
             try:
                 done = self.attempt({cure.file: (ast.parse(source), cure.applied(source))}, lambda _: None)
@@ -176,27 +179,46 @@ class Launched:
             except (WsemuError, SyntaxError, ValueError, ArithmeticError, RecursionError):
                 return None
 
-    def _attempt(self, look: Callable[[Report], Any]) -> Attempted | None:
+    def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
+        """Of a kernel in PTX its file's text and path, its first and last line, and the files that its lines name by
+        number; None for others, and where several files are linked."""
+        known = self.kernel.text() if isinstance(self.kernel, Code) else None
+        if known is None:
+            return None
+        text, files = known
+        path, first, last = self.kernel.source()
+        return text, path, first, last, files
+
+    def attempt_code(self, text: str) -> Attempted | None:
+        """The launch with other PTX, inside `again`; None where it does not compile, cannot run, or is no better."""
+        try:
+            return self._attempt(lambda _: None, self.kernel.edited(text))
+        except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
+            return None
+
+    def _attempt(self, look: Callable[[Report], Any], kernel: Any = None) -> Attempted | None:
         for now, before in self._stored():
             now[:] = before
         for array in self.captured:
             array.blank = True
-        made = compiled_anew(self.kernel, self.arguments, self.settings.fma)
+        kernel = kernel or self.kernel
+        anew = compiled if isinstance(kernel, Code) else compiled_anew
+        made = anew(kernel, self.arguments, self.settings.fma)
         key = program_digest(made.program)
         if key not in self._known:
             most = max(_LONGER * self.instructions, _AT_LEAST)
             chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
-            self._known[key] = self._run(made, chosen, look)
+            self._known[key] = self._run(kernel, made, chosen, look)
         return self._known[key]
 
-    def _run(self, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
+    def _run(self, kernel: Any, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
         """A launch of a program; None where it is no better."""
-        launch = (self.kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
+        launch = (kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
         run, orders = ran_with_orders(bound, 1)
         if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
             return None
-        done = judged(self.kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
+        done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))
 
     def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

@@ -58,6 +58,7 @@ def check(
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
+    sms: int | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -71,13 +72,15 @@ def check(
     (several lanes of one store that write the same value), `every` asks for which other launches a verified one speaks
     (`Report.scope`), `fail_on` has the codes of warnings that count as errors,
     and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster` counts the CTAs
-    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.
+    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.  `sms` is
+    how many multiprocessors the GPU has, for CTAs that have to run at once (`Report.residency`).
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,
         "mma": mma,
+        "sms": sms,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,
@@ -235,12 +238,12 @@ def _examine(
     captured = [c.array for c in done.bound.program.constant_arrays if is_blank(c.array)]
     for array in captured:
         array.blank = False  # type: ignore[attr-defined]
-    if (report.findings or keeping) and more is None and not isinstance(kernel, Code):
+    if (report.findings or keeping) and more is None:
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, captured, done)
         report._launched = launched if report.findings else None
-        for keep in keeping:
+        for keep in keeping if not isinstance(kernel, Code) else ():
             if launched is not None:
                 keep(report, launched)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):

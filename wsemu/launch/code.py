@@ -41,6 +41,14 @@ class Code(abc.ABC):
         """A launch in the clusters that the code asks for."""
         return configuration
 
+    def text(self) -> tuple[str, dict[int, str]] | None:
+        """The text of its file, and the files that its lines name by number; None where it is not one file alone."""
+        return None
+
+    def edited(self, text: str) -> Code:
+        """The same kernel of another text."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def source(self) -> tuple[str, int, int]:
         """Where the code stands: file, first and last line."""

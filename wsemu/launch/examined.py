@@ -12,7 +12,7 @@ import numpy as np
 from wsemu.evidence.places import Places
 from wsemu.launch.code import Code
 from wsemu.launch.hooks import keeping, starting
-from wsemu.launch.running import bind_launch, ran
+from wsemu.launch.running import bind_launch, ran, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,6 +96,9 @@ def judged(
         gives_places = functools.partial(orders.gives_places, places, trace, initial)
     begun = started + compiling()
     report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
+    needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
+    if needed is not None:
+        report = report.model_copy(update={"residency": needed})
     if bound.settings.every:
         from wsemu.launch.every import extended
 

@@ -10,7 +10,17 @@ from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
 from wsemu.model.cure import Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
-from wsemu.model.finding import Counters, Extent, Finding, Record, Scope, Suppressed, Unused, Verdict
+from wsemu.model.finding import (
+    Counters,
+    Extent,
+    Finding,
+    Record,
+    Residency,
+    Scope,
+    Suppressed,
+    Unused,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -52,6 +62,8 @@ class Report(Record):
     """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
     scope: Scope | None = None
     """for which other launches a verified one speaks, where that is asked for (`every`)"""
+    residency: Residency | None = None
+    """the CTAs that have to run at once, where some wait for others"""
     inputs: Inputs | None = None
     """what a failed launch was made of, as hashes"""
     seconds: float = 0.0
@@ -89,9 +101,9 @@ class Report(Record):
             if launched is None or not seconds:
                 self._trials = Trials(groups=causes.by_edge(self.findings))
             else:
-                from wsemu.repair.search import search
+                from wsemu.repair.trials import tried
 
-                self._trials = search(self, launched, seconds)
+                self._trials = tried(self, launched, seconds)
         trials, findings = self._trials.in_order(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 

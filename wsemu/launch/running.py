@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.compiled import Compiled
     from wsemu.model.bound import BoundArray
+    from wsemu.model.finding import Residency
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
@@ -36,6 +37,8 @@ def bind_launch(
     """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it."""
     from wsemu.launch.binding import bind
 
+    if check_int(chosen.sms, "sms") < 0:
+        raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     source = None
@@ -49,6 +52,12 @@ def bind_launch(
         notes = (*notes, *more)
     _check_shared(program, configuration)
     _check_cooperative(program, configuration)
+    needed = together(program, configuration, chosen.sms)
+    if needed is not None and not needed.fits:
+        raise UsageError(
+            f"`{program.name}` {needed}, a whole {needed.of}: {needed.held(configuration.arch)}; launch fewer CTAs, or "
+            "smaller ones"
+        )
     if configuration.arch != LATEST:
         from wsemu.model.introduced import check_instructions
 
@@ -79,6 +88,16 @@ def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str])
             arrays = ", ".join([*known, *sorted(unused)])
             raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
     return frozenset(known[name] for name in names if name in known)
+
+
+def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:
+    """What a launch needs whose CTAs meet by design: a cooperative one, or one in clusters; None for others."""
+    from wsemu.model.residency import residency
+
+    if program.cooperative:
+        return residency(program, configuration, configuration.ctas, "grid", sms) if configuration.ctas > 1 else None
+    x, y, z = configuration.cluster
+    return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
 _OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))

@@ -23,7 +23,7 @@ from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.data import replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, N_CONTROL, NAMES, OPERATIONS
+from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -42,6 +42,8 @@ EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 RACES = ("race", "intra-warp-race")
+AT_ONCE = (5, 6)
+"""`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
 DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
@@ -55,6 +57,8 @@ class _Doubts(NamedTuple):
     asserted: list[str]
     orders: list[str]
     """of atomics, on which findings hang"""
+    loads: list[str]
+    """what may be too much for an mbarrier at once"""
     steered: dict[str, str]
     """what hangs on an order -> on the order of what"""
     tried: Sequence[str] = ()
@@ -69,6 +73,7 @@ class _Doubts(NamedTuple):
         words += ["not modelled"] if self.unmodelled and "not modelled" not in words else []
         words += ["undefined value"] if self.undefined else []
         words += ["failed assertion"] if self.asserted else []
+        words += ["bytes outstanding"] if self.loads else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
 
@@ -111,12 +116,13 @@ def judge(
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
     wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
+    wanted, loads = _without_loads(wanted, places, trace_of)
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart]
-    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, steered)
+    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
     decided = None if decide is None else _decided(found, doubts, places, settings, decide)
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
@@ -268,7 +274,8 @@ def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> 
     if any(entry.finding.severity == "error" for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
-    proven = f"{EVERY_SCHEDULE}, phases and copies included" if places.asynchronous() else EVERY_SCHEDULE
+    included = "the barrier of the grid" if places.program.meets_alone else "phases and copies"
+    proven = f"{EVERY_SCHEDULE}, {included} included" if places.asynchronous() else EVERY_SCHEDULE
     if not off:
         return proven
     if not any(name in off for name in SCHEDULES):
@@ -379,7 +386,9 @@ def _asserted(places: Places, *, aborts: bool) -> list[str]:
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-_ORDERS = frozenset({"race", "barrier-recycling", "mbarrier-lifetime", "mbarrier-uninitialized"})
+_ORDERS = frozenset(
+    "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
+)
 """codes that say that nothing orders two operations"""
 
 
@@ -390,15 +399,24 @@ def _without_atomics(
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
     if not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
-    if not any(OPERATIONS[NAMES[op]].kind == "atomic" for op in places.program.code[:, 0].tolist()):
-        return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.phase_edges import lives_ordered_by_atomics
+    from wsemu.proof.phase_edges import (
+        EXITS,
+        asynchronous,
+        exits_ordered_by_atomics,
+        fences_may_order,
+        lives_ordered_by_atomics,
+    )
 
+    if not fences_may_order(places.program):
+        return wanted, []
+    program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    trace = trace_of(after)
-    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(places.program), observed=steered)
-    ordered += lives_ordered_by_atomics(trace, wanted, places.program)
+    trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})
+    more = asynchronous(program, cluster_of) if program.asynchronous else None
+    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
+    ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
+    ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -409,6 +427,26 @@ def _without_atomics(
         else:
             kept.append(raw)
     return kept, reasons
+
+
+def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> tuple[list[RawFinding], list[str]]:
+    """Take out findings that no more than all of a phase of an mbarrier is too much for it at once, with a reason each:
+    but where there is an order in which that happens."""
+    asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
+    if not asking:
+        return wanted, []
+    from wsemu.proof.outstanding import too_much
+
+    trace = trace_of(frozenset())
+    loose = [id(raw) for raw in asking if not too_much(trace, raw, places.program, places.cluster_of)]
+    reasons = [
+        f"{places.where(raw.pc)}: {places.element(raw.detail['address'], raw.pc)} gets {raw.detail['value']:,} "
+        f"{'bytes' if raw.detail['what'] == AT_ONCE[0] else 'arrivals'} in a phase, and holds {MOST_COUNT:,} at once: "
+        "whether in some schedule there are is not decided"
+        for raw in asking
+        if id(raw) in loose
+    ]
+    return [raw for raw in wanted if id(raw) not in loose], reasons
 
 
 def _analysis(places: Places, lockstep: bool) -> Analysis | None:

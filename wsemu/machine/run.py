@@ -36,7 +36,6 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
-    N_CONTROL,
     N_MEMORY,
     N_OPERATIONS,
     N_WARP,
@@ -136,9 +135,6 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
-_OF_GRID = {OPCODE["grid.arrive"], OPCODE["grid.wait"]}
-_WITH_TIMES = {OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]}
-"""what else than operations of kind `async` wants to know what came before in time"""
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -156,8 +152,6 @@ class Image:
     has_read_only_loads: bool
     opcodes: frozenset[int]
     asynchronous: bool
-    meets_alone: bool
-    """of what is asynchronous it has the barrier of the grid alone: no proxies, no order but that of memory"""
     multiplies: bool
     """it has matrix operations"""
     sums: bool
@@ -207,12 +201,8 @@ def _image_of(key: ProgramKey) -> Image:
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
-    meets = program.cooperative and opcodes.isdisjoint(_WITH_TIMES) and "window" not in program.specials
-    meets = meets and all(opcode < N_CONTROL or opcode in _OF_GRID for opcode in opcodes)
     sums = multiplies and rounds_once(program)
-    return Image(
-        code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, meets, multiplies, sums
-    )
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies, sums)
 
 
 class ProgramKey:
@@ -459,7 +449,7 @@ class Machine:
         state["clocks"], state["recycling"] = 1, watch.recycling
         state["lockstep"], state["strict"] = watch.lockstep, watch.strict
         vectors, bits, sets = count, 0, 1
-        agents = self.image.asynchronous and not self.image.meets_alone
+        agents = self.image.asynchronous and not self.program.meets_alone
         if agents:
             vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
         size = LANES * (vectors + sets * bits)
@@ -954,7 +944,7 @@ _WAITS = tuple(OPCODE[name] for name in WAITS)
 _CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
-    "pluses", "pluses_pc",
+    "pluses", "pluses_pc", "held", "held_pc", "followed",
 )  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 _DETAIL = {
@@ -995,6 +985,7 @@ _DETAIL = {
     "wgmma-divergence": ("what",),
     "dsmem-before-start": ("rank",),
     "dsmem-after-exit": ("rank",),
+    "dsmem-relaxed-exit": ("rank",),
     "cluster-barrier": ("what",),
     "remote-mbarrier": ("address", "rank"),
     "scope": ("address", "what"),

@@ -157,12 +157,16 @@ MBARRIER = record(
     inval_warp=1,
     inval_lane=1,
     inval_interval=1,
+    wanted=1,  # bytes that the open phase was to wait for so far
+    brought=1,  # bytes of it that have come
+    added=1,  # arrivals that copies have added to it
     tx_pc=1,  # last operation of the phase that named bytes, or -1
     tx_warp=1,
     last_pc=1,  # last registrant of the phase
     last_warp=1,
     waiters=1,  # lanes that stand there
     expecting=1,  # 1: the open phase has an expectation, and `cover` is kept
+    holding=1,  # 1: it has an arrival that must not complete it, and `followed` is kept
     given=3,  # host addresses of rows as of lane_clocks.py: what was given to the open phase, to the one before; unused
     joined=3,  # rows: the last registrant of each thread, and the asynchronous ones, in the open phase and two before
     joined_pc=3,  # int64[32 * warps]: their instructions
@@ -178,13 +182,16 @@ MBARRIER = record(
     expects_pc=1,
     pluses=1,  # the same of arrivals for copies
     pluses_pc=1,
+    held=1,  # the last arrival of each thread that must not complete the open phase
+    held_pc=1,
+    followed=1,  # what the registrants come after, themselves excepted
 )
-THIN_ROWS, FULL_ROWS = 13, 6
+THIN_ROWS, FULL_ROWS = 16, 6
 """of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
-"""an asynchronous operation: what: COPIES, STORES, ARRIVES, or READS_DONE of the one after; its group, and the next one
-of the same thread, 0: none"""
-COPIES, STORES, ARRIVES, READS_DONE = range(4)
+"""an asynchronous operation: what: COPIES, STORES, ARRIVES, READS_DONE of the one after, or SENDS; its group, and the
+next one of the same thread, 0: none"""
+COPIES, STORES, ARRIVES, READS_DONE, SENDS = range(5)
 GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
 for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""

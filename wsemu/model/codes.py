@@ -90,6 +90,10 @@ _CODES = {
     "dsmem-after-exit": Code(
         "error", "an access to shared memory of a CTA of the cluster that may have exited", "dsmem", proves=True
     ),
+    "dsmem-relaxed-exit": Code(
+        "warning", "an access to memory of a CTA of the cluster that a relaxed arrive alone orders before its exit",
+        "dsmem", proves=True, strict=True,
+    ),
     "cluster-barrier": Code(
         "error", "an arrive or wait that does not go with the others at the cluster's barrier", "cluster-barrier",
         proves=True,

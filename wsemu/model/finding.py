@@ -334,6 +334,40 @@ class Scope(Record):
         return ", ".join(parts)
 
 
+class Residency(Record):
+    """CTAs that have to run at once, since they wait for each other, and what a GPU holds."""
+
+    ctas: int
+    of: str
+    """what they are: all of a `cluster`, of a cooperative `grid`, or those of the `launch` that wait for each other"""
+    each: int
+    """CTAs of this launch that a multiprocessor holds"""
+    limited_by: str
+    """of what it has no more: threads, CTAs, shared memory, registers"""
+    multiprocessors: int
+    known: bool = False
+    """that number was asked for (`sms`); else it is that of the largest GPU of the architecture"""
+
+    @property
+    def room(self) -> int:
+        """CTAs that fit at once."""
+        return self.each * self.multiprocessors
+
+    @property
+    def fits(self) -> bool:
+        return self.ctas <= self.room
+
+    def __str__(self) -> str:
+        """`needs 24 CTAs at once`."""
+        return f"needs {self.ctas:,} CTAs at once"
+
+    def held(self, arch: str) -> str:
+        """`a multiprocessor of sm_90 holds 2 of them (shared memory), a GPU of 132 holds 264`."""
+        most = "" if self.known else ", the largest there is,"
+        where = f"a multiprocessor of {arch} holds {self.each} of them ({self.limited_by})"
+        return f"{where}, a GPU of {self.multiprocessors}{most} holds {self.room:,}"
+
+
 class Counters(Record):
     """What a launch executed.
 

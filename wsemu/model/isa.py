@@ -37,6 +37,8 @@ NON_COHERENT = 1 << 16
 """in `aux` of a load: it may go through the read-only cache, so that nothing may write its bytes in the whole launch"""
 NO_STORE = 1 << 17
 """in `aux` of an atomic: it stands for a load, and leaves memory as it is"""
+OWN_SHARED = 1 << 18
+"""in `aux` of an access, or 1 in that of a `bulk.load`: it says that it goes to the CTA's own shared memory"""
 CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
@@ -49,6 +51,8 @@ PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
+CLUSTER_WIDE = 1
+"""immediate of a `fence.cta` that is one of its cluster"""
 SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
 """`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
 strong read before it, and of no other one"""

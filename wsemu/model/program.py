@@ -13,6 +13,8 @@ from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""
 _OF_GRID = [OPCODE["grid.arrive"], OPCODE["grid.wait"]]
+_WITH_TIMES = [OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]]
+"""what else than operations of kind `async` wants to know what came before in time"""
 
 
 class Span(NamedTuple):
@@ -175,6 +177,16 @@ class Program:
         if "cooperative" not in self.derived:
             self.derived["cooperative"] = bool(np.isin(self.code[:, 0], _OF_GRID).any())
         found: bool = self.derived["cooperative"]
+        return found
+
+    @property
+    def meets_alone(self) -> bool:
+        """Whether of what is asynchronous it has the barrier of the grid alone: no phases, no copies, no proxies."""
+        if "meets alone" not in self.derived:
+            others = (self.code[:, 0] >= N_CONTROL) & ~np.isin(self.code[:, 0], _OF_GRID)
+            alone = not others.any() and not np.isin(self.code[:, 0], _WITH_TIMES).any()
+            self.derived["meets alone"] = self.cooperative and alone and "window" not in self.specials
+        found: bool = self.derived["meets alone"]
         return found
 
     def listing(self) -> str:

@@ -42,6 +42,8 @@ class Settings:
     """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
     mma: Sums = "hardware"
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
+    sms: int = 0
+    """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
     fma: bool = True
     """contract a * b + c as the compiler does"""
     budget: int = 1_000_000_000

@@ -32,9 +32,9 @@ atomic      (with atomics) gives to its location the clock of the warp's last fe
             the atomics on its location that it saw.
 
 PTX ISA, "Memory Consistency Model", release and acquire patterns: fence; atomic on L -> atomic on L; fence.  A fence of
-CTA scope does that inside its CTA, those of scope gpu and sys do it between CTAs, where both fences must.  A warp is
-taken as one thread here: a fence of one lane counts for all.  PTX ISA, "barrier": sync and arrive order memory among
-the participating threads.
+CTA scope does that inside its CTA, one of a cluster inside that, those of scope gpu and sys do it between CTAs, where
+both fences must.  A warp is taken as one thread here: a fence of one lane counts for all.  PTX ISA, "barrier": sync and
+arrive order memory among the participating threads.
 """
 
 from __future__ import annotations
@@ -134,8 +134,10 @@ class _Threads:
                 join_lanes(self.known[warp, lane], known)
 
 
-Given = dict[tuple[int, bool], Clock]
-"""(CTA that gave, whether by a fence of scope gpu or sys) -> what was given"""
+OF_CTA, OF_CLUSTER, OF_ALL = range(3)
+"""how far a fence reaches"""
+Given = dict[tuple[int, int], Clock]
+"""(CTA that gave, a reach of its fence) -> what was given"""
 
 
 class HappensBefore:
@@ -143,13 +145,22 @@ class HappensBefore:
 
     With `atomics` false barriers alone order, as engines detect; `uncounted` are the barrier instructions that give no
     count (the whole CTA takes part).  `lockstep`: the lanes of a warp do everything together.  `whole`: what a part of
-    a warp does at a barrier orders nothing.
+    a warp does at a barrier orders nothing.  `cluster_of`: of a CTA; without clusters it is one by itself.
+    `cluster_wide` are the fences of that scope.
     """
 
     def __init__(
-        self, atomics: bool, uncounted: Container[int] = (), *, lockstep: bool = False, whole: bool = False
+        self,
+        atomics: bool,
+        uncounted: Container[int] = (),
+        *,
+        lockstep: bool = False,
+        whole: bool = False,
+        cluster_of: Callable[[int], int] = int,
+        cluster_wide: Container[int] = (),
     ) -> None:
         self.atomics = atomics
+        self._cluster_of, self._cluster_wide = cluster_of, cluster_wide
         self.lockstep, self.whole = lockstep, whole
         self._threads: dict[int, _Threads] = {}
         self.uncounted = uncounted
@@ -310,21 +321,29 @@ class HappensBefore:
     # -- atomics ------------------------------------------------------------------------------------------------------
 
     def fence(self, event: Event) -> None:
-        actor, wide = (event.cta, event.warp), event.kind != "fence.cta"
+        actor = event.cta, event.warp
+        reach = OF_ALL if event.kind != "fence.cta" else OF_CLUSTER if event.pc in self._cluster_wide else OF_CTA
         clock = self.clock(actor)
         if self.atomics:
-            for (cta, given_wide), given in self._seen[actor].items():
-                if cta == event.cta or (wide and given_wide):
+            for (cta, other), given in self._seen[actor].items():
+                if min(reach, other) >= self._apart(cta, event.cta):
                     join(clock, given)
-            for scope in (False, True) if wide else (False,):
-                self._fenced[actor][event.cta, scope] = dict(clock)
+            for within in range(reach + 1):
+                self._fenced[actor][event.cta, within] = dict(clock)
         self._begin_interval(actor)
+
+    def _apart(self, cta: int, other: int) -> int:
+        """How far fences of two CTAs have to reach."""
+        if cta == other:
+            return OF_CTA
+        return OF_CLUSTER if self._cluster_of(cta) == self._cluster_of(other) else OF_ALL
 
     def atomic(self, event: Event) -> None:
         if not self.atomics:
             return
         actor, address = (event.cta, event.warp), event.place & ~ADDRESS_WRAPPED
-        own = event.cta if address >> SEGMENT_SHIFT == SHARED else -1  # each CTA has a shared memory of its own
+        # each cluster has a shared memory of its own
+        own = self._cluster_of(event.cta) if address >> SEGMENT_SHIFT == SHARED else -1
         location = self._locations[own, address]
         for key, given in location.items():
             join(self._seen[actor].setdefault(key, {}), given)
@@ -345,14 +364,15 @@ def ordered(
     atomics: bool = True,
     uncounted: Container[int] = (),
     whole: bool = False,
+    order: HappensBefore | None = None,
 ) -> list[bool]:
     """For each pair of an earlier and a later epoch, of different warps: whether the earlier one happens before the
-    later one; `whole` as of `HappensBefore`.
+    later one; `whole` as of `HappensBefore`, `order` in place of one of these.
 
     One pass for all: a clock changes only where an interval begins, so that any time in the later one will do.  What a
     trace that is not complete does not reach counts as not ordered.
     """
-    order = HappensBefore(atomics, uncounted, whole=whole)
+    order = order or HappensBefore(atomics, uncounted, whole=whole)
     answers = [False] * len(pairs)
     asked: defaultdict[Epoch, list[int]] = defaultdict(list)
     for n, (_, later) in enumerate(pairs):
@@ -373,8 +393,23 @@ def ordered(
     return answers
 
 
+class Asynchronous(NamedTuple):
+    """What launches with asynchronous operations have more."""
+
+    order: Callable[[], HappensBefore]
+    """new clocks, with what orders there"""
+    ends: Callable[[Trace, RawFinding], set[Epoch]]
+    """when warps know that the copy is over that made the earlier access of a race"""
+    cluster_of: Callable[[int], int]
+
+
 def ordered_by_atomics(
-    trace: Trace, findings: Iterable[RawFinding], uncounted: Container[int] = (), *, observed: bool = True
+    trace: Trace,
+    findings: Iterable[RawFinding],
+    uncounted: Container[int] = (),
+    *,
+    observed: bool = True,
+    more: Asynchronous | None = None,
 ) -> list[RawFinding]:
     """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
     did not, or they would not have been found.  Findings of other codes are never among them.
@@ -383,20 +418,24 @@ def ordered_by_atomics(
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
     accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
     accesses: see `_observers`."""
-    asked = [raw for raw in findings if raw.code in ("race", "barrier-recycling") and not _is_asynchronous(raw)]
+    asked = [
+        raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
+    ]
     pairs, of = [], []
     settled: set[int] = set()
     for n, raw in enumerate(asked):
-        later = epochs(raw)[1]
-        observers = _observers(trace, raw) if observed else set()
+        earlier, later = epochs(raw)
+        observers = _observers(trace, raw, more.cluster_of if more else int) if observed else set()
         if later[:2] in {epoch[:2] for epoch in observers}:
             settled.add(n)
-        candidates = [epochs(raw), *((epoch, later) for epoch in observers)]
+        first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
+        candidates = [(epoch, later) for epoch in (*first, *observers)]
         pairs += candidates
         of += [n] * len(candidates)
     for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
         chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
-        answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole)
+        order = more.order() if more else None
+        answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole, order=order)
         settled |= {of[k] for k, answer in zip(chosen, answers, strict=True) if answer}
     return [raw for n, raw in enumerate(asked) if n in settled]
 
@@ -406,7 +445,7 @@ def _is_asynchronous(raw: RawFinding) -> bool:
     return "async" in raw.detail or "other_async" in raw.detail
 
 
-def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:
+def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) -> set[Epoch]:
     """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one,
     a plain one.
 
@@ -416,14 +455,19 @@ def _observers(trace: Trace, raw: RawFinding) -> set[Epoch]:
         return set()
     earlier, later = epochs(raw)
     address = raw.detail["address"]
-    shared = address >> SEGMENT_SHIFT == SHARED  # each CTA has a shared memory of its own
+    shared = address >> SEGMENT_SHIFT == SHARED  # each cluster has a shared memory of its own
+    here = cluster_of(raw.cta)
     observers: set[Epoch] = set()
     seen = False
     for event in trace.events:
         epoch = event.cta, event.warp, event.interval
         if event.kind == "access" and (event.pc, *epoch) == (raw.pc, *later):
             break
-        if event.kind != "atomic" or event.place & ~ADDRESS_WRAPPED != address or (shared and event.cta != raw.cta):
+        if (
+            event.kind != "atomic"
+            or event.place & ~ADDRESS_WRAPPED != address
+            or (shared and cluster_of(event.cta) != here)
+        ):
             continue
         if (event.pc, *epoch) == (raw.other_pc, *earlier):
             seen, observers = True, set()

@@ -4,29 +4,43 @@ The engines judge thread by thread, with a clock for each copy and two more for 
 one actor, as in `happens_before`, whose rules hold; one lane's arrive gives what its whole warp knows.  So this tells
 which edges a run had, and never that something is not ordered where the engines say that it is.
 
-arrive_on   gives to the open phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive").
+arrive_on   gives to the open phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive"); with atomics, a
+            relaxed one gives what came before the last fence.
 phase       ends a phase: what is given from then on belongs to the next one.
-await       a wait that was answered with true takes what its phase was given, unless it is relaxed.
+await       a wait that was answered with true takes what its phase was given, unless it is relaxed; with atomics, it
+            does so at the next fence then.
 credit      the end of a copy gives its own accesses, and nothing that its warp knows (PTX ISA, "Async operations").
 """
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import NAMES, RELAXED, WAIT_RELAXED
-from wsemu.proof.happens_before import Clock, HappensBefore, join, uncounted_barriers
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, WAIT_RELAXED
+from wsemu.proof.happens_before import (
+    OF_ALL,
+    OF_CLUSTER,
+    OF_CTA,
+    Asynchronous,
+    Clock,
+    HappensBefore,
+    join,
+    uncounted_barriers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from wsemu.model.outcome import Event, RawFinding, Trace
     from wsemu.model.program import Program
-    from wsemu.proof.happens_before import Epoch
+    from wsemu.proof.happens_before import Actor, Epoch
 
 GIVES, TAKES = "arrive_on", "await"
 """kinds of events"""
+EXITS = ("dsmem-after-exit", "dsmem-relaxed-exit")
+"""codes"""
 
 
 def relaxed(program: Program) -> frozenset[int]:
@@ -50,11 +64,12 @@ class PhaseOrder(HappensBefore):
         uncounted: Container[int] = (),
         relaxed: Container[int] = (),
         cluster_of: Callable[[int], int] = int,
+        cluster_wide: Container[int] = (),
+        reach: int = OF_CTA,
     ) -> None:
-        """`cluster_of`: of a CTA; without clusters it is one by itself."""
-        super().__init__(atomics, uncounted)
-        self._relaxed = relaxed
-        self._cluster_of = cluster_of
+        """`reach`: how far a fence before a relaxed arrive has to reach."""
+        super().__init__(atomics, uncounted, cluster_of=cluster_of, cluster_wide=cluster_wide)
+        self._relaxed, self._reach = relaxed, reach
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
         """(cluster, mbarrier, phase) -> what it was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
@@ -67,12 +82,19 @@ class PhaseOrder(HappensBefore):
         super().apply(event)
 
     def arrive_on(self, event: Event) -> None:
+        actor = event.cta, event.warp
         if event.pc not in self._relaxed:
-            join(self._given[self._phase_of(event)], self.clock((event.cta, event.warp)))
+            join(self._given[self._phase_of(event)], self.clock(actor))
+        elif self.atomics:
+            fenced = self._fenced[actor].get((event.cta, self._reach), {})
+            join(self._given[self._phase_of(event)], fenced)
 
     def await_(self, event: Event) -> None:
+        actor = event.cta, event.warp
         if event.pc not in self._relaxed:
-            join(self.clock((event.cta, event.warp)), self._given[self._phase_of(event)])
+            join(self.clock(actor), self._given[self._phase_of(event)])
+        elif self.atomics:
+            join(self._seen[actor].setdefault((event.cta, OF_ALL), {}), self._given[self._phase_of(event)])
 
     def _phase_of(self, event: Event) -> tuple[int, int, int]:
         return self._cluster_of(event.cta), event.place, event.generation
@@ -81,6 +103,77 @@ class PhaseOrder(HappensBefore):
         """A new mbarrier, also where one was: its phases begin anew."""
         for key in [key for key in self._given if key[:2] == self._phase_of(event)[:2]]:
             del self._given[key]
+
+
+# -- what atomics order ----------------------------------------------------------------------------------------------
+def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
+    """New clocks, with all that orders in a program."""
+    rows = () if program.cooperative else enumerate(program.code.tolist())  # there each CTA is a cluster by itself
+    wide = frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
+    reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
+    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide, reach)
+
+
+def _names(program: Program) -> set[str]:
+    return {NAMES[op] for op in program.code[:, 0].tolist()}
+
+
+def fences_may_order(program: Program) -> bool:
+    """Whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
+    kinds = {OPERATIONS[name].kind for name in _names(program)}
+    return "atomic" in kinds or ("fence" in kinds and bool(relaxed(program)))
+
+
+def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
+    """What orders in a program beside named barriers."""
+    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, cluster_of)
+
+
+def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
+    """Where warps know that copies of an instruction are over: behind waits for the phases that they credited, and for
+    their groups."""
+    phases: set[tuple[int, int]] = set()
+    found: set[Epoch] = set()
+    issued = False
+    for event in trace.events:
+        mine = event.pc == raw.other_pc
+        issued |= mine
+        if mine and event.kind == "credit":
+            phases.add((event.place, event.generation))
+        known = event.kind == "await" and (event.place, event.generation) in phases
+        if issued and (known or (event.kind == "landed" and event.warp == raw.other_warp)):
+            found.add((event.cta, event.warp, event.interval + 1))
+    return found
+
+
+def exits_ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int]
+) -> list[RawFinding]:
+    """Those of the findings that a CTA may exit before others have accessed its shared memory that atomics and fences
+    contradict, in the run of this trace: all such accesses come before something that it does."""
+    asked = [raw for raw in findings if raw.code in EXITS]
+    if not asked or not trace.complete:
+        return []
+    order = with_atomics(program, cluster_of)
+    made: dict[int, set[Epoch]] = {raw.pc: set() for raw in asked}
+    actors: set[Actor] = set()
+    copies: set[int] = set()
+    for event in trace.events:
+        actors.add((event.cta, event.warp))
+        if event.pc in made and event.kind in ("access", "atomic", "arrive_on", "expect", "credit", "copy"):
+            made[event.pc].add((event.cta, event.warp, event.interval))
+            copies |= {event.pc} if event.kind == "copy" else set()
+        order.apply(event)
+
+    def over(raw: RawFinding, epoch: Epoch) -> bool:
+        owner = raw.detail["other_cta"]
+        apart = epoch[0] == owner or cluster_of(epoch[0]) != cluster_of(owner)
+        return apart or any(order.before(epoch, actor) for actor in actors if actor[0] == owner)
+
+    return [
+        raw for raw in asked
+        if made[raw.pc] and raw.pc not in copies and all(over(raw, epoch) for epoch in made[raw.pc])
+    ]  # fmt: skip
 
 
 # -- lives of mbarriers that atomics order ---------------------------------------------------------------------------
@@ -98,21 +191,23 @@ def _of_lives(raw: RawFinding) -> bool:
     )
 
 
-def lives_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
+def lives_ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int] = int
+) -> list[RawFinding]:
     """Those of the findings about the life of an mbarrier that atomics and fences contradict, in the run of this trace:
     with them each use comes before its end, and after its beginning.  So a library may count its threads down, and let
     the last one end its barriers."""
     asked = [raw for raw in findings if _of_lives(raw)]
     if not asked or not trace.complete:
         return []
-    order = PhaseOrder(True, uncounted_barriers(program), relaxed(program))
+    order = with_atomics(program, cluster_of)
     lives: dict[tuple[int, int], list[Epoch]] = {}
-    """(CTA, address) -> the uses of the mbarrier there, its beginning first"""
+    """(cluster, address) -> the uses of the mbarrier there, its beginning first"""
     apart: set[int] = set()
     """operations that something of a life does not come before"""
     for event in trace.events:
         if event.kind in _USES or event.kind == "inval":
-            uses = lives.setdefault((event.cta, event.place), [])
+            uses = lives.setdefault((cluster_of(event.cta), event.place), [])
             if event.kind == "init":
                 uses.clear()
             before = uses if event.kind == "inval" else uses[:1]

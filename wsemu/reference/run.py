@@ -38,7 +38,7 @@ from wsemu.reference.state import Group, Segment, Warp
 from wsemu.reference.sync import peers
 from wsemu.reference.sync.cluster_barrier import ClusterBarrier
 from wsemu.reference.sync.grid_barrier import GridBarrier
-from wsemu.reference.sync.mbarrier import Mbarriers, waiting
+from wsemu.reference.sync.mbarrier import Mbarrier, Mbarriers, waiting
 from wsemu.reference.sync.named_barrier import BARRIERS, Barrier, StopError, report_dangling
 from wsemu.reference.sync.register_pool import RegisterPool
 from wsemu.reference.warp import WarpRun
@@ -251,6 +251,10 @@ class CtaGroup:
         self.grid = GridBarrier(self)
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
         """CTA -> who of others accessed its shared memory last"""
+        self.requested: dict[int, dict[tuple[bool, int], Mark]] = {}
+        """the same of threads, of what a release tells"""
+        self.loose: dict[int, dict[tuple[bool, int], tuple[Mark, Mbarrier, int]]] = {}
+        """the same of what releases nothing, with its mbarrier and phase"""
         self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
 
     def actor(self, warp: int) -> tuple[int, int]:

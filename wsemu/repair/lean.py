@@ -1,12 +1,14 @@
-"""What a proof does not need: each barrier, fence and atomic taken out in turn, and the launch made again."""
+"""What a proof does not need: each barrier, fence and atomic taken out in turn, and the launch made again; and which
+padding of a shared array, or order of its indices, costs fewer wavefronts."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.repair.scene import FENCES, Scene, last_name
 from wsemu.repair.search import digest
+from wsemu.repair.shapes import arrays
 from wsemu.repair.text import Piece, Text
 
 if TYPE_CHECKING:
@@ -54,6 +56,46 @@ def needs(launched: Launched, steps: int) -> dict[Part, Need]:
                 less = steps - done.report.counters.warp_instructions if right and done is not None else 0
                 found[part] = Need(not right, less)
     return found
+
+
+class Layout(NamedTuple):
+    """Another layout of a shared array."""
+
+    file: str
+    line: int
+    says: str
+    """the edit in words"""
+
+
+def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
+    """Other layouts of the shared arrays of a verified launch of so many wavefronts of shared memory, with which it is
+    verified and leaves the same, and how many wavefronts they save."""
+    found: dict[Layout, int] = {}
+    with launched.again():
+        same = launched.repeated()
+        if same is None or same.report.verdict != "verified":
+            return found
+        results = digest(same.results)
+        for file, (source, lines) in launched.sources().items():
+            text = Text(file, source)
+            functions = [*dict.fromkeys(f for line in sorted(lines) if (f := text.outermost(line)))]
+            for edit, pieces, *_ in arrays(Scene(text, functions, [], ["bank-conflict"])):
+                if edit.kind != "pad":
+                    continue
+                done = launched.attempt({file: (text.tree, text.edited(pieces))}, lambda _: None)
+                if done is None or done.report.verdict != "verified" or digest(done.results) != results:
+                    continue
+                saved = wavefronts - shared_wavefronts(done.report)
+                if saved > 0:
+                    found[Layout(file, edit.changes[0].line, edit.says)] = saved
+    return found
+
+
+def shared_wavefronts(report: Any) -> int:
+    """Of all accesses of a launch to shared memory."""
+    counted = report.counters
+    loads: int = counted.shared_load_wavefronts
+    return loads + int(counted.shared_store_wavefronts) + int(counted.shared_atomic_wavefronts)
 
 
 def _parts(scene: Scene) -> Iterator[tuple[Part, Piece]]:

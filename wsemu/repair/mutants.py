@@ -160,7 +160,7 @@ class File:
             self.put("barrier", call.func, f"{self.text(call.func)}_no_sync")
 
     def barrier_arguments(self, call: ast.Call) -> None:
-        if called(call) in _SYNC:
+        if called(call) in _SYNC and call.args:
             self.integer("id", call.args[0])
             self.more("id", call.args[0])
             for count in call.args[1:2]:
@@ -402,7 +402,7 @@ def _index_expressions(node: ast.AST, device: dict[str, set[int]]) -> Iterator[a
                 yield from child.args
             elif name in _OF_TILES and (name not in _TRANSFERS or len(child.args) > 3):
                 yield from child.args[:2]
-            elif name.startswith(("ld_", "st_")):
+            elif name.startswith(("ld_", "st_")) and len(child.args) > 1:
                 yield from _indices(child.args[1])
             elif name in device:
                 yield from (argument for n, argument in enumerate(child.args) if n in device[name])

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 WAITS = frozenset(
     "syncthreads syncthreads_and syncthreads_count syncthreads_or syncwarp bar_sync barrier_sync mbarrier_wait "
     "mbarrier_wait_parity cp_async_wait_group cp_async_wait_all cp_async_bulk_wait_group cp_async_bulk_wait_group_read "
-    "wait_for_dma_finish wait_for_dma_start consumer_wait producer_acquire".split()
+    "wait_for_dma_finish wait_for_dma_start consumer_wait producer_acquire cluster_wait cluster_sync sync".split()
 )
 GIVES = frozenset(
     "bar_arrive barrier_arrive mbarrier_arrive mbarrier_arrive_relaxed mbarrier_arrive_expect_tx mbarrier_expect_tx "
     "mbarrier_arrive_drop mbarrier_arrive_no_complete cp_async_mbarrier_arrive cp_async_mbarrier_arrive_noinc "
     "cp_async_commit_group cp_async_bulk_commit_group consumer_release producer_commit start_async_dma "
-    "finish_async_dma".split()
+    "finish_async_dma cluster_arrive cluster_arrive_relaxed mbarrier_arrive_cluster mbarrier_arrive_drop_cluster "
+    "mbarrier_arrive_expect_tx_cluster mbarrier_expect_tx_cluster".split()
 )
 FENCES = frozenset(
     "threadfence threadfence_block threadfence_system fence_proxy_async fence_proxy_async_shared_cta "
-    "fence_proxy_async_global nanosleep".split()
+    "fence_proxy_async_global fence_mbarrier_init nanosleep".split()
 )
 MAKES = frozenset("mbarrier_init mbarrier_inval start finish setmaxnreg_inc setmaxnreg_dec".split())
 SYNCHRONISES = WAITS | GIVES | FENCES | MAKES
@@ -111,6 +112,12 @@ class Scene:
         """A call of a function of `wsemu.cuda` or `wsemu.ptx` in the words of this file; None where it has none."""
         module = self.modules.get("cuda" if name in CUDA else "ptx")
         return None if module is None else f"{module}.{name}({', '.join(arguments)})"
+
+    @cached_property
+    def clustered(self) -> bool:
+        """Whether the kernel knows of other CTAs of its cluster."""
+        names = {last_name(call) for call in self.called()}
+        return any("cluster" in name for name in names) or "mapa" in names
 
     # -- statements ----------------------------------------------------------------------------------------------------
     @cached_property
@@ -202,6 +209,13 @@ class Scene:
         line = getattr(node, "lineno", 0)
         says = f"write `{new}` in place of `{old}` in line {line}"
         return self.candidate(kind, says, [Piece(*self.text.span(node), new)], near + self.distance(node), waits)
+
+
+def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """An argument of a call, given by position or by name."""
+    if len(call.args) > position:
+        return call.args[position]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
 def last_name(call: ast.Call) -> str:

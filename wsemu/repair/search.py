@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -65,12 +66,18 @@ _BY_CODE = {
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
     "async-outlives-cta": "insert move unguard argument call",
+    "dsmem-relaxed-exit": "call insert move",
     "copy-size": "argument index",
     "setmaxnreg": "argument call move",
     "tensor-map": "index argument",
     "out-of-bounds": "bound compare swap index load size stage argument guard",
     "misaligned": "index argument size pad swap",
     "read-only-written": "call move insert",
+    "cluster-barrier": "delete call guard move unguard split insert",
+    "dsmem-before-start": "insert move call",
+    "dsmem-after-exit": "insert move delete call return",
+    "remote-mbarrier": "argument call",
+    "scope": "argument call insert",
     "undefined-shuffle": "return split unguard move argument",
     "bank-conflict": "pad swap index",
     "uncoalesced": "swap index",
@@ -118,6 +125,13 @@ class Launched(Protocol):
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
 
+    def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
+        """Of a kernel in PTX its file's text and path, first and last line, and the files that its lines name by
+        number; None for others, and where several files are linked."""
+
+    def attempt_code(self, text: str) -> Attempted | None:
+        """The launch with other PTX."""
+
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""
 
@@ -140,7 +154,9 @@ class Tried(NamedTuple):
 
 
 @dataclass()
-class _Search:
+class Search:
+    """A search on its way."""
+
     launched: Launched
     report: Any
     """of the launch as it is"""
@@ -195,8 +211,9 @@ class _Search:
                 ]
         candidates.sort(key=lambda entry: entry[0])
         enough = float("inf")
+        most = MOST_TRIED if depth > 1 else MOST_TRIED // 2
         for score, name, base, candidate in candidates:
-            if score > enough or self.over():
+            if score > enough or self.over() or (self.partly and self.tried >= most):
                 return
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
@@ -246,7 +263,7 @@ class _Search:
 
 def search(report: Any, launched: Launched, seconds: float) -> Trials:
     """Try edits of the kernel of a report; `seconds` is the time for it."""
-    run = _Search(launched, report, time.monotonic() + seconds)
+    run = Search(launched, report, time.monotonic() + seconds)
     for file, (source, lines) in launched.sources().items():
         try:
             run.texts[file], run.lines[file] = Text(file, source), lines
@@ -254,18 +271,24 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
             continue
     findings = report.findings
     with launched.again():
-        same = launched.repeated()
-        if same is None or _codes(same.report) != _codes(report):
-            return Trials(groups=causes.by_edge(findings), stopped="the launch does something else when made again")
-        run.results = digest(same.results)
-        if not _CUT_SHORT & {*_codes(report)}:
-            run.stores = same.stores
-        if 3 * same.report.seconds > seconds:
-            return Trials(groups=causes.by_edge(findings), stopped="a launch takes too long to be made again and again")
+        stopped = repeats(run, seconds)
+        if stopped:
+            return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+
+
+def repeats(run: Search, seconds: float) -> str:
+    """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
+    same = run.launched.repeated()
+    if same is None or _codes(same.report) != _codes(run.report):
+        return "the launch does something else when made again"
+    run.results = digest(same.results)
+    if not _CUT_SHORT & {*_codes(run.report)}:
+        run.stores = same.stores
+    return "a launch takes too long to be made again and again" if 3 * same.report.seconds > seconds else ""
 
 
 def _replaced(cure: Cure) -> set[tuple[str, int]]:
@@ -295,8 +318,14 @@ def new_warnings(now: Any, before: Any) -> int:
 
 
 def keys_of(findings: Iterable[Finding]) -> set[Any]:
-    """Findings by code and the text of their places: an edit moves lines."""
-    return {causes.key(finding) for finding in findings}
+    """Findings by code and the text of their places, for an edit moves lines; those that are alike are counted."""
+    seen: Counter[Any] = Counter()
+    found = set()
+    for finding in findings:
+        key = causes.key(finding)
+        found.add((key, seen[key]))
+        seen[key] += 1
+    return found
 
 
 # -- the order of edits ------------------------------------------------------------------------------------------------
@@ -329,7 +358,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
 
 
 # -- the order of cures ------------------------------------------------------------------------------------------------
-def ranked(run: _Search, expected: dict[str, Any]) -> list[Tried]:
+def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
     """The cures, the best one first, each result and each kind of edit once or twice."""
     if not run.cures:
         return []
@@ -380,7 +409,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def described(run: _Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
+def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
     """The cures as data: the best one, and the best of other results."""
     numbers: dict[bytes, int] = {}
     found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from wsemu.repair.scene import GIVES, last_name, leaves, synchronises
+from wsemu.repair.scene import GIVES, argument, last_name, leaves, synchronises
 from wsemu.repair.text import Piece
 
 if TYPE_CHECKING:
@@ -323,9 +323,9 @@ def _atomic(
 def arrays(scene: Scene) -> Iterator[Candidate]:
     """The extents of a shared array: a column more, one more, up to a number that the findings name."""
     for call in scene.called("array"):
-        if not call.args or "shared" not in scene.text.of(call.func):
+        shape = argument(call, 0, "shape")
+        if shape is None or "shared" not in scene.text.of(call.func):
             continue
-        shape = call.args[0]
         parts = shape.elts if isinstance(shape, ast.Tuple) else [shape]
         if len(parts) > 1 and (made := _grown(scene, parts[-1], 1, "pad")):
             yield made
@@ -359,16 +359,16 @@ def filled(scene: Scene) -> Iterator[Candidate]:
         return
     cuda = scene.modules["cuda"]
     for call in scene.called("array"):
-        statement = scene.text.statement(call)
-        if "shared" not in scene.text.of(call.func) or not isinstance(statement, ast.Assign):
+        statement, shape = scene.text.statement(call), argument(call, 0, "shape")
+        if shape is None or "shared" not in scene.text.of(call.func) or not isinstance(statement, ast.Assign):
             continue
         name = scene.text.of(statement.targets[0])
         if f"`{name}`" not in scene.said and f"`{name}[" not in scene.said:
             continue
         barrier = f"{cuda}.syncthreads()"
         thread = f"{cuda}.threadIdx.x"
-        dimensions = len(call.args[0].elts) if isinstance(call.args[0], ast.Tuple) else 1
-        single = isinstance(call.args[0], ast.Constant) and call.args[0].value == 1
+        dimensions = len(shape.elts) if isinstance(shape, ast.Tuple) else 1
+        single = isinstance(shape, ast.Constant) and shape.value == 1
         index = ", ".join(["0"] * dimensions)
         if single:
             lines = [f"if {thread} == 0:", f"{_STEP}{name}[{index}] = 0", barrier]

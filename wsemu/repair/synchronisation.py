@@ -17,7 +17,11 @@ _INSERTED = {
     "race": ("syncthreads", "syncwarp"),
     "intra-warp-race": ("syncwarp", "syncthreads"),
     "uninitialized-read": ("syncthreads", "syncwarp"),
-    "mbarrier-uninitialized": ("syncthreads",),
+    "mbarrier-uninitialized": ("syncthreads", "fence_mbarrier_init", "cluster_sync"),
+    "dsmem-before-start": ("cluster_sync",),
+    "dsmem-after-exit": ("cluster_sync",),
+    "dsmem-relaxed-exit": ("cluster_sync",),
+    "async-outlives-cta": ("cluster_sync",),
     "mbarrier-reinit": ("syncthreads",),
     "mbarrier-lifetime": ("syncthreads",),
     "proxy": ("fence_proxy_async",),
@@ -28,6 +32,8 @@ _INSERTED = {
     "over-arrival": ("syncthreads",),
 }
 """code -> what is put in for it"""
+_OF_CLUSTERS = frozenset(("cluster_sync", "fence_mbarrier_init"))
+"""put in where the kernel knows of clusters"""
 _COPY_WAITS = {
     "cp_async_bulk_wait_group": ("shared_to_global", "cp_reduce"),
     "cp_async_bulk_wait_group_read": ("shared_to_global", "cp_reduce"),
@@ -57,6 +63,9 @@ _EXCHANGED: dict[str, tuple[str, ...]] = {
     "consumer_wait": ("producer_acquire",),
     "producer_acquire": ("consumer_wait",),
     "consumer_release": ("producer_commit",),
+    "cluster_arrive_relaxed": ("cluster_arrive",),
+    "cluster_arrive": ("cluster_sync", "cluster_wait"),
+    "syncthreads": ("cluster_sync",),
     "setmaxnreg_inc": ("setmaxnreg_dec",),
     "setmaxnreg_dec": ("setmaxnreg_inc",),
 }
@@ -64,7 +73,7 @@ _OF_PATTERNS = frozenset(
     "start_async_dma wait_for_dma_finish wait_for_dma_start finish_async_dma consumer_wait producer_acquire "
     "consumer_release".split()
 )
-_NO_ARGUMENTS = ("syncthreads", "syncwarp", "fence_proxy_async")
+_NO_ARGUMENTS = ("syncthreads", "syncwarp", "fence_proxy_async", "cluster_sync", "cluster_wait", "cluster_arrive")
 _SIBLINGS = {
     "start_async_dma": ("wait_for_dma_finish",),
     "wait_for_dma_finish": ("start_async_dma",),
@@ -132,8 +141,14 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
     for code in scene.codes:
         for name in _INSERTED.get(code, ()):
-            found[(scene.call(name) or "",)] = None
+            if name not in _OF_CLUSTERS or scene.clustered:
+                found[(scene.call(name) or "",)] = None
+    if scene.clustered and "race" in scene.codes:
+        found[(scene.call("cluster_sync") or "",)] = None
     found |= dict.fromkeys(_waits_for_copies(scene))
+    if {"phase-alias", "phase-unobserved", "async-outlives-cta"} & {*scene.codes}:
+        found |= {(line,): None for line in _unwaited(scene)}
+    found |= dict.fromkeys(_ended(scene))
     present: dict[str, None] = {}
     for statement in sorted(scene.synchronising, key=scene.distance):
         call = statement.value
@@ -157,13 +172,22 @@ def _unwaited(scene: Scene) -> Iterator[str]:
     """Waits for mbarriers on which some arrive, and for which nobody waits; ends of those that are made twice."""
     waits = [*scene.called("mbarrier_wait_parity")]
     waited = {scene.text.of(call.args[0]) for call in waits if call.args}
-    parities = [*dict.fromkeys(scene.text.of(call.args[2]) for call in waits if len(call.args) > 2)]
-    flipped = [p.removesuffix(" ^ 1") if p.endswith(" ^ 1") else f"{p} ^ 1" for p in parities]
+    parities = [*dict.fromkeys(scene.text.of(call.args[2]) for call in waits if len(call.args) > 2)] or ["0", "1"]
+    flipped = [{"0": "1", "1": "0"}.get(p, f"{p} ^ 1".removesuffix(" ^ 1 ^ 1")) for p in parities]
     for call in scene.called("mbarrier_arrive"):
         if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
             where = ", ".join(map(scene.text.of, call.args[:2]))
             for parity in dict.fromkeys([*flipped, *parities]):
                 yield scene.call("mbarrier_wait_parity", where, parity) or ""
+
+
+def _ended(scene: Scene) -> Iterator[tuple[str, ...]]:
+    """The end of an mbarrier that is made where another one lives, by the thread that makes it."""
+    for call in scene.called("mbarrier_init") if "mbarrier-reinit" in scene.codes else ():
+        where = ", ".join(map(scene.text.of, call.args[:2]))
+        owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
+        line = scene.call("mbarrier_inval", where) or ""
+        yield (line,) if owner is None else (f"if {scene.text.of(owner.test)}:", "    " + line)
 
 
 def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
@@ -203,12 +227,19 @@ def exchanged(scene: Scene) -> Iterator[Candidate]:
                 new = scene.call(other)
             else:
                 new = scene.text.of(call).replace(name, other, 1)
-            if new is None or (name == "syncwarp" and other == "syncthreads" and "intra-warp-race" in scene.codes[:1]):
+            in_lanes = name == "syncwarp" and other == "syncthreads" and "intra-warp-race" in scene.codes[:1]
+            if new is None or in_lanes or (other in _OF_CLUSTERS and not scene.clustered):
                 continue
             waits = (other in WAITS) - (name in WAITS)
             made = scene.replacement("call", call, new, 0.5 * rank, waits)
             if made:
                 yield made._replace(odd=name in _OF_PATTERNS)
+    for call in scene.called("ld_nc"):
+        if len(call.args) == 2:
+            index = scene.text.of(call.args[1])
+            index = index[1:-1] if isinstance(call.args[1], ast.Tuple) and index.startswith("(") else index
+            if made := scene.replacement("call", call, f"{scene.text.of(call.args[0])}[{index}]"):
+                yield made
     for call in scene.called("syncwarp"):
         if call.args and (made := scene.replacement("argument", call.args[0], "0xFFFFFFFF")):
             yield made
@@ -226,7 +257,8 @@ def deleted(scene: Scene) -> Iterator[Candidate]:
         first = scene.text.of(target).splitlines()[0]
         says = f"delete `{first}` in line {target.lineno}"
         far = min(scene.distance(target), 3.0) if leaves(target) else scene.distance(target) + 1
-        yield scene.candidate("delete", says, [scene.cut(target)], far, -1)
+        gives = isinstance(target, ast.Expr) and isinstance(target.value, ast.Call) and last_name(target.value) in GIVES
+        yield scene.candidate("delete", says, [scene.cut(target)], far, -1)._replace(odd=gives)
 
 
 def moved(scene: Scene) -> Iterator[Candidate]:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 _BARRIERS = ("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
 PARAMETERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_BARRIERS, ("id", "count")),
-    "mbarrier_init": ("", "index", "count"),
-    "mbarrier_arrive": ("", "index", "count"),
-    "mbarrier_arrive_expect_tx": ("", "index", "bytes"),
+    "mbarrier_init": ("bar", "index", "count"),
+    "mbarrier_arrive": ("bar", "index", "count"),
+    "mbarrier_arrive_expect_tx": ("bar", "index", "bytes"),
     "mbarrier_expect_tx": ("", "index", "bytes"),
-    "mbarrier_wait_parity": ("", "index", "parity"),
+    "mbarrier_wait_parity": ("bar", "index", "parity"),
+    "mbarrier_arrive_cluster": ("bar", "index", "count", "scope"),
+    "mbarrier_arrive_expect_tx_cluster": ("bar", "index", "bytes"),
     "mbarrier_try_wait_parity": ("", "index", "parity"),
     "mbarrier_test_wait_parity": ("", "index", "parity"),
     "cp_async_mbarrier_arrive": ("", "index"),
@@ -89,7 +91,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
 def _of_the_same(scene: Scene, call: ast.Call) -> float:
     """How much nearer than its lines is where an mbarrier is made that findings name."""
     far = scene.distance(call)
-    if last_name(call) == "mbarrier_init" and f"`{scene.text.of(call.args[0])}[" in scene.said:
+    if last_name(call) == "mbarrier_init" and call.args and f"`{scene.text.of(call.args[0])}[" in scene.said:
         return min(far, 1.0) - far
     return 0.0
 
@@ -119,6 +121,12 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
         wanted = [n for n in scene.numbers if 0 < n <= 1024]
         made = [*near, *map(str, sorted(wanted, key=lambda n: n % _WARP != 0)), str(scene.threads), "1", str(_WARP)]
         made += _by(scene, node, _WARP) + _by(scene, node, 1)
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            made += [str(2 * node.value), str(4 * node.value)]  # of two CTAs, of four
+    elif what == "bar":
+        made = near
+    elif what == "scope":
+        made = ['"cluster"', '"gpu"']
     elif what == "bytes":
         made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), f"2 * {wrapped}", f"4 * {wrapped}",
                 f"({old} + 15) // 16 * 16"]  # fmt: skip
@@ -132,7 +140,8 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what in ("index", "round"):
         made = [*near, *_by(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
     elif what == "coordinates" and isinstance(node, ast.Tuple):
-        return [_with(scene, node, n, new) for n, part in enumerate(node.elts) for new in _near(scene, part)]
+        options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(part)]]
+        return [_with(scene, node, n, new) for n, new in options]
     elif what == "place":
         parts = node.elts if isinstance(node, ast.Tuple) else []
         changed = [_with(scene, node, n, new) for n, part in enumerate(parts) for new in _near(scene, part)]
@@ -146,6 +155,13 @@ def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
     """A tuple with another element."""
     assert isinstance(node, ast.Tuple)
     return f"({', '.join(new if k == n else scene.text.of(part) for k, part in enumerate(node.elts))})"
+
+
+def _whole(node: ast.expr) -> list[str]:
+    """A number as multiples of what 16 bytes hold."""
+    if not (isinstance(node, ast.Constant) and type(node.value) is int):
+        return []
+    return [str(n) for unit in (4, 8, 16) for n in (node.value // unit * unit, -(-node.value // unit) * unit)]
 
 
 def _near(scene: Scene, node: ast.expr) -> list[str]:
@@ -283,6 +299,8 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
         others = [scene.text.of(other.args[min(1, len(other.args) - 1)]) for other in ranges if other is not call]
         for n, argument in enumerate(call.args[:2]):
             options = [*(others if argument is stop else []), *_by(scene, argument, 1), *_rounded(scene, argument)]
+            if isinstance(argument, ast.BinOp) and isinstance(argument.op, (ast.Add, ast.Sub)):
+                options.append(scene.text.of(argument.left))
             for rank, new in enumerate(dict.fromkeys(options)):
                 made = scene.replacement("bound", argument, new, far + 0.3 * rank + 0.5 * n)
                 if made:

@@ -196,6 +196,8 @@ def _figures(report: Report) -> list[str]:
         figures.append(f"{n:,} shared atomic{'s' * (n != 1)} whose conflicts are not counted")
     if counters.coalesced is not None:
         figures.append(f"{counters.coalesced:.0%} coalesced")
+    if report.residency is not None:
+        figures.append(str(report.residency))
     return [*figures, f"{report.seconds:.2f} s"]
 
 

@@ -127,7 +127,7 @@ def _result(report: Report, finding: Finding) -> Json:
     }
     if finding.holds_in:
         result["properties"]["holdsIn"] = finding.holds_in
-    fixes = [_fix(cure) for cure in _cures(report, finding)]
+    fixes = [_fix(cure) for cure in _cures(report, finding) if cure.changes]
     if fixes:
         result["fixes"] = fixes
     flows = _thread_flows(finding, one_cta=report.grid == (1, 1, 1))

@@ -10,24 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
-from wsemu.frontend.ptx.memory import full_address
+from wsemu.frontend.ptx.memory import full_address, rank_of
 from wsemu.frontend.ptx.syntax import Vector
-from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, OFFSET_MASK, RELAXED
+from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, RELAXED
 
 if TYPE_CHECKING:
-    from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.forms import Form, Lower
     from wsemu.frontend.ptx.syntax import Operand
 
 _SPACE = frozenset({"shared::cluster"})
 _ADDRESSES = {"u32": "b32", "u64": "b64"}
-
-
-def rank_of(e: Emitter, address: Register) -> Register:
-    """The rank of the CTA that an address is in, b64."""
-    inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
-    return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
 def map_form(form: Form) -> Lower:

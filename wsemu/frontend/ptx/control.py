@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.cluster import barrier_form
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.memory import FENCES
+from wsemu.frontend.ptx.memory import FENCES, fence_of
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
 from wsemu.model.isa import ALIGNED, BOTH_WAYS, PROXIES, SEQUENTIAL
 
@@ -147,7 +147,7 @@ def fence(e: Emitter, instruction: Instruction) -> None:
     elif instruction.opcode == "fence" and sorted(instruction.modifiers) == _OF_INIT:
         e.effect("fence.mbarrier_init")
     elif scope in FENCES and set(order) <= {"sc", "acq_rel"}:
-        e.effect(FENCES[scope], auxiliary=BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
+        fence_of(e, scope, BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
     else:
         e.unsupported()
 

@@ -144,7 +144,7 @@ def _bulk(flags: Flags) -> Lower:
     """cp.async.bulk between global memory and that of the CTA"""
     spaces, others = _spaces(flags)
     if spaces in _LOADS:
-        return _bulk_load(others)
+        return _bulk_load(others, own=spaces[0] == "shared::cta")
     if spaces == ("shared::cluster", "shared::cta"):
         return _bulk_send(others)
     if spaces == _STORE:
@@ -152,8 +152,9 @@ def _bulk(flags: Flags) -> Lower:
     raise UnhandledForm
 
 
-def _bulk_load(flags: Flags) -> Lower:
-    """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}"""
+def _bulk_load(flags: Flags, *, own: bool) -> Lower:
+    """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}; `own`: to
+    the CTA's own memory"""
     mechanism, many, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
     if not mechanism:
         raise UnhandledForm
@@ -163,7 +164,8 @@ def _bulk_load(flags: Flags) -> Lower:
         places = full_address(e, to, "shared"), full_address(e, origin, "global")
         ctas = (ctas_of(e, mask[0]),) if mask else ()
         operation = "bulk.multicast" if many else "bulk.load"
-        e.effect(operation, (*places, e.read(size, "b32"), full_address(e, bar, "shared"), *ctas))
+        wanted = (*places, e.read(size, "b32"), full_address(e, bar, "shared"), *ctas)
+        e.effect(operation, wanted, auxiliary=int(own))
 
     return lower
 

@@ -23,12 +23,14 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     ATOMICS,
+    CLUSTER_WIDE,
     FLUSHING_ADD,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
     OFFSET_MASK,
     OPERATIONS,
+    OWN_SHARED,
     RELEASES,
     SEGMENT_SHIFT,
     SHARED,
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SPACES = {
-    "param": "param", "param::entry": "param", "param::func": "param", "shared": "shared", "shared::cta": "shared",
+    "param": "param", "param::entry": "param", "param::func": "param",
+    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "global": "global", "const": "const", "local": "local",
 }  # fmt: skip
 """state spaces of an access; one that names none has a generic address"""
 FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
-"""scope -> fence; without clusters each CTA is one of its own"""
+"""scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 _SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = frozenset({"cta", "cluster"})
@@ -78,6 +81,15 @@ def element_name(type_: str) -> str:
 def space_of(instruction: Instruction) -> str:
     """The state space of an access: shared, global, local, const, param or "" for a generic address."""
     return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
+
+
+_OWN = frozenset({"shared", "shared::cta"})
+
+
+def _own(e: Emitter, instruction: Instruction) -> int:
+    """OWN_SHARED where an access says that it goes to the CTA's own shared memory, and the program has addresses of
+    other CTAs' (PTX ISA, "State spaces": `.shared` is `.shared::cta`)."""
+    return OWN_SHARED if not _OWN.isdisjoint(instruction.modifiers) and "mapa" in e.source.text else 0
 
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -135,7 +147,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
-            auxiliary=AS_LOAD | NO_STORE,
+            auxiliary=AS_LOAD | NO_STORE | _own(e, instruction),
             array=array,
             element=element_name(type_),
         )
@@ -145,12 +157,12 @@ def load(e: Emitter, instruction: Instruction) -> None:
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
-        auxiliary = e.unused | constant
+        auxiliary = e.unused | constant | _own(e, instruction)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
-        e.effect(_fence(instruction), auxiliary=ACQUIRES)
+        _fence(e, instruction, ACQUIRES)
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
@@ -171,13 +183,15 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if strong:
         _within_scope(e, instruction, address, offset)
     if "release" in strong:
-        e.effect(_fence(instruction), auxiliary=RELEASES)
+        _fence(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
-        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, AS_STORE, array=array, element=element)
+        how = AS_STORE | _own(e, instruction)
+        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
-    e.effect(operation, (address, *values), (), offset, array=array, element=element_name(type_))
+    how = _own(e, instruction)
+    e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
 
 
 def _fill(e: Emitter, instruction: Instruction) -> None:
@@ -239,34 +253,67 @@ def _sign(type_: str) -> str:
     return "s" if type_[0] == "s" else "u"
 
 
-def _fence(instruction: Instruction) -> str:
+def fence_of(e: Emitter, scope: str, auxiliary: int) -> None:
+    """A fence of a scope."""
+    e.effect(FENCES[scope], immediate=CLUSTER_WIDE if scope == "cluster" else 0, auxiliary=auxiliary)
+
+
+def _fence(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
     """The fence of the instruction's scope; the whole system without one."""
-    return next((FENCES[m] for m in instruction.modifiers if m in FENCES), "fence.sys")
+    fence_of(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
 
 def _within_scope(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
     """End the run where a strong access of a scope that leaves other CTAs out goes to memory that they may use, too:
     with them it would not be atomic (PTX ISA, "Morally strong operations")."""
     space = space_of(instruction)
-    if _NARROW.isdisjoint(instruction.modifiers) or space in ("shared", "local"):
+    if _NARROW.isdisjoint(instruction.modifiers) or space == "local":
         return
-    reaches = _several_ctas(e)
+    if space != "global" and "cta" in instruction.modifiers and "mapa" in e.source.text:
+        there = e.emit("add.b64", address, e.constant("b64", offset))
+        far = e.emit("setp.ne.b64", rank_of(e, there), e.emit("cvt.b64.u32", e.special("cluster_ctarank")))
+        if space != "shared":
+            far = e.emit(
+                "and.pred", far, e.emit("setp.eq.b64", _segment(e, address, offset), e.constant("b64", SHARED))
+            )
+        _refuse_where(e, far, f"`{_full(instruction)}` of another CTA's shared memory")
+    if space == "shared":
+        return
+    reaches = _several(e, "nclusterid" if "cluster" in instruction.modifiers else "nctaid")
     if space != "global":
-        segment = e.emit(
-            "shr.u64", e.emit("add.b64", address, e.constant("b64", offset)), e.constant("b64", SEGMENT_SHIFT)
+        reaches = e.emit(
+            "and.pred", reaches, e.emit("setp.gt.u64", _segment(e, address, offset), e.constant("b64", LOCAL))
         )
-        reaches = e.emit("and.pred", reaches, e.emit("setp.gt.u64", segment, e.constant("b64", LOCAL)))
+    several = "clusters" if "cluster" in instruction.modifiers else "CTAs"
+    _refuse_where(e, reaches, f"`{_full(instruction)}` of global memory in a grid of several {several}")
+
+
+def rank_of(e: Emitter, address: Register) -> Register:
+    """The rank of the CTA that an address is in, b64."""
+    inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
+    return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
+
+
+def _segment(e: Emitter, address: Register, offset: int) -> Register:
+    """The number of the segment of an address."""
+    there = e.emit("add.b64", address, e.constant("b64", offset))
+    return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
+
+
+def _refuse_where(e: Emitter, condition: Register, what: str) -> None:
+    """End the run, as not modelled, in lanes that execute this instruction and of which a condition is true."""
     if e.guard != TRUE:
-        reaches = e.emit("andn.pred" if e.negated else "and.pred", reaches, e.guard)
+        condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
-    e.guard, e.negated = reaches, False
-    e.unsupported(f"`{_full(instruction)}` of global memory in a grid of several CTAs")
+    e.guard, e.negated = condition, False
+    e.unsupported(what)
     e.guard, e.negated = kept
 
 
-def _several_ctas(e: Emitter) -> Register:
+def _several(e: Emitter, number: str) -> Register:
+    """Whether the grid has several CTAs, or clusters."""
     one = e.constant("b32", 1)
-    x, y, z = (e.emit("setp.ne.b32", e.special(f"nctaid.{axis}"), one) for axis in "xyz")
+    x, y, z = (e.emit("setp.ne.b32", e.special(f"{number}.{axis}"), one) for axis in "xyz")
     return e.emit("or.pred", x, e.emit("or.pred", y, z))
 
 
@@ -404,13 +451,14 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
     _within_scope(e, instruction, address, offset)
     if order in ("release", "acq_rel"):
-        e.effect(_fence(instruction), auxiliary=RELEASES)
+        _fence(e, instruction, RELEASES)
     result = e.target(destination, type_)
     element = element_name(_atomic_type(instruction))
-    e.effect_into(operation, (address, *values), (result,), offset, array=array, element=element)
+    how = _own(e, instruction)
+    e.effect_into(operation, (address, *values), (result,), offset, how, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):
-        e.effect(_fence(instruction), auxiliary=ACQUIRES)
+        _fence(e, instruction, ACQUIRES)
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------

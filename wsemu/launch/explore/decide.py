@@ -10,11 +10,13 @@ from wsemu.evidence.places import Places
 from wsemu.launch.explore.search import Result, Search
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
+from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
-from wsemu.model.finding import Finding
+from wsemu.model.finding import Finding, Residency
 from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OPERATIONS
 from wsemu.model.outcome import Outcome, RawFinding, Trace
+from wsemu.model.residency import residency
 from wsemu.proof import taint
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
@@ -43,6 +45,8 @@ class Decided(NamedTuple):
     reasons: tuple[str, ...] = ()
     """why nothing is decided"""
     notes: tuple[str, ...] = ()
+    needed: Residency | None = None
+    """the CTAs that wait for each other"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
@@ -86,15 +90,37 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
         )  # fmt: skip
         result = search.run()
+        met = together(session) if result.decided and session.ctas > 1 else None
         if left is None and result.end is not None:
             session.load_memory(result.end)
-        return _Told(bound, places, session, result, begin).said()
+        return _with_room(_Told(bound, places, session, result, begin).said(), met, bound, places)
     finally:
         if left is not None:
             for (data, writable), kept in zip(bound.segments, left, strict=True):
                 if writable:
                     data[:] = kept
         session.close()
+
+
+def _with_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
+    """What is said of a launch whose CTAs wait for each other: a deadlock where not all of them fit at once."""
+    if said is None or met is None or met.ctas == 1:
+        return said
+    needed = residency(bound.program, bound.configuration, met.ctas, "launch", bound.settings.sms)
+    if needed.fits or met.waits is None:
+        return said._replace(needed=needed)
+    ask = met.waits
+    element = places.element(ask.place[1], ask.pc)
+    who = places.who(ask.cta, ask.warp)
+    finding = Finding(
+        code="deadlock",
+        message=f"{who} waits for `{element}` to change: that takes a CTA that has no room to begin",
+        sites=[places.site(ask.pc, f"{who} waits here for ever", cta=ask.cta, warp=ask.warp)],
+        notes=[f"the launch {needed}, which wait for each other: {needed.held(bound.configuration.arch)}"],
+        help="launch fewer CTAs, smaller ones, or let none wait for one that begins after it",
+        holds_in="some schedules",
+    )
+    return Decided(findings=(finding,), needed=needed)
 
 
 def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:

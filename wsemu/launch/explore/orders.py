@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.explore.decide import Decided
     from wsemu.model.bound import Bound
+    from wsemu.model.finding import Residency
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
     from wsemu.proof.taint import Analysis
@@ -32,6 +33,8 @@ class Orders:
     def __init__(self, bound: Bound, segment_of: dict[int, int]) -> None:
         self.bound, self.segment_of = bound, segment_of
         self.known: Decided | None = None
+        self.needed: Residency | None = None
+        """what CTAs that wait for each other need, where that was found"""
         self.stays = False
         """whether the launch waits for ever if CTAs run one after another"""
 
@@ -98,7 +101,9 @@ class Orders:
         left = [data.copy() for data, _ in self.bound.segments]
         _put_back(self.bound, before)
         done = places.outcome.status == "done"
-        return decide(self.bound, places, left=left if done else None)
+        found = decide(self.bound, places, left=left if done else None)
+        self.needed = found.needed if found is not None else None
+        return found
 
 
 def _put_back(bound: Bound, before: list[Any]) -> None:

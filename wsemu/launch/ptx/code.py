@@ -91,6 +91,19 @@ class PtxCode(Code):
             raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
         return clustered(configuration, required)
 
+    def text(self) -> tuple[str, dict[int, str]] | None:
+        """The text of its file, and the files that its lines name by number; None where several files are linked."""
+        if self._module.symbols is not None:
+            return None
+        return self._module.source.text, {n: path for n, path in self._module.paths.items() if path is not None}
+
+    def edited(self, text: str) -> PtxCode:
+        """The same kernel of another text; KernelError where that is no PTX."""
+        from wsemu.frontend.ptx import parse
+
+        module = parse(text, self._module.source.path)
+        return PtxCode(module, module.entries[self.entry.name], self.__name__, self._variables)
+
     def source(self) -> tuple[str, int, int]:
         """Where the kernel stands in the PTX."""
         return self._module.source.path, self.entry.line, self.entry.end_line

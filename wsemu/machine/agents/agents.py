@@ -19,9 +19,20 @@ from wsemu.machine.state import (
     GROW,
     GROW_AGENTS,
     GROW_BITS,
+    SENDS,
     STORES,
 )
-from wsemu.machine.sync.lane_clocks import bits_of, cluster_row, cta_row, heads, lane_row, refresh, row, separate
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    cluster_row,
+    cta_row,
+    heads,
+    lane_row,
+    refresh,
+    row,
+    separate,
+    time_bits,
+)
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -80,8 +91,24 @@ def known_words(m):
                     if ~relied_on & small_copies(m, q):
                         return q
                 readers &= readers - 1
+        if m.members > 1 and missed_at_exit(m, q):
+            return q
         q += 1
     return q
+
+
+@compiled
+def missed_at_exit(m, q):
+    """Those of the agents of a word that a CTA needed to know of, which has ended without."""
+    missed = np.int64(0)
+    for member in range(m.members):
+        alive = np.int64(0)
+        for w in range(member * m.cta_warps, (member + 1) * m.cta_warps):
+            alive |= warp_at(m.warps, w).alive
+        if alive == 0:
+            needed = load_i64(cluster_row(m, 2 + 2 * member) + bits_of(m) + 8 * q)
+            missed |= needed & ~load_i64(cta_row(m, member, np.int64(BARRIERS)) + time_bits(m) + 8 * q)
+    return missed
 
 
 @compiled
@@ -217,28 +244,38 @@ def await_groups(m, w, mask, bulk, left, only_read):
 
 
 @compiled
-def known_at_exit(m, at):
-    """Whether a thread of the group knew that an asynchronous operation had ended."""
-    known = np.int64(0)
-    for member in range(m.members):
-        known |= load_i64(cta_row(m, member, np.int64(BARRIERS)) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)
-    return known & 1
+def known_at_exit(m, member, at):
+    """Whether a thread of a CTA knew when it ended that an asynchronous operation was over."""
+    exited = cta_row(m, member, np.int64(BARRIERS)) + time_bits(m)
+    return (load_i64(exited + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
+def known_by_some(m, at):
+    """The same of any thread of the group."""
+    for member in range(m.members):  # noqa: SIM110 (a generator does not compile)
+        if known_at_exit(m, member, at):
+            return True
+    return False
 
 
 @compiled
 def report_outliving(m):
-    """Agents that no thread knows to have ended when the CTA ends."""
+    """Agents that no thread knew to be over when it ended; of those that read shared memory no thread of that CTA."""
     for number in range(m.base + 1, m.agent_next):
         a = agent_at(m.agents, number - m.base - 1)
-        if a.bytes == 0 or (a.what != COPIES and a.what != STORES):
+        if a.bytes == 0 or (a.what != COPIES and a.what != STORES and a.what != SENDS):
             continue
         judged = number - 1 if a.what == STORES else number
         at = judged - m.agent_low
-        if at < 0 or known_at_exit(m, at):
+        if at < 0:
+            continue
+        known = known_by_some(m, at) if a.what == COPIES else known_at_exit(m, a.warp // m.cta_warps, at)
+        if known:
             continue
         record_finding(
             m.report_entry,
             m.address,
             (OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
-            (a.address, a.bytes, np.int64(a.what == STORES), 0, 0),
+            (a.address, a.bytes, np.int64(a.what != COPIES), 0, 0),
         )

@@ -11,6 +11,8 @@ import numpy as np
 
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
 from wsemu.machine.agents.ranges import (
+    OTHERS,
+    OWN,
     host_place,
     judge_some,
     judge_written,
@@ -44,7 +46,7 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
-from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, STORED, STORES
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.model.codes import CODE_NUMBERS
@@ -164,7 +166,7 @@ def copy_small(m, w, pc, registers, i, mask):
         rest &= rest - 1
         to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
         size = size_of(registers, i, lane)
-        if host_place(m, w, pc, lane, to, width, width, True, True, False) == 0:
+        if host_place(m, w, pc, lane, to, width, width, True, OWN, False) == 0:
             continue
         if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
             status = prepare(m, pc, to, width, True)
@@ -192,7 +194,7 @@ def copy_lane(m, w, pc, registers, i, lane, width):
     source = np.int64(1)
     if size:
         source = host_place(m, w, pc, lane, from_, size, width, False, False, True)
-    host = host_place(m, w, pc, lane, to, width, width, True, True, True)
+    host = host_place(m, w, pc, lane, to, width, width, True, OWN, True)
     if host == 0 or source == 0:
         return False
     log(
@@ -218,13 +220,23 @@ def copy_lane(m, w, pc, registers, i, lane, width):
 
 
 @compiled
+def goal_of(i):
+    """Where in shared memory a bulk copy has to go."""
+    if i.op == SEND:
+        return np.int64(OTHERS)
+    return np.int64(OWN if i.aux & 1 else 1)
+
+
+@compiled
 def prepare_bulk(m, w, pc, registers, i, lane, shared):
     """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     size = size_of(registers, i, lane)
-    if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, shared, False) == 0:
+    goal = goal_of(i) if shared else np.int64(0)
+    if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, goal, False) == 0:
         return DONE
-    if host_place(m, w, pc, lane, from_, size, 16, False, not shared or i.op == SEND, False) == 0:
+    start = 0 if shared and i.op != SEND else OWN
+    if host_place(m, w, pc, lane, from_, size, 16, False, start, False) == 0:
         return DONE
     grain = np.int64(0)
     if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
@@ -246,12 +258,14 @@ def load_lane(m, w, pc, registers, i, lane):
     if size == 0:
         return DONE
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
-    source = host_place(m, w, pc, lane, from_, size, 16, False, i.op == SEND, True)
-    host = host_place(m, w, pc, lane, to, size, 16, True, True, True)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if i.op == SEND else 0, True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, goal_of(i), True)
     made = host and source
     number = np.int64(0)
     if m.clocks:
-        number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, size if made else np.int64(0))
+        left = from_ if i.op == SEND else to
+        what = np.int64(SENDS if i.op == SEND else COPIES)
+        number = new_agent(m, w, lane, pc, what, left & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
@@ -293,7 +307,7 @@ def store_lane(m, w, pc, registers, i, lane):
     if size == 0:
         return
     to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
-    source = host_place(m, w, pc, lane, from_, size, 16, False, True, True)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, OWN, True)
     host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     if host == 0 or source == 0:
         return
@@ -417,7 +431,7 @@ def zero_all(m, w, pc, registers, i, mask):
         lane = lowest_bit(rest)
         rest &= rest - 1
         to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
-        if host_place(m, w, pc, lane, to, size, 8, True, True, False):
+        if host_place(m, w, pc, lane, to, size, 8, True, OWN, False):
             status = prepare(m, pc, to, size, True)
     if status != DONE:
         return status
@@ -430,7 +444,7 @@ def zero_all(m, w, pc, registers, i, mask):
         to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
         if size == 0:
             continue
-        host = host_place(m, w, pc, lane, to, size, 8, True, True, True)
+        host = host_place(m, w, pc, lane, to, size, 8, True, OWN, True)
         if host == 0:
             continue
         if made == 0:

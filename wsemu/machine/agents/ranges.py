@@ -62,6 +62,8 @@ from wsemu.model.isa import (
 FULL = (1 << LANES) - 1
 MANY = 40
 """elements that a set may have before nothing is said any more of who reads a cell"""
+OWN, OTHERS = 2, 3
+"""where in shared memory a range has to lie: in the CTA's own, or in another one's"""
 FEW_SETS = 900
 """that one range may make"""
 
@@ -80,9 +82,15 @@ def outside(m, w, pc, lane, address, what, size, number, limit, report):
 
 
 @compiled
+def is_own(m, offset):
+    """Whether a place in shared memory is the CTA's at hand."""
+    return m.members == 1 or offset >> m.window == m.member
+
+
+@compiled
 def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report):
-    """Host address of a range of bytes, which must lie in shared memory or in none of a thread's or CTA's own, or 0
-    where it must not be accessed, which is reported."""
+    """Host address of a range of bytes, which must lie in shared memory (`shared`: of any CTA, OWN or OTHERS) or in
+    none of a thread's or CTA's own, or 0 where it must not be accessed, which is reported."""
     if address & ADDRESS_OUT and address >= 0:
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         return outside(m, w, pc, lane, index, np.int64(BAD_INDEX), size, np.int64(0), np.int64(0), report)
@@ -99,6 +107,8 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
     if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
+    if shared >= OWN and is_own(m, offset) != (shared == OWN):
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
     if offset & (alignment - 1):
         if report:
             bit = np.int64(1) << lane

@@ -11,7 +11,7 @@ import numpy as np
 
 from wsemu.machine.agents.agents import enter_group, new_agent, room
 from wsemu.machine.agents.copies import cell_of, log, move, store_marks
-from wsemu.machine.agents.ranges import host_place, note_written, prepare, touch_range
+from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combined
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import UNINITIALIZED
@@ -449,7 +449,7 @@ def inner_place(m, w, pc, registers, i, lane, p, report):
     """Host address of a lane's tile in shared memory, or 0."""
     to = to_of(m, registers, i, lane)
     span = span_of(p, to & ~ADDRESS_WRAPPED)
-    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), True, report)
+    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), 1 if loads(i) else OWN, report)
 
 
 @compiled

@@ -11,9 +11,9 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding
 from wsemu.machine.scalars import load_i64, lowest_bit, store_u8
-from wsemu.machine.state import OUTSIDE
+from wsemu.machine.state import OUTSIDE, UNUSED_SHIFT
 from wsemu.machine.sync.peers import reach
-from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, OWN_SHARED, SEGMENT_SHIFT, SHARED
 
 
 @compiled
@@ -37,13 +37,18 @@ def cast_to(m, address):
 
 @compiled
 def strays(m, registers, i, mask, size):
-    """The lanes whose access goes to shared memory, and lies in none that there is."""
+    """The lanes whose access goes to shared memory, and lies in none that there is, or not in the CTA's own where it
+    says so."""
     found = np.int64(0)
+    own = (i.aux >> UNUSED_SHIFT) & OWN_SHARED
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
-        if address >> SEGMENT_SHIFT == SHARED and not in_window(m, address & OFFSET_MASK, size):
+        if address >> SEGMENT_SHIFT != SHARED:
+            continue
+        far = own and (address & OFFSET_MASK) >> m.window != m.member
+        if far or not in_window(m, address & OFFSET_MASK, size):
             found |= np.int64(1) << lane
     return found
 
@@ -100,7 +105,7 @@ def reach_others(m, w, pc, registers, i, mask):
     for member in range(m.members):
         lanes = lanes_in(m, registers, i, mask, member)
         if lanes and member != m.member and m.asynchronous:
-            reach(m, w, pc, np.int64(member), lanes, np.int64(0))
+            reach(m, w, pc, np.int64(member), lanes, np.int64(0), True)
 
 
 def access_in_group(address, w, pc, registers, mask):

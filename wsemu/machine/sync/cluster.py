@@ -188,7 +188,7 @@ def send(m, w, pc, registers, i, lane, size):
             value = load_u32(registers + i.d + 4 * lane)
             store_u32(host, combined(i.aux >> UNUSED_SHIFT, load_u32(host), value) if i.op >= REDUCE else value)
         if m.clusters:
-            reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number)
+            reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
     return credit(m, w, pc, live_in(m, w, pc, registers, i.b, lane, to), lane, size, number)
 
 

@@ -64,7 +64,7 @@ from wsemu.machine.sync.lane_clocks import (
     separate,
     time_of,
 )
-from wsemu.machine.sync.peers import reach
+from wsemu.machine.sync.peers import leaves, reach, reach_phase, see_phase
 from wsemu.machine.sync.phases import (
     LIFETIME,
     UNINITIALIZED,
@@ -79,6 +79,8 @@ from wsemu.machine.sync.phases import (
     new_phases,
     note_cover,
     note_expects,
+    note_followed,
+    note_held,
     note_registrants,
     note_use,
     note_wait,
@@ -271,6 +273,9 @@ def complete_if_met(m, b, w, pc, lanes):
     log(m, PHASES, w, pc, address_of(b), b.phase, lanes, np.int64(0))
     b.phase += 1
     b.pending = b.expected
+    b.wanted = 0
+    b.brought = 0
+    b.added = 0
     b.far_before_pc = b.far_pc
     b.far_before_warp = b.far_warp
     b.far_pc = -1
@@ -325,6 +330,9 @@ def begin(m, w, pc, registers, i, mask):
         b.pending = count
         b.expected = count
         b.tx = 0
+        b.wanted = 0
+        b.brought = 0
+        b.added = 0
         b.tx_pc = -1
         b.last_pc = -1
         b.init_pc = pc
@@ -434,6 +442,13 @@ def add_bytes(m, b, w, pc, lanes, change):
     if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
         out_of_range(m, b, w, pc, lanes, b.tx, np.int64(3))
         return False
+    if change > 0:
+        b.wanted += change
+    else:
+        b.brought -= change
+    most = b.wanted if change > 0 else b.brought
+    if most > MOST_COUNT:  # the order decides whether that is so at once: proof/outstanding.py
+        out_of_range(m, b, w, pc, lanes, most, np.int64(5))
     return True
 
 
@@ -498,6 +513,8 @@ def arrive(m, b, w, pc, registers, i, lanes):
     if m.clocks:
         if i.aux & RELAXED or narrow:
             give_times(m, b.given[0], w, lanes)
+            if far:
+                reach_phase(m, w, pc, b.word >> (m.window - 3), lanes)
         else:
             join_lanes(m, b.given[0], w, lanes)
     registers_last(b, w, pc)
@@ -506,8 +523,10 @@ def arrive(m, b, w, pc, registers, i, lanes):
     if i.aux & DROP:
         b.expected -= count
     b.pending -= count
-    if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE:
-        out_of_range(m, b, w, pc, lanes, count, np.int64(4))
+    if i.aux & NO_COMPLETE and m.clocks:
+        note_held(m, b, w, pc, lanes)
+    if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE and m.clocks == 0:
+        out_of_range(m, b, w, pc, lanes, b.phase - 1, np.int64(4))
     return True
 
 
@@ -524,6 +543,8 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
         note_use(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         give_times(m, b.given[0], w, lanes)
+        if m.members > 1 and is_far(m, b):
+            reach_phase(m, w, pc, b.word >> (m.window - 3), lanes)
         if sign > 0:
             note_expects(m, b, b.expects, b.expects_pc, w, pc, lanes)
     registers_last(b, w, pc)
@@ -555,7 +576,7 @@ def own_alone(m, w, pc, registers, i, mask, far):
             address = (SHARED << SEGMENT_SHIFT) | word_ << 3
             record_finding(m.report_entry, m.address, (FOREIGN, pc, w, group, -1, -1), (address, member, 0, 0, 0))
             return False
-        reach(m, w, pc, member, group, np.int64(0))
+        reach(m, w, pc, member, group, np.int64(0), i.op == ARRIVE and i.aux & (RELAXED | NARROW) == 0)
     return True
 
 
@@ -590,10 +611,16 @@ def arrive_later(m, b, w, pc, i, lanes):
     count = popcount(lanes) if i.aux & NOINC else np.int64(0)
     if not enough(m, b, w, pc, lanes, count):
         return False
+    if i.aux & NOINC == 0:  # the phase waits for more arrivals; an H100 counts them with the bytes (C8)
+        b.added += popcount(lanes)
+        b.wanted += popcount(lanes)
+        if b.expected + b.added > MOST_COUNT:
+            out_of_range(m, b, w, pc, lanes, b.expected + b.added, np.int64(6))
     if m.clocks:
         judge_registering(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
         if i.aux & NOINC:
+            note_followed(m, b, w, lanes)
             join_known(m, b.reach, w, lanes)
             note_cover(m, b, w, lanes)
         else:
@@ -674,6 +701,7 @@ def credit(m, w, pc, at, lane, amount, number):
         return False
     if m.clocks:
         judge_registering(m, b, w, pc, bit)
+        note_followed(m, b, w, bit)
         join_known(m, b.reach, w, bit)
         give_times(m, b.given[0], w, bit)
         set_bit(m, b.given[0], number)
@@ -752,7 +780,9 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
             m.cast_done |= np.int64(1) << goal
             number = m.agent_next - 1
             if m.clusters and to >> SEGMENT_SHIFT == SHARED:
-                reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number)
+                reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
+            if i.op == BULK_SEND and m.clocks:
+                leaves(m, w, number)
             if not credit(m, w, pc, live_in(m, w, pc, registers, bars, lane, to), lane, m.credited, number):
                 end_parts(m)
                 return failed(m, w, pc)
@@ -915,6 +945,8 @@ def end_wait(m, w, pc, registers, i, mask, true):
                 (address_of(b), 1, 0, 0, 0),
             )
         if m.clocks:
+            if m.clusters:
+                see_phase(m, b)
             note_wait(m, b, w, pc, group)
             note_use(m, b, w, pc, group)
             if i.aux & WAIT_RELAXED:

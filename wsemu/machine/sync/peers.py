@@ -19,6 +19,7 @@ from wsemu.machine.sync.lane_clocks import (
     cluster_row,
     cta_row,
     lane_row,
+    relied,
     time_at,
     time_bits,
     time_of,
@@ -27,7 +28,9 @@ from wsemu.machine.sync.phases import set_bit
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
-BEFORE_START, AFTER_EXIT = CODE_NUMBERS["dsmem-before-start"], CODE_NUMBERS["dsmem-after-exit"]
+BEFORE_START, AFTER_EXIT, RELAXED_EXIT = (
+    CODE_NUMBERS[f"dsmem-{name}"] for name in ("before-start", "after-exit", "relaxed-exit")
+)
 NONE = 1 << 40
 """greater than the number of any instruction"""
 
@@ -36,6 +39,12 @@ NONE = 1 << 40
 def reached(m, member):
     """Row of who accessed the memory of a CTA, and when."""
     return cluster_row(m, 2 + 2 * member)
+
+
+@compiled
+def leaves(m, w, number):
+    """An asynchronous operation of a warp reads the memory of its own CTA for another one."""
+    set_bit(m, reached(m, warp_at(m.warps, w).member), number)
 
 
 @compiled
@@ -55,9 +64,45 @@ def has_started(m, w, lane, member):
 
 
 @compiled
-def reach(m, w, pc, member, lanes, number):
+def loose(m, member):
+    """Of each thread its last operation on an mbarrier of a CTA that released nothing, and whose phase nobody has seen
+    complete: its interval."""
+    return reached_pc(m, member) + 256 * m.warp_count
+
+
+@compiled
+def loose_pc(m, member):
+    return reached_pc(m, member) + 512 * m.warp_count
+
+
+@compiled
+def loose_time(m, member):
+    return reached_pc(m, member) + time_at(m)
+
+
+@compiled
+def reach_phase(m, w, pc, member, lanes):
+    """Lanes have registered for a phase of an mbarrier of another CTA, and released nothing: that is over where that
+    CTA sees the phase complete, or where a release comes behind it."""
+    put(loose(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+    put(loose_pc(m, member) + 256 * w, lanes, pc)
+    put(loose_time(m, member) + 256 * w, lanes, time_of(m, w))
+
+
+@compiled
+def see_phase(m, b):
+    """A phase has been seen that may have had such operations of other CTAs: they are over."""
+    member = b.word >> (m.window - 3)
+    for u in range(m.warp_count):
+        last, registered = loose_time(m, member) + 256 * u, b.joined[1] + 256 * u
+        over = ~behind(last, registered) & ~behind(registered, last)
+        put(loose(m, member) + 256 * u, over, 0)
+
+
+@compiled
+def reach(m, w, pc, member, lanes, number, told):
     """Lanes access the memory of another CTA; or, if there is one, the asynchronous operation of this number, which a
-    lane has issued."""
+    lane has issued.  `told`: a release tells that it is over."""
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
     early = np.int64(0)
@@ -72,33 +117,66 @@ def reach(m, w, pc, member, lanes, number):
         set_bit(m, reached(m, member), number)
         return
     m.operations += 1
-    put(reached(m, member) + 256 * w, lanes, time_of(m, w))
+    put(reached(m, member) + time_at(m) + 256 * w, lanes, time_of(m, w))
     put(reached_pc(m, member) + 256 * w, lanes, pc)
+    if told:
+        put(reached(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+        put(reached(m, member) + relied(m, 0) + 256 * w, lanes, pc)
     m.operations += 1
 
 
 @compiled
-def next_late(m, member, last):
-    """Of the accesses to a CTA's memory that no exit of it comes after the least instruction above `last`, the lowest
-    warp that made it, and its lanes."""
+def is_told(m, a, member):
+    """Whether an asynchronous operation that a CTA has to know of is one that accesses its memory from outside; its own
+    ones are told by `agents.report_outliving`."""
+    return a.warp // m.cta_warps != member
+
+
+@compiled
+def next_of(late, pcs, u, last, best, who, lanes):
+    """The least instruction above `last` of those of the threads `late` of a warp, or the best so far; its warp and
+    lanes."""
+    while late:
+        q = lowest_bit(late)
+        late &= late - 1
+        at = load_i64(pcs + 256 * u + 8 * q)
+        if at > last and (at < best or (at == best and u <= who)):
+            lanes = np.int64(1) << q | (lanes if at == best and u == who else np.int64(0))
+            best, who = at, u
+    return best, who, lanes
+
+
+@compiled
+def next_requested(m, member, last):
+    """Of the accesses to a CTA's memory that are not sure to be over when it exits the least instruction above `last`,
+    the lowest warp that made it, and its lanes."""
     best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
     exited, needed = cta_row(m, member, np.int64(BARRIERS)), reached(m, member)
-    pcs = reached_pc(m, member)
     for u in range(m.warp_count):
-        late = behind(exited + time_at(m) + 256 * u, needed + 256 * u)
-        while late:
-            q = lowest_bit(late)
-            late &= late - 1
-            at = load_i64(pcs + 256 * u + 8 * q)
-            if at > last and (at < best or (at == best and u <= who)):
-                lanes = np.int64(1) << q | (lanes if at == best and u == who else np.int64(0))
-                best, who = at, np.int64(u)
+        late = behind(exited + time_at(m) + 256 * u, needed + time_at(m) + 256 * u)
+        asked = behind(exited + 256 * u, needed + 256 * u) & ~late
+        best, who, lanes = next_of(asked, needed + relied(m, 0), np.int64(u), last, best, who, lanes)
+        asked = behind(exited + 256 * u, loose(m, member) + 256 * u) & ~late
+        best, who, lanes = next_of(asked, loose_pc(m, member), np.int64(u), last, best, who, lanes)
+    return best, who, lanes
+
+
+@compiled
+def next_late(m, member, last, relaxed):
+    """The same of those that no exit comes after, or with `relaxed` of the others."""
+    if relaxed:
+        return next_requested(m, member, last)
+    best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
+    exited, needed = cta_row(m, member, np.int64(BARRIERS)), reached(m, member)
+    for u in range(m.warp_count):
+        late = behind(exited + time_at(m) + 256 * u, needed + time_at(m) + 256 * u)
+        best, who, lanes = next_of(late, reached_pc(m, member), np.int64(u), last, best, who, lanes)
     for word in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * word) & ~load_i64(exited + time_bits(m) + 8 * word)
         while unknown:
             a = agent_at(m.agents, m.agent_low + 64 * word + lowest_bit(unknown) - m.base - 1)
             unknown &= unknown - 1
-            if a.pc > last and (a.pc < best or (a.pc == best and a.warp <= who)):
+            if is_told(m, a, member) and a.pc > last and (a.pc < best or (a.pc == best and a.warp <= who)):
                 lanes = np.int64(1) << a.lane | (lanes if a.pc == best and a.warp == who else np.int64(0))
                 best, who = a.pc, a.warp
     return best, who, lanes
@@ -106,18 +184,20 @@ def next_late(m, member, last):
 
 @compiled
 def report_late(m):
-    """When all CTAs of a group have ended."""
+    """When all CTAs of a group have ended: accesses that no exit comes after, and those that are not sure to be over
+    then."""
     for member in range(m.members):
-        last = np.int64(-1)
-        while True:
-            pc, w, lanes = next_late(m, member, last)
-            if pc == NONE:
-                break
-            first = member * m.cta_warps
-            record_finding(
-                m.report_entry,
-                m.address,
-                (AFTER_EXIT, pc, w, lanes, warp_at(m.warps, first).last_pc, first),
-                (member, 0, 0, 0, 0),
-            )
-            last = pc
+        for relaxed in range(2):
+            last = np.int64(-1)
+            while True:
+                pc, w, lanes = next_late(m, member, last, relaxed)
+                if pc == NONE:
+                    break
+                first = member * m.cta_warps
+                record_finding(
+                    m.report_entry,
+                    m.address,
+                    (RELAXED_EXIT if relaxed else AFTER_EXIT, pc, w, lanes, warp_at(m.warps, first).last_pc, first),
+                    (member, 0, 0, 0, 0),
+                )
+                last = pc

@@ -9,6 +9,8 @@ R3  each wait that saw a phase comes before, or with, some registrant of the pha
 R4  init comes before each use, each use before inval, inval before the next init
 R5  each expectation comes before, or with, some arrival of its phase
 
+Besides, an arrival that must not complete its phase comes before some other registrant of it.
+
 Of each thread the latest registrant, wait and expectation counts (`joined`, `waited`, `expects` of a MBARRIER), of
 asynchronous operations each one.
 """
@@ -36,7 +38,7 @@ from wsemu.machine.sync.lane_clocks import (
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
 
-ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
+ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME, RANGE = (
     CODE_NUMBERS[c]
     for c in (
         "phase-alias",
@@ -46,6 +48,7 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME = (
         "dangling-phase",
         "mbarrier-uninitialized",
         "mbarrier-lifetime",
+        "mbarrier-range",
     )
 )
 ALL_LANES = (1 << LANES) - 1
@@ -248,6 +251,7 @@ def join_known(m, to, w, lanes):
 @compiled
 def note_registrants(m, b, w, pc, lanes):
     """Lanes register for the open phase."""
+    note_followed(m, b, w, lanes)
     put(b.joined[0] + 256 * w, lanes, time_of(m, w))
     put(b.joined_pc[0] + 256 * w, lanes, pc)
     join_known(m, b.reach, w, lanes)
@@ -258,6 +262,43 @@ def note_cover(m, b, w, lanes):
     """Lanes arrive: what they know of expectations, which all come before them in this run, too."""
     if b.expecting:
         join_known(m, b.cover, w, lanes)
+
+
+@compiled
+def note_held(m, b, w, pc, lanes):
+    """Lanes arrive that must not complete the open phase."""
+    b.holding = 1
+    put(b.held + 256 * w, lanes, time_of(m, w))
+    put(b.held_pc + 256 * w, lanes, pc)
+
+
+@compiled
+def note_followed(m, b, w, lanes):
+    """Lanes register: what comes before them, in a phase in which that is asked."""
+    if b.holding == 0:
+        return
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.warp_count):
+            join(b.followed + 256 * u, own + time_at(m) + 256 * u)
+    put(b.followed + 256 * w, ALL_LANES if m.lockstep else lanes, time_of(m, w) - 1)
+
+
+@compiled
+def judge_held(m, b):
+    """Report arrivals that must not complete their phase, and that nothing in it comes after: in some order they do."""
+    last = np.int64(-1)
+    while b.holding:
+        best, who = np.int64(NONE), np.int64(-1)
+        for u in range(m.warp_count):
+            late = behind(b.followed + 256 * u, b.held + 256 * u)
+            best, who = next_thread(m, late, u, b.held_pc, last, best, who)
+        if best == NONE:
+            break
+        record_finding(m.report_entry, m.address, (RANGE, best, who, 0, -1, -1), (address_of(b), b.phase, 4, 0, 0))
+        last = best
 
 
 @compiled
@@ -332,6 +373,7 @@ def turn_phase(m, b, w, pc, lanes):
     """A phase completes: judge it, and make room for the next one."""
     judge_covered(m, b)
     judge_seen(m, b, w, pc, lanes)
+    judge_held(m, b)
     given, before = b.given[0], b.given[1]
     b.given[0] = before
     b.given[1] = given
@@ -361,6 +403,11 @@ def clear_threads(m, b):
             put(b.expects + 256 * u, ALL, 0)
             put(b.pluses + 256 * u, ALL, 0)
     b.expecting = 0
+    if b.holding:
+        for u in range(m.warp_count):
+            put(b.held + 256 * u, ALL, 0)
+            put(b.followed + 256 * u, ALL, 0)
+    b.holding = 0
 
 
 @compiled
@@ -372,6 +419,7 @@ def new_phases(m, b):
         clear_row(m, b.joined[q])
     clear_row(m, b.used)
     b.expecting = 1  # so that all is cleared
+    b.holding = 1
     clear_threads(m, b)
 
 

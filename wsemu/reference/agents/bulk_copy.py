@@ -75,11 +75,13 @@ def live_at(run: WarpRun, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
 def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int, to: int, *, inside: bool) -> None:
     """One lane's copy to one CTA."""
     source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
-    target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True)
+    own = False if inside else True if fields[7] & 1 else None
+    target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True, own=own)
     if source and target:
         side = Side(target, size, range(size))
         agent = copies.make(lane, Side(source, size, range(size)), side)
-        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, side.address, size, reads=False))
+        left = Side(source, size, ()).address if inside else side.address
+        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, left, size, reads=inside))
     else:  # so that nobody waits for it for ever
         agent = run.cta.order.fork(run.cta.number)
     if target:
@@ -178,7 +180,8 @@ def _sizes(run: WarpRun, fields: list[int], lanes: int) -> dict[int, int]:
 
 
 def _locate(run: WarpRun, row: int, lane: int, size: int, *, writes: bool, shared: bool) -> Place | None:
-    return locate(run, run.read(row, "b64", lane), lane, size, writes, alignment=UNIT, shared=shared)
+    own = True if shared else None
+    return locate(run, run.read(row, "b64", lane), lane, size, writes, alignment=UNIT, shared=shared, own=own)
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -220,7 +223,9 @@ def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     for lane in lanes_of(lanes):
         size = run.read(fields[4], "b32", lane)
         address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
-        place = locate(run, address, lane, size, writes=True, alignment=ZEROS, shared=True) if size else None
+        place = None
+        if size:
+            place = locate(run, address, lane, size, writes=True, alignment=ZEROS, shared=True, own=True)
         if place:
             ranges[lane] = place, size
     watch = run.launch.watch

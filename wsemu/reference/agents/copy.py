@@ -45,7 +45,8 @@ class Issued:
     address: int
     bytes: int
     reads: bool
-    """what has to be waited for is that it has read its source, at the address; else that it has written there"""
+    """what has to be waited for is that it has read its source, at the address, in the shared memory of its CTA; else
+    that it has written there"""
 
 
 class Copies:
@@ -125,11 +126,14 @@ def _content(side: Side) -> bytes:
 
 
 def report_outliving(group: CtaGroup) -> None:
-    """When the CTAs of a group have ended: agents that no lane has waited for, as they were issued."""
+    """When the CTAs of a group have ended: agents, as they were issued, that no thread knew to be over when it ended;
+    of those that read shared memory no thread of that CTA, for it is the source that ends with it."""
     every = [(issued.agent, issued, cta) for cta in group.ctas for issued in cta.issued]
-    joined = group.ctas[0].order.joined(group.ctas[0].number) if every else 0
+    ended = {cta.number: cta.order.exited(cta.number).came for cta in group.ctas} if every else {}
     for _, issued, cta in sorted(every, key=lambda item: item[0]):
-        if issued.bytes and not joined >> (2 * issued.agent + (HAS_READ if issued.reads else HAS_WRITTEN)) & 1:
+        what = HAS_READ if issued.reads else HAS_WRITTEN
+        asked = [ended[cta.number]] if issued.reads else ended.values()
+        if issued.bytes and not any(known.of_agent(issued.agent, what) for known in asked):
             detail = {"address": issued.address, "bytes": issued.bytes, "what": int(issued.reads)}
             lanes = 1 << issued.lane
             cta.launch.report(

@@ -40,7 +40,7 @@ def _copy(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
         place = locate(run, run.read(fields[4], "b64", lane), lane, count, writes=False, alignment=size, shared=False)
         source = place and Side(place, count, range(count))
     to = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
-    target = locate(run, to, lane, size, writes=True, shared=True)
+    target = locate(run, to, lane, size, writes=True, shared=True, own=True)
     if target is None or (count and source is None):
         return
     side = Side(target, size, range(size))

@@ -321,7 +321,8 @@ class _Copies:
         self, lane: int, tile: Tile, runs: Sequence[tuple[int, int]], *, stores: bool
     ) -> tuple[Place, list[tuple[Place, int]]] | None:
         """Where the tile lies in shared memory, and the rows of it in the tensor; None where one of them does not."""
-        inner = locate(self._run, tile.to, lane, tile.span, writes=not stores, alignment=SHARED_ALIGNMENT, shared=True)
+        own = True if stores else None
+        inner = locate(self._run, tile.to, lane, tile.span, not stores, SHARED_ALIGNMENT, shared=True, own=own)
         if inner is None:
             return None
         found = []

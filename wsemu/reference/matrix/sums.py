@@ -5,6 +5,7 @@ Floats: measured rules W1 to W8; `model/matrix.py` says which architecture adds 
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,6 +47,12 @@ def decoded(bits: int, format_: Format, *, normal: bool = False) -> Float:
     while normal and significand and not significand >> fraction:
         exponent, significand = exponent - 1, significand << 1
     return Float(negative, exponent - format_.bias, significand, fraction)
+
+
+@functools.lru_cache(1 << 16)
+def _operand(bits: int, type_: str, normal: bool) -> Float:
+    """An element of a or b, which many elements of the result have a part in."""
+    return decoded(bits, FORMATS[type_], normal=normal)
 
 
 def product(x: Float, y: Float) -> Float:
@@ -105,10 +112,9 @@ def element(
     if auxiliary & ROUNDS_ONCE:
         return _nearest(shape, terms, before)
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
-    of_a, of_b = FORMATS[shape.a], FORMATS[shape.b]
     # e4m3 has numbers below its normal ones that f16, which both become, has among its own
-    raised = [hopper_bytes and of.bias < FORMATS["f16"].bias for of in (of_a, of_b)]
-    products = [product(decoded(x, of_a, normal=raised[0]), decoded(y, of_b, normal=raised[1])) for x, y in terms]
+    raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
+    products = [product(_operand(x, shape.a, raised[0]), _operand(y, shape.b, raised[1])) for x, y in terms]
 
     def step(some: Sequence[Float], start: int, bits: int, fraction: int = 23) -> int:
         return added([*some, decoded(start, FORMATS[shape.c])], bits, shape.d, fraction)

@@ -17,6 +17,7 @@ from wsemu.model.isa import (
     LOCAL,
     NO_STORE,
     NON_COHERENT,
+    OWN_SHARED,
     READ,
     ROW,
     SEGMENT_SHIFT,
@@ -57,11 +58,19 @@ def _in_window(run: WarpRun, offset: int, size: int) -> bool:
 
 
 def locate(
-    run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int = 0, shared: bool | None = None
+    run: WarpRun,
+    address: int,
+    lane: int,
+    size: int,
+    writes: bool,
+    alignment: int = 0,
+    shared: bool | None = None,
+    own: bool | None = None,
 ) -> Place | None:
     """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
 
-    `alignment` is that of the size unless given; `shared`: it has to lie in shared memory, or in an array.
+    `alignment` is that of the size unless given; `shared`: it has to lie in shared memory, or in an array; `own`: in
+    that of its CTA, or of another one (PTX ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
     """
     alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:
@@ -81,6 +90,7 @@ def locate(
     extent = run.launch.shared_bytes if number == SHARED else len(segment.data)
     known = {"address": address, "segment": number, "bytes": extent}
     elsewhere = number == SHARED and not _in_window(run, offset, size)
+    elsewhere |= own is not None and own != (peers.member_of(run, offset) == run.launch.grouping.of(run.cta.number)[1])
     elsewhere |= shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
     if elsewhere or offset + size > len(segment.data):
         _outside(run, lane, size, **known)
@@ -124,9 +134,10 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
+    own = True if fields[7] & OWN_SHARED else None
     run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
     for lane, address in addresses.items():
-        place = locate(run, address, lane, size, kind != READ)
+        place = locate(run, address, lane, size, kind != READ, own=own)
         if place is not None:
             places[lane] = place
     peers.touch(run, places)

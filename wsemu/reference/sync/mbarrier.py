@@ -47,8 +47,8 @@ SIZE = 8
 """bytes of an mbarrier"""
 MOST_LIVE = 4096
 """mbarriers of a CTA"""
-OF_INIT, OF_ARRIVALS, OF_BYTES, OF_ALL_BYTES, OF_COMPLETION = range(5)
-"""`what` of an mbarrier-range finding"""
+OF_INIT, OF_ARRIVALS, OF_BYTES, OF_ALL_BYTES, OF_COMPLETION, OF_BYTES_AT_ONCE, OF_ARRIVALS_AT_ONCE = range(7)
+"""`what` of an mbarrier-range finding; of the last two it is the order that decides: see `proof.outstanding`"""
 FIELD = (1 << 20) - 1
 
 
@@ -68,6 +68,14 @@ class Mbarrier:
     phase: int = 0
     tx: int = 0
     uses: phases.Registrants = field(default_factory=dict)
+    seen: int = -1
+    """the last phase that a wait has seen complete"""
+    wanted: int = 0
+    """bytes that the open phase was to wait for so far"""
+    brought: int = 0
+    """bytes of it that have come"""
+    added: int = 0
+    """arrivals that `cp.async.mbarrier.arrive` has added to it"""
     published: int = 0
     """when the thread that made it executed a `fence.mbarrier_init`; 0: it did not"""
 
@@ -131,8 +139,11 @@ class Mbarriers:
 # -- objects of an instruction ----------------------------------------------------------------------------------------
 
 
-def addresses(run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False) -> dict[int, int]:
-    """Address -> lanes that name it, in the order of the lowest lane of each; M19.  `far`: another CTA's is allowed."""
+def addresses(
+    run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
+) -> dict[int, int]:
+    """Address -> lanes that name it, in the order of the lowest lane of each; M19.  `far`: another CTA's is allowed;
+    `told` as of `peers.reach`."""
     found = _places_of(run, row, immediate, lanes)
     own = run.launch.grouping.of(run.cta.number)[1]
     for address, there in found.items():
@@ -141,7 +152,7 @@ def addresses(run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool =
             at_(run, there).report("remote-mbarrier", there, None, address=address, rank=member)
             raise StopError("fault", run.group.pc, run.warp.number)
         if member != own:
-            peers.reach(run, member, there, -1)
+            peers.reach(run, member, there, -1, told=told)
     return found
 
 
@@ -162,9 +173,11 @@ def _places_of(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, 
     return found
 
 
-def targets(run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False) -> list[tuple[Mbarrier, int]]:
+def targets(
+    run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
+) -> list[tuple[Mbarrier, int]]:
     """The live mbarriers that lanes name, with these lanes; stops where one is not live."""
-    found = addresses(run, row, immediate, lanes, far=far)
+    found = addresses(run, row, immediate, lanes, far=far, told=told)
     return [(live(run, address, there), there) for address, there in found.items()]
 
 
@@ -290,7 +303,8 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
     """PTX ISA, "mbarrier.arrive", with `arrive_drop` and `expect_tx`."""
     flags = fields[7]
     releases = False
-    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(flags & REMOTE)):
+    told = not flags & (RELAXED | NARROW)
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(flags & REMOTE), told=told):
         counts = _operands(run, mbarrier, there, fields[4], OF_ARRIVALS)
         if flags & EXPECT:
             wanted = sum(_operands(run, mbarrier, there, fields[5], OF_BYTES).values())
@@ -326,20 +340,23 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
     elif far and not flags & RELAXED:
         mbarrier.open.far = at.marks()[0]
     if flags & RELAXED or (far and flags & NARROW):
-        _tell_time(at, mbarrier)
+        _tell_time(run, at, mbarrier)
     else:
         cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
     if flags & DROP:
         mbarrier.expected -= count
     mbarrier.pending -= count
-    if _complete(run, mbarrier, at) and flags & NO_COMPLETE:
-        at.report("mbarrier-range", lanes, None, address=mbarrier.address, value=count, what=OF_COMPLETION)
+    if flags & NO_COMPLETE:
+        phases.expect(mbarrier, at.marks(), phases.MORE)
+    _complete(run, mbarrier, at)
 
 
-def _tell_time(at: At, mbarrier: Mbarrier) -> None:
+def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
     """What gives nothing is in its phase nevertheless: who sees that complete comes after it in time."""
     for clocks in at.clocks.values():
         mbarrier.open.given.came.join(clocks.came)
+    if is_far(run, mbarrier):
+        peers.reach_phase(run.cta.group, peers.member_of(run, mbarrier.address & OFFSET_MASK), mbarrier, at.marks())
 
 
 def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
@@ -357,6 +374,13 @@ def _change_bytes(run: WarpRun, mbarrier: Mbarrier, lanes: int, change: int) -> 
     mbarrier.tx += change
     if abs(mbarrier.tx) > MOST_COUNT:
         _range(run, mbarrier, lanes, mbarrier.tx, OF_ALL_BYTES)
+    mbarrier.wanted += max(change, 0)
+    mbarrier.brought -= min(change, 0)
+    most = mbarrier.wanted if change > 0 else mbarrier.brought
+    if most > MOST_COUNT:
+        at_(run, lanes).report(
+            "mbarrier-range", lanes, None, address=mbarrier.address, value=most, what=OF_BYTES_AT_ONCE
+        )
 
 
 def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
@@ -369,19 +393,20 @@ def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
     mbarrier.phase += 1
     mbarrier.open = new_phase(mbarrier.phase, run.cta.order.size(run.cta.number))
     mbarrier.pending = mbarrier.expected
+    mbarrier.wanted = mbarrier.brought = mbarrier.added = 0
     return True
 
 
 def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
     """`mbarrier.expect_tx`, `mbarrier.complete_tx`: they give nothing."""
-    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE)):
+    for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE), told=False):
         count = sum(_operands(run, mbarrier, there, fields[4], OF_BYTES).values())
         _change_bytes(run, mbarrier, there, count if expects else -count)
         at = at_(run, there)
         phases.used(at, mbarrier)
         phases.recycles(at, mbarrier)
         phases.register(at, mbarrier, at.marks(), names=True)
-        _tell_time(at, mbarrier)
+        _tell_time(run, at, mbarrier)
         if expects:
             phases.expect(mbarrier, at.marks(), phases.BYTES)
         happen(run, "expect" if expects else "credit", mbarrier, there, count)
@@ -419,10 +444,23 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         for mark in arrivals:
             landed = cta.copies[run.warp.number, mark.lane].told() | 3 << 2 * mark.agent
             mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
+        if not counted:
+            _add_arrivals(run, mbarrier, there)
         happen(run, "arrive_on", mbarrier, there, there.bit_count() if counted else 0)
         mbarrier.pending -= there.bit_count() if counted else 0
         _complete(run, mbarrier, at)
     cta.order.tick((cta.number, run.warp.number))
+
+
+def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
+    """The phase waits for more arrivals: as a count of arrivals in PTX, as a byte each on an H100 (C8)."""
+    mbarrier.added += lanes.bit_count()
+    mbarrier.wanted += lanes.bit_count()
+    if mbarrier.expected + mbarrier.added > MOST_COUNT:
+        value = mbarrier.expected + mbarrier.added
+        at_(run, lanes).report(
+            "mbarrier-range", lanes, None, address=mbarrier.address, value=value, what=OF_ARRIVALS_AT_ONCE
+        )
 
 
 # -- waits ------------------------------------------------------------------------------------------------------------

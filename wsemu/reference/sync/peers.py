@@ -3,6 +3,12 @@ Shared Memory"; measured rule L4).
 
 An access has to come after some operation of a thread of that CTA, which then has started, and before the exit of some
 thread of it, in every schedule: so by what came before in time.
+
+Before the exit it has to be over besides, not only requested.  What waits for that is a release and an acquire; after a
+relaxed arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the memory
+accesses performed prior to" it (PTX ISA, "barrier.cluster").  Kernels that ship leave it at that, so it is a finding of
+its own.  A copy that somebody has waited for is over, by whatever that is told on; and so is an operation on an
+mbarrier whose phase that CTA has seen complete.
 """
 
 from __future__ import annotations
@@ -16,8 +22,11 @@ from wsemu.reference.sync.phases import key_of
 from wsemu.reference.sync.thread_clocks import Mark
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.reference.memory.bounds import Place
-    from wsemu.reference.run import CtaGroup
+    from wsemu.reference.run import Cta, CtaGroup
+    from wsemu.reference.sync.mbarrier import Mbarrier
     from wsemu.reference.warp import WarpRun
 
 
@@ -55,8 +64,8 @@ def touch(run: WarpRun, places: dict[int, Place]) -> None:
         run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def reach(run: WarpRun, member: int, lanes: int, agent: int) -> None:
-    """Lanes, or the agent of one, access the memory of a CTA of another rank."""
+def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = True) -> None:
+    """Lanes, or the agent of one, access the memory of a CTA of another rank; `told`: a release says it is over."""
     group, order, actor = run.cta.group, run.cta.order, (run.cta.number, run.warp.number)
     if group.ctas[member] is run.cta:
         return
@@ -66,28 +75,44 @@ def reach(run: WarpRun, member: int, lanes: int, agent: int) -> None:
     if early:
         run.cta.finding("dsmem-before-start", run.group.pc, run.warp.number, early, rank=member)
     number, time = order.number(actor), order.time(actor)
-    marks = group.reached.setdefault(member, {})
+    marks, requested = group.reached.setdefault(member, {}), group.requested.setdefault(member, {})
     for lane in lanes_of(lanes):
         mark = Mark(run.group.pc, number, lane, time, agent)
         marks[key_of(mark)] = mark
+        if told and agent < 0:
+            requested[key_of(mark)] = mark
+
+
+def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
+    """An operation that releases nothing on the mbarrier of another CTA: it is over where that CTA sees its phase
+    complete, or where a release comes behind it."""
+    loose = group.loose.setdefault(member, {})
+    for mark in marks:
+        loose[key_of(mark)] = mark, mbarrier, mbarrier.phase
 
 
 def report_late(group: CtaGroup) -> None:
-    """When all have ended: accesses that no exit of the CTA comes after."""
+    """When all have ended: accesses that no exit of a CTA comes after, and those that are not sure to be over then."""
     for member, marks in sorted(group.reached.items()):
         cta = group.ctas[member]
-        exited = cta.order.exited(cta.number).came
-        late: dict[int, list[Mark]] = {}
-        for mark in marks.values():
-            if not exited.of(mark):
-                late.setdefault(mark.pc, []).append(mark)
-        for pc, found in sorted(late.items()):
-            warp = min(mark.warp for mark in found)
-            lanes = sum(1 << mark.lane for mark in {(m.warp, m.lane): m for m in found}.values() if mark.warp == warp)
-            where = group.actor(warp)
-            group.launch.report(
-                RawFinding(
-                    "dsmem-after-exit", pc, *where, lanes, cta.warps[0].last_pc, 0,
-                    {"rank": member, "other_cta": cta.number},
-                )
-            )  # fmt: skip
+        exited = cta.order.exited(cta.number)
+        late = [mark for mark in marks.values() if not exited.came.of(mark)]
+        loose = [mark for mark, of, phase in group.loose.get(member, {}).values() if of.seen < phase]
+        threads = {key_of(mark) for mark in late}
+        requested = [mark for mark in (*group.requested[member].values(), *loose) if key_of(mark) not in threads]
+        under_way = [mark for mark in requested if not exited.all.of(mark)]
+        _report(group, cta, member, "dsmem-after-exit", late)
+        _report(group, cta, member, "dsmem-relaxed-exit", under_way)
+
+
+def _report(group: CtaGroup, cta: Cta, member: int, code: str, marks: list[Mark]) -> None:
+    """Of each instruction the accesses by its lowest warp."""
+    by_pc: dict[int, list[Mark]] = {}
+    for mark in marks:
+        by_pc.setdefault(mark.pc, []).append(mark)
+    for pc, found in sorted(by_pc.items()):
+        warp = min(mark.warp for mark in found)
+        lanes = sum(1 << lane for lane in {mark.lane for mark in found if mark.warp == warp})
+        detail = {"rank": member, "other_cta": cta.number}
+        last = cta.warps[0].last_pc
+        group.launch.report(RawFinding(code, pc, *group.actor(warp), lanes, last, 0, detail))

@@ -10,6 +10,9 @@ R3  every wait that saw a phase complete comes before some registrant of the nex
 R5  every expectation comes before, or is at, an arrival of its phase.
 R6  no phase is left with bytes that are missing or too many.
 
+Besides, an arrival that must not complete its phase comes before some other registrant of it: else there is an order in
+which it is the last.
+
 Where several operations of a lane count in a phase, its latest stands for all: the others come before it.
 """
 
@@ -32,8 +35,10 @@ RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
 """`rule` of a phase-alias finding"""
 GIVES_NARROW, TAKES_NARROW = 0, 1
 """`what` of a scope finding"""
-BYTES, ARRIVAL = 0, 1
-"""`what` of an uncovered-expectation finding"""
+BYTES, ARRIVAL, MORE = 0, 1, 2
+"""`what` of an uncovered-expectation finding; and what an arrival that must not complete its phase expects"""
+OF_COMPLETION = 4
+"""`what` of an mbarrier-range finding"""
 Registrants = dict[tuple[bool, int], Mark]
 """(is it an agent?, its number or its thread's) -> the latest"""
 
@@ -85,6 +90,8 @@ class Phase:
     """what its registrants know"""
     covered: Known
     """what its arrivals know"""
+    followed: Known
+    """what its registrants come after"""
     registrants: Registrants = field(default_factory=dict)
     expectations: dict[tuple[int, int], Mark] = field(default_factory=dict)
     """(thread, `what`) -> the latest"""
@@ -101,7 +108,7 @@ class Phase:
 
 
 def new_phase(number: int, lanes: int) -> Phase:
-    return Phase(number, Clocks(lanes), Known(lanes), Known(lanes))
+    return Phase(number, Clocks(lanes), Known(lanes), Known(lanes), Known(lanes))
 
 
 # -- registrants ------------------------------------------------------------------------------------------------------
@@ -129,10 +136,22 @@ def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool
     for mark in marks:
         phase.registrants[key_of(mark)] = phase.last = mark
         phase.bytes = mark if names else phase.bytes
+    _follow(at, phase)
     for known in at.known.values():
         phase.known.join(known)
         if arrives:
             phase.covered.join(known)
+
+
+def _follow(at: At, phase: Phase) -> None:
+    """What comes before these registrants themselves."""
+    number, now = at.cta.order.number((at.cta.number, at.warp)), at.cta.order.time((at.cta.number, at.warp))
+    for known in at.known.values():
+        before = Known(len(known.lanes))
+        before.assign(known)
+        own = before.lanes[number * LANES : (number + 1) * LANES]
+        own[own == now] = now - 1
+        phase.followed.join(before)
 
 
 def expect(mbarrier: Mbarrier, marks: Iterable[Mark], what: int) -> None:
@@ -148,6 +167,10 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
     for mark in _by_place(late):
         at.report("phase-alias", at.lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=LATE)
     covers(at.cta.group, mbarrier)
+    last = [m for (_, of), m in phase.expectations.items() if of == MORE and not phase.followed.of(m)]
+    for mark in _by_place(last):
+        detail = {"address": mbarrier.address, "value": mbarrier.phase, "what": OF_COMPLETION}
+        _leave(at.cta.group, "mbarrier-range", mark, detail)
 
 
 def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
@@ -172,6 +195,7 @@ def early(at: At, mbarrier: Mbarrier, asked: int) -> None:
 
 def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
     """Lanes saw the last phase complete."""
+    mbarrier.seen = mbarrier.last.number
     for mark in marks:
         thread = mark.warp * LANES + mark.lane
         mbarrier.last.seen.setdefault(thread, mark)

@@ -282,13 +282,6 @@ class ThreadOrder:
         """What the threads of a CTA knew that have exited."""
         return self._of(cta).exited[cta]
 
-    def joined(self, cta: int) -> int:
-        """The epochs of agents that any lane knows of."""
-        known = 0
-        for clocks in self._of(cta).clocks:
-            known |= clocks.all.agents
-        return known
-
     def tick(self, actor: Actor) -> None:
         """What a warp does from now on is told apart from what it did until now."""
         self._of(actor[0]).times[self.number(actor)] += 1

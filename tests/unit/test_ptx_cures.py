@@ -1,0 +1,75 @@
+"""Edits of kernels in PTX: tried like those of Python, told by the line of C++."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from wsemu.repair.ptx import Text, said
+from wsemu.report.terminal import render
+
+PTX = Path(__file__).resolve().parents[1] / "ptx"
+PLENTY = 60.0
+"""seconds: so that it is the number of edits that ends a search, on any machine"""
+
+
+def checked(file: str, kernel: str, block: int, *sizes: int) -> wsemu.Report:
+    module = wsemu.load_ptx(PTX / f"{file}.sm_90.ptx")
+    return wsemu.check(module[kernel], 1, block, tuple(np.zeros(n, np.int32) for n in sizes))
+
+
+@pytest.mark.parametrize(("file", "kernel", "block", "sizes", "cure"), [
+    ("launching", "reverse", 64, (64,), "insert `__syncthreads()` before line 61"),
+    ("broken_memory", "warp_without_sync", 32, (64, 64), "insert `__syncwarp()` before line 19"),
+    ("broken_barriers", "other_count", 64, (64, 64),
+     "write `bar.arrive 1, 64` in place of `bar.arrive 1, 96` in line 49"),
+    ("broken_barriers", "both_wait", 64, (64, 64), "move `bar.arrive 2, 64` from line 60 to before line 58"),
+])  # fmt: skip
+def test_an_edit_of_ptx_is_proven_and_told_by_its_line(file, kernel, block, sizes, cure):
+    report = checked(file, kernel, block, *sizes)
+    found = report.cures(budget=PLENTY)
+    assert found[0].says == cure
+    assert found[0].changes == []
+    assert f"help: proven: {cure}"[:40] in " ".join(render(report.helped()).split())
+
+
+def test_what_a_search_leaves_in_the_arrays():
+    out = np.zeros(64, np.int32)
+    report = wsemu.check(wsemu.load_ptx(PTX / "launching.sm_90.ptx")["reverse"], 1, 64, (out,))
+    left = out.copy()
+    assert report.cures(budget=PLENTY)
+    assert (out == left).all()
+    assert not report.is_cured_by(report.cures()[0])
+
+
+def test_fix_says_what_to_write_and_writes_nothing(tmp_path):
+    file = tmp_path / "launching.sm_90.ptx"
+    file.write_text((PTX / "launching.sm_90.ptx").read_text(encoding="utf-8"), encoding="utf-8")
+    launch = ("--entry", "reverse", "--grid", 1, "--block", 64, "--arg", "i32[64]:empty")
+    done = command("check", "--fix-budget", PLENTY, "--fix", "--write", file.name, *launch, cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert "no patch of `launching.sm_90.ptx`, which a compiler wrote: edit its source, insert `__syncth" in said
+    assert file.read_text(encoding="utf-8") == (PTX / "launching.sm_90.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "github"])
+def test_other_forms_take_an_edit_without_changes(tmp_path, form):
+    launch = ("--entry", "reverse", "--grid", 1, "--block", 64, "--arg", "i32[64]:empty")
+    options = ("--fix-budget", PLENTY, "--format", form)
+    done = command("check", *options, PTX / "launching.sm_90.ptx", *launch, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "__syncthreads()" in done.stdout
+    assert '"fixes"' not in done.stdout  # one of SARIF has replacements
+
+
+def test_an_instruction_stands_where_its_function_is_called():
+    text = ".loc 1 5 3\n\tmov.b32 %r1, 64;\n.loc 2 9 3, function_name $L1, inlined_at 1 7 3\n\t@%p1 bar.sync 1, %r1;\n"
+    places = Text.of(text, "k.ptx", 1, 4, {1: "k.cu", 2: "barrier.h"}).places
+    assert [(p.file, p.line, p.text) for p in places] == [
+        ("k.cu", 5, "mov.b32 %r1, 64;"), ("k.cu", 7, "bar.sync 1, 64;"),
+    ]  # fmt: skip
+    assert said("bar.sync 	0;") == "`__syncthreads()`"

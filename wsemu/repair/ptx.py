@@ -1,0 +1,231 @@
+"""Edits of a kernel in PTX: what synchronises is put in, taken out, moved, or gets other numbers.
+
+There is no source to edit: an edit is one of PTX text, which is compiled and checked like any other, and it is told by
+the line of C++ that the compiler notes for its place (`.loc`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.evidence import causes
+from wsemu.model.cure import Cure, Edit, Trials
+from wsemu.repair.scene import Candidate
+from wsemu.repair.search import Search, Tried, agrees, differs, digest, is_cure, ranked, repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.cure import Kind
+    from wsemu.repair.search import Launched
+
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+))?")
+"""the place of what follows, and where it is called from"""
+_NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
+_SYNCHRONISES = re.compile(r"(bar|barrier|mbarrier|fence|membar|cp\.async\.(wait|commit|bulk\.(wait|commit)))\b")
+_NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
+_SAID = {"bar.sync 0;": "__syncthreads()", "bar.warp.sync -1;": "__syncwarp()", "fence.acq_rel.gpu;": "__threadfence()"}
+_INSERTED = {
+    "race": ("bar.sync 0;", "bar.warp.sync -1;"),
+    "intra-warp-race": ("bar.warp.sync -1;", "bar.sync 0;"),
+    "uninitialized-read": ("bar.sync 0;", "bar.warp.sync -1;"),
+    "mbarrier-uninitialized": ("bar.sync 0;",),
+    "mbarrier-reinit": ("bar.sync 0;",),
+    "barrier-recycling": ("bar.sync 0;",),
+    "proxy": ("fence.proxy.async;",),
+    "proxy-war": ("fence.proxy.async;",),
+}
+"""code -> what is put in for it"""
+_WARP, _NEAREST = 32, 6
+
+
+class Place(NamedTuple):
+    """An instruction."""
+
+    at: int
+    """line of the text, from 0"""
+    text: str
+    """without blanks and predicate"""
+    file: str
+    """that the compiler notes for it"""
+    line: int
+    run: int
+    """number of the statement: instructions one after the other of the same line"""
+
+
+class Text(NamedTuple):
+    """The PTX of a kernel."""
+
+    path: str
+    lines: list[str]
+    places: list[Place]
+
+    @classmethod
+    def of(cls, text: str, path: str, first: int, last: int, files: dict[int, str]) -> Text:
+        """Of a file, from its `first` to its `last` line, counted from 1."""
+        lines = text.splitlines(keepends=True)
+        places: list[Place] = []
+        here, run = ("", 0), 0
+        for at in range(first - 1, min(last, len(lines))):
+            words = lines[at].strip()
+            if noted := _LOC.match(words):
+                number, line = (noted[3], noted[4]) if noted[3] else (noted[1], noted[2])
+                now = files.get(int(number), ""), int(line)
+                here, run = now, run + (now != here)
+            elif words.endswith(";") and words[:1] not in (".", "/", "{", "}"):
+                file, line = here if here[0] else (path, at + 1)
+                run += not here[0]
+                places.append(Place(at, re.sub(r"^@!?%\w+\s+", "", words), file, line, run))
+        known = _numbers(places)
+        return cls(path, lines, [_with_numbers(place, known) for place in places])
+
+    def edited(self, changed: dict[int, str]) -> str:
+        """With other text in the place of lines."""
+        return "".join(changed.get(n, line) for n, line in enumerate(self.lines))
+
+
+def _numbers(places: list[Place]) -> dict[str, str]:
+    """Registers that hold a number, where one instruction alone gives it."""
+    given = [(m[1], m[2]) for place in places if (m := _NUMBER.match(place.text))]
+    once = Counter(register for register, _ in given)
+    return {register: number for register, number in given if once[register] == 1}
+
+
+def _with_numbers(place: Place, known: dict[str, str]) -> Place:
+    """A barrier operation with the numbers that its registers hold."""
+    if not place.text.startswith("bar"):
+        return place
+    return place._replace(text=re.sub(r"%\w+", lambda m: known.get(m[0], m[0]), place.text))
+
+
+def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
+    """Edits with how far they are, and the lines that they change."""
+    findings = report.findings[:12]
+    hot = {(site.file, site.line) for f in findings for site in f.sites}
+    runs = {p.run for p in text.places if (p.file, p.line) in hot}
+    codes = [*dict.fromkeys(f.code for f in findings)]
+    numbers = {int(n.replace(",", "")) for f in findings for n in re.findall(r"\b\d[\d,]*\b", f.message)}
+
+    def far(place: Place) -> float:
+        return min((abs(place.run - run) for run in runs), default=9)
+
+    syncs = [p for p in text.places if _SYNCHRONISES.match(p.text)]
+    for place in syncs:
+        yield from _changed(text, place, numbers, far(place), [*syncs])
+    missing = dict.fromkeys([t for code in codes for t in _INSERTED.get(code, ())] + [p.text for p in syncs])
+    gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
+    for gap in gaps:
+        for rank, what in enumerate(missing):
+            says = f"insert {said(what)} before {_where(gap, report)}"
+            line = {gap.at: f"\t{what}\n{text.lines[gap.at]}"}
+            yield 1 + far(gap) + 1.5 * rank, _candidate("insert", says, far(gap), 1), line
+        for place in syncs:
+            if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
+                says = f"move {said(place.text)} from {_where(place, report)} to before {_where(gap, report)}"
+                lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
+                yield 3 + far(place) + far(gap), _candidate("move", says, far(gap), 0), lines
+
+
+def _changed(
+    text: Text, place: Place, numbers: set[int], far: float, others: list[Place]
+) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
+    """An instruction that synchronises: other numbers, another one, none."""
+    where = f"line {place.line}"
+    old = text.lines[place.at]
+    head = old[: len(old) - len(old.lstrip())] + (m[0] if (m := re.match(r"@!?%\w+\s+", old.lstrip())) else "")
+
+    def put(kind: Kind, new: str, near: float) -> tuple[float, Candidate, dict[int, str]]:
+        says = f"write {said(new)} in place of {said(place.text)} in {where}"
+        return near, _candidate(kind, says, near, 0), {place.at: f"{head}{new}\n"}
+
+    if place.text.startswith("bar.warp.sync"):
+        yield put("call", "bar.sync 0;", 1 + far)
+    if numbered := _NUMBERED.match(place.text):
+        name, identity, count = numbered[1], int(numbered[2]), numbered[3]
+        known = {int(m[3]) for p in others if (m := _NUMBERED.match(p.text)) and m[3]}
+        near = {int(count) + _WARP, int(count) - _WARP} if count else set()
+        counts = known | near | {n for n in numbers if n % _WARP == 0}
+        for n in sorted(counts - {0, int(count or 0)}) if count else ():
+            yield put("argument", f"{name} {identity}, {n};", 1 + far + 0.2 * (n not in known))
+        tail = f", {count}" if count else ""
+        for n in (identity + 1, identity - 1):
+            if 0 <= n < 16:
+                yield put("argument", f"{name} {n}{tail};", 2 + far)
+        if count:
+            other = name.replace("sync", "arrive") if "sync" in name else name.replace("arrive", "sync")
+            yield put("call", f"{other} {identity}{tail};", 2 + far)
+    if parity := re.fullmatch(r"(mbarrier\.(?:try|test)_wait\.parity.*,\s*)([01]);", place.text):
+        yield put("argument", f"{parity[1]}{1 - int(parity[2])};", 1 + far)
+    if size := re.fullmatch(r"(mbarrier\S*expect_tx.*,\s*)(\d+);", place.text):
+        for n in sorted({2 * int(size[2]), int(size[2]) // 2, *(n for n in numbers if n % 16 == 0)} - {0}):
+            yield put("argument", f"{size[1]}{n};", 1 + far)
+    says = f"delete {said(place.text)} in {where}"
+    yield 3 + far, _candidate("delete", says, far, -1), {place.at: "\n"}
+
+
+def _candidate(kind: Kind, says: str, near: float, waits: int) -> Candidate:
+    return Candidate(Edit(kind=kind, says=says, changes=[]), (), near, waits)
+
+
+def said(instruction: str) -> str:
+    """An instruction as one would write it in C++, with that of PTX."""
+    words = " ".join(instruction.split())
+    known = _SAID.get(words.replace("bar.warp.sync 0xffffffff;", "bar.warp.sync -1;"))
+    return f"`{known}`" if known else f"`{words.rstrip(';')}`"
+
+
+def _where(place: Place, report: Any) -> str:
+    files = {site.file for f in report.findings for site in f.sites}
+    return f"line {place.line}" if place.file in files else f"line {place.line} of {os.path.basename(place.file)}"
+
+
+def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
+    """Try edits of a kernel's PTX; `seconds` is the time for it."""
+    run = Search(launched, report, time.monotonic() + seconds)
+    with launched.again():
+        stopped = repeats(run, seconds)
+        if stopped:
+            return Trials(groups=causes.by_edge(report.findings), stopped=stopped)
+        enough = float("inf")
+        for score, candidate, changed in sorted(candidates(text, report), key=lambda entry: entry[0]):
+            if score > enough or run.over():
+                break
+            source = text.edited(changed)
+            if source in run.known:
+                continue
+            run.known.add(source)
+            run.tried += 1
+            attempted = launched.attempt_code(source)
+            if attempted is not None and is_cure(attempted.report, report) and run.keeps(attempted):
+                run.cures.append(Tried((candidate,), source, attempted, run.tried))
+                enough = min(enough, score + 2)
+    cures = _described(run, ranked(run, launched.expected), text.path)
+    groups = causes.by_edit(report.findings, [cures[0].findings]) if cures else causes.by_edge(report.findings)
+    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+
+
+def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
+    """The cures as data; without changes, since the source that is to be edited is another one."""
+    found = []
+    kinds: dict[bytes, int] = {}
+    for tried in best:
+        number = kinds.setdefault(digest(tried.attempted.results), len(kinds))
+        first = best[0].attempted
+        found.append(
+            Cure(
+                file=path,
+                edits=[c.edit for c in tried.edits],
+                diff=[],
+                proof=tried.attempted.report.proof,
+                findings=[*range(len(run.report.findings))],
+                drops=tried.attempted.stores < max(first.stores, run.stores),
+                results=number,
+                differs=differs(first.results, tried.attempted.results) if number else "",
+                expected=agrees(tried.attempted.results, run.launched.expected),
+            )
+        )
+    return found

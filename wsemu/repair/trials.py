@@ -1,0 +1,19 @@
+"""Edits of the kernel of a launch, tried: of its source, or of its PTX."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.repair import ptx, search
+
+if TYPE_CHECKING:
+    from wsemu.model.cure import Trials
+    from wsemu.repair.search import Launched
+
+
+def tried(report: Any, launched: Launched, seconds: float) -> Trials:
+    """What edits of the kernel of a report do; `seconds` is the time for it."""
+    code = launched.code()
+    if code is not None:
+        return ptx.search(report, launched, seconds, ptx.Text.of(*code))
+    return search.search(report, launched, seconds)
