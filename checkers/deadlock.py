@@ -441,6 +441,8 @@ def _help(waits: _Waits) -> str:
         first = starved[0]
         own = [(g.pc, g.address) for g in starved if g.barrier < 0 and waits.ledger.next_supply(g.pc, g.address)]
         parity = phase_waits.first_parity(waits.ledger, own)
+        if late := phase_waits.missed(waits.ledger, first.address, first.phase, first.pc, first.warps):
+            return late
         help_ = phase_waits.help_for(waits.ledger, first.address, first.phase, first.pc)
         return f"{help_}; {parity}" if parity else help_
     if not cycle and (role := places.role([starved[0].pc])):

@@ -11,7 +11,7 @@ from wsemu.model.control_flow import reachable
 from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import PhaseState, Trace
@@ -41,6 +41,8 @@ class Ledger:
         self.phases: defaultdict[tuple[int, int], _Phase] = defaultdict(_Phase)
         self.addresses: defaultdict[int, set[int]] = defaultdict(set)
         """instruction -> the mbarriers that it was executed on"""
+        self.seen: dict[tuple[int, int], int] = {}
+        """(mbarrier, warp) -> the last phase that it saw complete"""
         for event in trace.events if trace is not None else ():
             if event.cta != cta:
                 continue
@@ -48,6 +50,9 @@ class Ledger:
             if event.kind == "init":
                 for key in [key for key in self.phases if key[0] == event.place]:
                     del self.phases[key]
+                self.seen = {key: phase for key, phase in self.seen.items() if key[0] != event.place}
+            elif event.kind == "await":
+                self.seen[event.place, event.warp] = event.generation
             elif event.kind in kinds:
                 done = getattr(self.phases[event.place, event.generation], kinds[event.kind])
                 done[event.warp, event.pc] += event.amount
@@ -141,6 +146,13 @@ class Ledger:
             texts.append(f"{self.places.who(self.cta, warp)} {does} at {self.places.near(pc, near)}{gone}")
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
 
+    def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:
+        """The warps that may have missed the phase which they ask for by its parity: they have not seen the last one of
+        that parity, and the next one is over, too."""
+        if not (self.complete and self.seen) or phase < 2 or "parity" not in words.full_name(self.places, pc):
+            return []
+        return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
+
     def out_of_balance(self, address: int) -> bool:
         """Whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
         state = self.state(address)
@@ -186,6 +198,19 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
     if state.tx > 0:
         return f"let the copies of a phase of {name} bring as many bytes as are expected, or expect those that come"
     return f"expect on {name} as many bytes as the copies of a phase bring, {words.amount(-state.tx)} more"
+
+
+def missed(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
+    """A pointer where who waits may have come too late for the phase that was meant."""
+    late = ledger.too_late(address, phase, pc, warps)
+    if not late:
+        return ""
+    who, name = ledger.places.who(ledger.cta, late[0]), words.named(ledger.places, address, pc)
+    return (
+        f"{who} has not seen phase {phase - 2} of {name}, of the parity that it asks for: if that one was meant, the "
+        f"wait on {ledger.places.near(pc, pc)} comes too late; let phase {phase - 1} wait for {who}, with an arrival "
+        "of it after each of its waits, or ask for the parity of the phase that is open"
+    )
 
 
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:

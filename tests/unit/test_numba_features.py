@@ -602,3 +602,23 @@ def test_what_another_library_keeps_from_us_says_so() -> None:
     frozen.flags.writeable = False
     with pytest.raises(KernelError, match="read-only"):
         add_one[1, 32](Lent(frozen, True))
+
+
+@cuda.jit((types.Array(types.int32, 2, "C"), types.float32))
+def numbered_rows(rows, unused):
+    column, grid = cuda.grid(1), cuda.cg.this_grid()
+    for row in range(1, rows.shape[0]):
+        rows[row, column] = rows[row - 1, rows.shape[1] - 1 - column] + 1
+        grid.sync()
+
+
+def test_a_kernel_of_declared_types_says_how_many_of_its_ctas_run_at_once() -> None:
+    ((key, overload),) = numbered_rows.overloads.items()
+    assert numbered_rows.overloads[key].cooperative
+    most = overload.max_cooperative_grid_blocks(256)
+    assert most == overload.max_cooperative_grid_blocks((16, 4, 4)) == 8 * 132
+    with using(Settings(sms=2)):
+        assert overload.max_cooperative_grid_blocks(256, dynsmemsize=100_000) == 4
+    rows = np.zeros((4, 64), np.int32)
+    numbered_rows[2, 32](rows, np.float32(1))
+    assert (rows == np.arange(4)[:, None]).all()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+import wsemu
 from tests.unit.async_program import EMPTY, FULL
 from tests.unit.async_program import places as program
+from wsemu import cuda, ptx
 from wsemu.checkers import deadlock
 from wsemu.model.finding import Finding
 from wsemu.model.isa import EXPECT
@@ -166,3 +169,26 @@ def test_registers_that_nobody_gives_are_told_without_a_sum(tmp_path: Path) -> N
         "asked for are 32 registers a thread and warpgroup more than at launch, given so far 144: a warp that ends "
         "gives none (L2)"
     )
+
+
+@cuda.jit
+def comes_too_late():
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 1)
+    cuda.syncthreads()
+    if t == 32:
+        for k in range(2):
+            ptx.mbarrier_arrive(bar, 0)
+            ptx.mbarrier_wait_parity(bar, 0, k)
+    cuda.syncthreads()
+    if t == 0:
+        ptx.mbarrier_wait_parity(bar, 0, 0)
+
+
+def test_a_wait_for_a_parity_that_comes_too_late_is_called_that() -> None:
+    (found,) = wsemu.check(comes_too_late, 1, 64, ()).findings
+    assert found.code == "deadlock"
+    assert "warp 0 has not seen phase 0 of `bar[0]`" in (found.help or "")
+    assert "comes too late" in (found.help or "")

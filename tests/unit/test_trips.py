@@ -330,3 +330,28 @@ def test_a_loop_inside_of_another_one_is_said_to_be_left_out():
     assert "the loop runs inside of another one: nothing is shown for other trip counts of the loop in line" in limit
     assert limit.endswith("(`m`)")
     assert limit in report.notes
+
+
+@cuda.jit
+def one_phase_for_all_rounds(n, x):
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 2)
+    cuda.syncthreads()
+    for _ in range(n):
+        if t == 0:
+            ptx.mbarrier_expect_tx(bar, 0, 4096)
+        if t == 32:
+            ptx.mbarrier_complete_tx(bar, 0, 4096)
+    if t % 32 == 0:
+        ptx.mbarrier_arrive(bar, 0)
+    ptx.mbarrier_wait_parity(bar, 0, 0)
+
+
+def test_bytes_of_a_phase_that_stays_open_grow_with_the_rounds():
+    report = wsemu.check(one_phase_for_all_rounds, 1, 64, (4, floats()), every=True)
+    assert report.verdict == "verified"
+    assert report.scope is None or not report.scope.loops
+    more = wsemu.check(one_phase_for_all_rounds, 1, 64, (300, floats()))
+    assert {finding.code for finding in more.findings} == {"mbarrier-range"}

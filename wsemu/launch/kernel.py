@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import FunctionType
 
     from wsemu.language.signatures import Declared
+    from wsemu.launch.overloads import Overloads
     from wsemu.model.launch_shape import Brackets, Size
 
 OPTIONS = (
@@ -112,6 +113,13 @@ class Kernel(DeclaredFunction, Launchable):
         """Registers of a thread at launch, from the option `max_registers`; 0: not known."""
         given = self.options.get("max_registers")
         return 0 if given is None else integer(given, "max_registers")
+
+    @property
+    def overloads(self) -> Overloads:
+        """The kernel for the types of each of its signatures."""
+        from wsemu.launch.overloads import Overloads  # few ask for it
+
+        return Overloads(self)
 
     def mark_launch_config_sensitive(self) -> None:
         """Nothing to do: what a launch's shape decides is looked at in each launch."""

@@ -362,9 +362,14 @@ def _of_barriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
     return math.lcm(1, *(count // math.gcd(arrived, count) for (_, _, count), arrived in got.items()))
 
 
+_NAMES_BYTES = ("mbarrier.expect_tx", "mbarrier.complete_tx", "mbarrier.credit", "cp.async.arrive")
+
+
 def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
     expected: dict[tuple[int, int], int] = {}
     got: Counter[tuple[int, int]] = Counter()
+    named: dict[tuple[int, int], int] = {}
+    """mbarrier -> an operation of the loop that names bytes, or adds an arrival"""
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
             if event.kind == "mbarrier.init":
@@ -380,6 +385,11 @@ def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
                 counts = _each(event, 0) if arrives else [1] * len(event.threads)
                 for place, count in zip(_places(event, geometry), counts, strict=True):
                     got[place] += count
+            elif event.kind in _NAMES_BYTES:
+                named |= dict.fromkeys(_places(event, geometry), event.pc)
+    for place, pc in named.items():
+        if not got[place]:  # what is outstanding in it grows with the rounds
+            raise Unfit(pc, "a phase of an mbarrier stays open over all rounds")
     k = 1
     for place, arrived in got.items():
         if not expected.get(place):
