@@ -169,6 +169,12 @@ def test_more_than_1024_warps_are_not_modelled():
     assert "513 CTAs of 2 warps at once: more than 1,024 warps that meet are not modelled" in report.notes[0]
 
 
+def test_the_reference_engine_refuses_groups_that_are_too_wide_for_it():
+    report = wsemu.check(stencil, 65, 64, arrays(65), engine="reference")
+    assert report.verdict == "incomplete"
+    assert "130 warps at once on the reference engine: at most 128 that meet" in report.notes[0]
+
+
 # -- PTX of CUDA C++ ---------------------------------------------------------------------------------------------------
 
 
@@ -216,3 +222,44 @@ def test_a_tile_of_two_warps_meets_in_memory_of_the_system(module, engine):
     report = wsemu.check(module["tiles"], 1, 64, (a, out), engine=engine)
     assert report.verdict == "verified", report.notes
     assert out.tolist() == ((np.arange(64) + 40) % 64).tolist()
+
+
+CALLS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 result) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 result) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry meets(.param .u64 p)
+{
+  .reg .b64 %rd<7>; .reg .b32 %r<8>;
+  ld.param.u64 %rd1, [p];
+  { .param .b32 p0; st.param.b32 [p0], 1; .param .b64 r0; call.uni (r0), cudaCGGetIntrinsicHandle, (p0);
+    ld.param.b64 %rd2, [r0]; }
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;
+  st.global.u32 [%rd4], %r4;
+  { .param .b64 p0; .param .b32 p1; st.param.b64 [p0], %rd2; st.param.b32 [p1], 0; .param .b32 r0;
+    call.uni (r0), cudaCGSynchronize, (p0, p1); ld.param.b32 %r6, [r0]; }
+  xor.b32 %r5, %r4, 64; mul.wide.u32 %rd5, %r5, 4; add.s64 %rd6, %rd1, %rd5; ld.global.u32 %r7, [%rd6];
+  add.u32 %r7, %r7, %r6;
+  st.global.u32 [%rd4+512], %r7;
+  ret;
+}
+"""
+
+
+@ENGINES
+def test_the_runtimes_call_that_numba_cuda_makes_is_the_barrier_of_the_grid(tmp_path, engine):
+    path = tmp_path / "meets.ptx"
+    path.write_text(CALLS)
+    x = np.zeros(256, np.int32)
+    report = wsemu.check(wsemu.load_ptx(path)["meets"], 2, 64, (x,), engine=engine)
+    assert report.verdict == "verified"
+    assert x[128:].tolist() == [i ^ 64 for i in range(128)]
+
+
+def test_a_kernel_that_meets_in_clusters_too_is_refused_by_name():
+    report = wsemu.check(stencil, 4, 32, arrays(4, 32), cluster=2)
+    assert report.verdict == "incomplete"
+    assert "cooperative launches in clusters are not modelled" in report.notes[0]

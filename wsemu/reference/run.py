@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.errors import UnsupportedError
 from wsemu.model.grid import Grouping, place, window
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import (
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
 Bytes = npt.NDArray[np.uint8]
+
+
+MOST_WARPS = 128
+"""of a group of several CTAs: each lane of it has clocks of all others"""
 
 
 class BudgetError(Exception):
@@ -135,6 +140,12 @@ class Launch:
         self.grouping, self.clusters = groups, clusters
         self.grid, self.block = groups.grid, block
         self.threads = block[0] * block[1] * block[2]
+        warps = groups.members * -(-self.threads // LANES)
+        if groups.members > 1 and warps > MOST_WARPS:
+            raise UnsupportedError(
+                f"{warps:,} warps at once on the reference engine: at most {MOST_WARPS} that meet",
+                remedy="use the fast engine, or launch fewer warps at once",
+            )
         self.code: list[list[int]] = program.code.tolist()
         self.lengths: list[int] = flow_lengths(program.code).tolist()
         self.dynamic_shared = dynamic_shared
