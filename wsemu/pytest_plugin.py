@@ -47,6 +47,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "note what is right, and looks like a mistake"),
     "every": ("bool", "say for which other launches a verified one speaks"),
+    "corners": ("bool", "run the CTAs of a large grid that speak for all"),
     "fail_on": ("args", "codes of warnings that count as errors"),
     "fix_budget": ("string", "seconds in which edits are tried for a launch with findings; 0: none"),
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),

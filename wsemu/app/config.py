@@ -101,6 +101,7 @@ class Configuration(_Table):
     lockstep: bool = False
     strict: bool = False
     every: bool = False
+    corners: bool = False
     fail_on: list[str] = []
     kernel: list[str] = []
     """names of kernels, with `*` and `?`; no name: all"""
@@ -159,6 +160,7 @@ class Configuration(_Table):
             lockstep=self.lockstep,
             strict=self.strict,
             every=self.every,
+            corners=self.corners,
             checkers=looking,
             fail_on=finding_codes(self.fail_on),
             kernels=tuple(self.kernel),

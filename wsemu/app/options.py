@@ -102,6 +102,12 @@ Every = Annotated[
         "--every/--no-every", help="Say for which other launches a verified one speaks: contents, trip counts."
     ),
 ]
+Corners = Annotated[
+    bool | None,
+    typer.Option(
+        "--corners/--no-corners", help="Run some CTAs of a grid whose CTAs are alike, and prove the others by them."
+    ),
+]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).", autocompletion=codes),

@@ -55,6 +55,7 @@ def check(
     lockstep: bool | None = None,
     strict: bool | None = None,
     every: bool | None = None,
+    corners: bool | None = None,
     fail_on: Iterable[str] | None = None,
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
@@ -69,11 +70,13 @@ def check(
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
-    (several lanes of one store that write the same value), `every` asks for which other launches a verified one speaks
-    (`Report.scope`), `fail_on` has the codes of warnings that count as errors,
-    and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster` counts the CTAs
-    of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of its own.  `sms` is
-    how many multiprocessors the GPU has, for CTAs that have to run at once (`Report.residency`).
+    (several lanes of one store that write the same value), `corners` runs the CTAs of a large
+    grid that speak for all, where that can be shown, and no others (the arrays hold what these stored), `every` asks
+    for which other launches a verified one speaks (`Report.scope`), `fail_on` has the codes of warnings that count
+    as errors, and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster`
+    counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
+    its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
+    (`Report.residency`).
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -86,6 +89,7 @@ def check(
         "lockstep": lockstep,
         "strict": strict,
         "every": every,
+        "corners": corners,
         "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
         "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
     }

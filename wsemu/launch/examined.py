@@ -52,6 +52,13 @@ def examined(
     bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
     for start in starting:
         start(bound)
+    if chosen.corners:
+        from wsemu.launch.corners import by_corners
+
+        why = by_corners(bound, functools.partial(judged, kernel, bound, notes, started=started, more=more))
+        if not isinstance(why, str):
+            return why
+        notes = (*notes, why)
     run, orders = ran_with_orders(bound, workers)
     return judged(kernel, bound, notes, run, started, more, orders)
 

@@ -137,8 +137,8 @@ Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
 arrays held before"""
 
 
-def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
-    """Run a launch; `budget`: another one than was asked for."""
+def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tuple[int, ...] = ()) -> Ran:
+    """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -147,7 +147,9 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
-        "strict": chosen.strict or chosen.every,  # where several lanes store one value, other contents may differ
+        "strict": chosen.strict
+        or chosen.every
+        or bool(only),  # where several lanes store one value, other contents may differ
         "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {
@@ -164,9 +166,9 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None) -> Ran:
         watch = Watch(stored=stored_segments(program, bound.arrays), **found)
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
-        run = Launch(*launch_, **options)
+        run = Launch(*launch_, **options, only=only)
         outcome = run.run()
-        program.derived["work"] = outcome.warp_instructions // configuration.ctas
+        program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":
         from wsemu.model.outcome import Trace, TraceRequest

@@ -1119,12 +1119,13 @@ class Launch:
         arch: str = "sm_90",
         shape: tuple[int, int, int] = (1, 1, 1),
         clusters: bool = False,
+        only: tuple[int, ...] = (),
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
         the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
         spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
         changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in `clusters`
-        they access each other's shared memory.
+        they access each other's shared memory.  `only` these CTAs are run, in this order, where there are any.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -1133,7 +1134,7 @@ class Launch:
         self.watch = watch or Watch()
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
-        self.workers, self.descending, self.arch = workers, descending, arch
+        self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
@@ -1256,7 +1257,9 @@ class Launch:
 
     def _workers(self) -> int:
         """Threads that the CTAs are spread over."""
-        if self.descending or _image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
+        if self.only or self.descending:
+            return 1
+        if _image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
             return 1
         if self.workers is None:
             large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS
@@ -1265,6 +1268,9 @@ class Launch:
 
     def _statuses(self, machines: list[Machine]) -> list[int]:
         groups = self.grouping.number
+        if self.only:
+            each = (machines[0].run(cta, cta + 1, self.budget) for cta in self.only)
+            return [next((status for status in each if status != layout.DONE), layout.DONE)]
         if len(machines) == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
             return [machines[0].run(*bounds, self.budget, step=-1 if self.descending else 1)]

@@ -55,6 +55,8 @@ class Settings:
     """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
     strict: bool = False
     """note what is right, and looks like a mistake; codes that are `strict` count as errors"""
+    corners: bool = False
+    """run some CTAs of a grid whose CTAs are alike, and show that they speak for the others"""
     every: bool = False
     """say for which other launches a verified one speaks: all contents of arrays, all trip counts of loops"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))

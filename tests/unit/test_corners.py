@@ -1,0 +1,138 @@
+"""Grids that are decided from some of their CTAs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda
+
+ALL = "all CTAs were run"
+
+
+def floats(n: int) -> Any:
+    return np.ones(n, np.float32)
+
+
+@cuda.jit
+def saxpy(a: Any, x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.shape[0]:
+        y[i] = a * x[i] + y[i]
+
+
+@cuda.jit
+def turned(x: Any, y: Any) -> None:
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[cuda.blockIdx.x * 64 + t]
+    cuda.syncthreads()
+    y[cuda.blockIdx.x * 64 + t] = tile[63 - t]
+
+
+@cuda.jit
+def strided(n: Any, x: Any, y: Any) -> None:
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        y[i] = x[i]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "grid", "arguments"),
+    [
+        (saxpy, 1 << 14, (2.0, floats((1 << 20) - 70), floats((1 << 20) - 70))),
+        (turned, 1 << 14, (floats(1 << 20), floats(1 << 20))),
+        (strided, 300, (64 * 1000 + 5, floats(64 * 1000 + 5), floats(64 * 1000 + 5))),
+    ],
+)
+def test_alike_ctas_are_decided_from_few(kernel: Any, grid: int, arguments: tuple[Any, ...]) -> None:
+    report = wsemu.check(kernel, grid, 64, arguments, corners=True)
+    assert report.verdict == "verified"
+    run = int(report.proof.rpartition(" by ")[2].split()[0])
+    assert run < 60
+    assert report.proof.endswith(f"in every schedule, by {run} of {grid:,} CTAs")
+    assert f"were run: the other {grid - run:,} do the same at places of their own" in report.notes[-1]
+
+
+@cuda.jit
+def neighbour(x: Any) -> None:
+    i = cuda.grid(1)
+    v = x[i + 64]
+    x[i] = v
+
+
+@cuda.jit
+def five_ahead(x: Any) -> None:
+    i = cuda.grid(1)
+    v = x[i + 5 * 64]
+    x[i] = v
+
+
+@cuda.jit
+def one_place(x: Any) -> None:
+    x[cuda.threadIdx.x] = 1
+
+
+@cuda.jit
+def half_apart(x: Any) -> None:
+    x[cuda.blockIdx.x * 32 + cuda.threadIdx.x] = 1
+
+
+@cuda.jit
+def beyond(x: Any) -> None:
+    x[cuda.grid(1) + (cuda.blockIdx.x >= 700) * 64] = 1
+
+
+@pytest.mark.parametrize("kernel", [neighbour, five_ahead, one_place, half_apart, beyond])
+def test_what_two_ctas_do_wrong_is_found(kernel: Any) -> None:
+    size = 64 * 1000 if kernel is beyond else 64 * 1006
+    report = wsemu.check(kernel, 1000, 64, (floats(size),), corners=True)
+    alone = wsemu.check(kernel, 1000, 64, (floats(size),))
+    assert report.verdict == "failed"
+    assert [finding.code for finding in report.errors] == [finding.code for finding in alone.errors]
+    assert any(ALL in note for note in report.notes)
+
+
+@cuda.jit
+def by_data(x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    if x[i] > 0:
+        y[i] = 1
+
+
+@cuda.jit
+def counted(y: Any) -> None:
+    cuda.atomic.add(y, cuda.grid(1), 1)
+
+
+@cuda.jit
+def by_turns(y: Any) -> None:
+    if cuda.blockIdx.x % 2:
+        y[cuda.grid(1)] = 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arrays", "why"),
+    [
+        (by_data, 2, "the branch depends on loaded data"),
+        (counted, 1, "atomics in global memory are not followed"),
+        (by_turns, 1, "there are more than 64 kinds of CTAs"),
+    ],
+)
+def test_what_cannot_be_shown_is_run_and_says_why(kernel: Any, arrays: int, why: str) -> None:
+    given = [floats(64 * 300) for _ in range(arrays)]
+    alone = [array.copy() for array in given]
+    report = wsemu.check(kernel, 300, 64, given, corners=True)
+    assert wsemu.check(kernel, 300, 64, alone).verdict == report.verdict == "verified"
+    assert all((one == other).all() for one, other in zip(given, alone, strict=True))
+    assert f"{why}: {ALL}" in report.notes[0]
+    assert " CTAs" not in report.proof
+
+
+def test_without_being_asked_all_are_run() -> None:
+    x, y = floats(64 * 100), floats(64 * 100)
+    report = wsemu.check(saxpy, 100, 64, (2.0, x, y))
+    assert not report.notes
+    assert (y == 3).all()
