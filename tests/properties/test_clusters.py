@@ -25,6 +25,9 @@ EXAMPLES = {
     "1 | t0: V(0,3) Z(7,2) | t1: x(0,16) w(0,0) R(1) Z(7,2) @ 1 / 0 1 1": "",
     "1 1 | t0: V(0,3) w(1,0) | t1: x(0,16) w(0,0) R(1) a(1) @ 1 0 / 0 1 1": "",
     "1 | t0: V(0,3) S(7,2) | t1: S(7,2) x(0,16) @ 1 / 0 1 1": "async-outlives-cta dsmem-after-exit",
+    "1 1 1 1 | t0: e(0,16) T(0,0) a(0) e(1,16) T(1,1) a(1) | t1: w(0,0) R(0) a(2) R(1) a(3) @ 1 0 1 1 / 1 0 1": (
+        "async-outlives-cta dsmem-after-exit race"
+    ),
     "1 | t0: R(1) S(7,2) | t1: S(7,2) @ 1 / 0 1 1": "",
     "1 | t0: R(1) Z(7,2) | t1: Z(7,2) @ 1 / 0 1 1": "dsmem-relaxed-exit",
     "1 | t0: Z(7,2) R(1) | t1: Z(7,2) @ 1 / 0 1 1": "dsmem-after-exit",

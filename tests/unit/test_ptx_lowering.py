@@ -500,16 +500,18 @@ def test_atomics_that_steer(steers, stored, verdict):
     assert report.verdict == verdict, (report.findings, report.notes)
 
 
-def test_an_address_from_an_atomic_is_not_decided():
-    body = """
+@pytest.mark.parametrize(("made", "verdict"), [("", "verified"), ("xor.b32 %r2, %r2, 1;", "incomplete")])
+def test_an_address_from_an_atomic_is_decided_where_it_is_a_place_of_its_own(made, verdict):
+    body = f"""
     atom.global.add.u32 %r2, [%rd2], 1;
     bar.sync 0;
+    {made}
     mul.wide.u32 %rd4, %r2, 4;
     add.s64 %rd5, %rd2, %rd4;
     st.global.u32 [%rd5+4], %r1;
     """
     report = run(INDEX + body, np.zeros(33, np.int32))
-    assert report.verdict == "incomplete"
+    assert report.verdict == verdict
     assert not report.errors
 
 

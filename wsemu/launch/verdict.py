@@ -143,7 +143,7 @@ def judge(
         counters=count(program, outcome),
         notes=[*notes, *_notes(places, settings, found, doubts, loose)],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found, decided is not None, given) if verdict == "verified" else "",
+        proof=_proof(places, settings, found, decided, given) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
 
@@ -259,13 +259,14 @@ def _in_all_orders(
     return found, doubts._replace(tried=tried)
 
 
-def _proof(places: Places, settings: Settings, found: _Findings, tried: bool, given: bool = False) -> str:
+def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided | None, given: bool) -> str:
     """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
-    `tried`: for all orders of atomics; `given`: these only give out places."""
+    `tried`: what says so for all orders of atomics; `given`: these only give out places."""
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
-    in_all = ", in all orders of the atomics that steer it" if tried else ""
-    in_all = ", whatever the order in which atomics give out places" if given and not tried else in_all
+    in_all = ", in all orders of the atomics that steer it" if tried is not None else ""
+    in_all += f": {tried.how}" if tried is not None and tried.how else ""
+    in_all = ", whatever the order in which atomics give out places" if given and tried is None else in_all
     shown = _shown(places, settings, found.suppressed) + in_all
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 

@@ -32,7 +32,7 @@ class Grown(NamedTuple):
     """its pc"""
     factor: int
     low: int | None = None
-    """bounds of the rest; None: there are none"""
+    """bounds of the rest, where r is in it; None: there are none"""
     high: int | None = None
     far: bool = False
     """whether r may be the result of another execution, or not be in it at all"""
@@ -94,13 +94,13 @@ class Linear:
                 if self._arrive(target, rows) and target not in work:
                     heapq.heappush(work, target)
 
-    def states(self) -> Iterator[tuple[Step, Rows]]:
-        """Every instruction with what rows hold before it."""
+    def states(self) -> Iterator[tuple[Step, Rows, Any]]:
+        """Every instruction with what rows hold before it, and what these depend on."""
         for start in sorted(self.starts):
             block = self.analysis._blocks[start]
             rows, bits = dict(self.starts[start]), dict(block.state or {})
             for step in block.steps:
-                yield step, rows
+                yield step, rows, bits
                 self._step(step, rows, bits)
 
     def _through(self, block: _Block) -> Rows:
@@ -147,9 +147,12 @@ class Linear:
         numbers = [n for n in range(arrays.bit_length()) if arrays >> n & 1]
         if step.kind == "load":
             found = [self.memory[n] for n in numbers if n in self.memory]
+            grown = [one for one in found if isinstance(one, Grown)]
             atomic = any(own >> self.analysis._regions.first & arrays for own in self.analysis._targets.values())
-            same = len({one[:2] if isinstance(one, Grown) else one for one in found}) == 1 and not atomic
-            return found[0]._replace(low=None, high=None, far=True) if same and isinstance(found[0], Grown) else None
+            if not grown or len(grown) < len(found) or len({one[:2] for one in grown}) > 1 or atomic:
+                return None
+            low, high = _least(*(one.low for one in grown)), _most(*(one.high for one in grown))
+            return Grown(*grown[0][:2], low, high, far=True)
         taint = self.analysis._taint
         moves = bits.get(step.address, 0) & taint
         held = rows.get(fields[2])
@@ -171,6 +174,15 @@ class Linear:
         operands = [rows.get(row) for row in fields[3 : 3 + len(OPERATIONS[name].operands)]]
         return _computed(name, operands, fields)
 
+    def loads(self, step: Step, rows: Rows, bits: Any) -> Held | None:
+        """What a load finds."""
+        return self._memory(step, self.code[step.pc], rows, bits)
+
+    def holds_grown(self, step: Step, bits: Any) -> bool:
+        """Whether a result may stand in an array that an access touches."""
+        arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
+        return any(isinstance(held, Grown) and arrays >> n & 1 for n, held in self.memory.items())
+
     def address(self, step: Step, rows: Rows) -> Held | None:
         """What the address of an access holds."""
         held = rows.get(step.address)
@@ -190,7 +202,7 @@ def _joined(one: Held | None, other: Held | None) -> Held | None:
         return Grown(*one[:2], _least(one.low, other.low), _most(one.high, other.high), one.far or other.far)
     for grown, rest in ((one, other), (other, one)):
         if isinstance(grown, Grown) and not isinstance(rest, Compared):
-            return Grown(*grown[:2], None, None, far=True)  # it need not be in it
+            return grown._replace(far=True)  # it need not be in it
     return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
 
 

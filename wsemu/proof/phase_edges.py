@@ -120,8 +120,10 @@ def _names(program: Program) -> set[str]:
 
 def fences_may_order(program: Program) -> bool:
     """Whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
-    kinds = {OPERATIONS[name].kind for name in _names(program)}
-    return "atomic" in kinds or ("fence" in kinds and bool(relaxed(program)))
+    names = _names(program)
+    if any(OPERATIONS[name].kind == "atomic" for name in names):
+        return True
+    return not names.isdisjoint(("fence.cta", "fence.gpu", "fence.sys")) and bool(relaxed(program))
 
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
@@ -130,19 +132,24 @@ def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchro
 
 
 def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where warps know that copies of an instruction are over: behind waits for the phases that they credited, and for
-    their groups."""
+    """Where warps know that the copy is over that a race is about, the last one of its instruction there: behind waits
+    for the phase that it credited, and for its group."""
+    issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
     phases: set[tuple[int, int]] = set()
     found: set[Epoch] = set()
     issued = False
     for event in trace.events:
-        mine = event.pc == raw.other_pc
-        issued |= mine
-        if mine and event.kind == "credit":
+        mine = event.pc == raw.other_pc and (event.cta, event.warp) == issuer
+        if mine and event.kind == "copy":
+            starts = event.place, event.generation  # where it writes, and reads
+            if any(start >= 0 and start <= address < start + event.amount for start in starts):
+                issued, phases, found = True, set(), set()
+        elif mine and event.kind == "credit" and issued and not phases:
             phases.add((event.place, event.generation))
-        known = event.kind == "await" and (event.place, event.generation) in phases
-        if issued and (known or (event.kind == "landed" and event.warp == raw.other_warp)):
-            found.add((event.cta, event.warp, event.interval + 1))
+        elif issued:
+            told = event.kind == "await" and (event.place, event.generation) in phases
+            if told or (event.kind == "landed" and (event.cta, event.warp) == issuer):
+                found.add((event.cta, event.warp, event.interval + 1))
     return found
 
 

@@ -23,13 +23,17 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof.linear import Compared, Grown, Linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
 
     from wsemu.model.outcome import Trace
     from wsemu.model.program import Program
@@ -81,7 +85,7 @@ def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan
         wanted.setdefault(t.pc, set()).add(t.what)
     linear = Linear(program, analysis, known)
     made = Plan({}, [], frozenset(pc for group in analysis.meeting() for pc in group))
-    for step, rows in linear.states():
+    for step, rows, _ in linear.states():
         for what in wanted.get(step.pc, ()):
             if what == "address" and step.address >= 0:
                 held = linear.address(step, rows)
@@ -144,6 +148,17 @@ class Counts:
         if one.relation in ("eq", "ne"):
             return not low <= one.number <= high
         return len(ends) == 1
+
+
+def compares(one: Compared, results: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """How a comparison comes out for each of these results, the rest being its lower bound."""
+    values = one.grown.factor * results + (one.grown.low or 0)
+    relations: dict[str, Callable[[Any, int], Any]] = {
+        "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
+        "ne": operator.ne,
+    }  # fmt: skip
+    found: npt.NDArray[np.bool_] = relations[one.relation](values, one.number)
+    return found
 
 
 def _holds(relation: str, value: int, number: int) -> bool:

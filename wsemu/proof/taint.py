@@ -55,6 +55,7 @@ from wsemu.model.isa import (
     N_ATOMIC,
     N_MEMORY,
     NAMES,
+    NO_STORE,
     OPCODE,
     PEEK,
     TENSOR_REDUCTIONS,
@@ -151,7 +152,7 @@ def examine(
 
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
     """
-    sources = [pc for pc in _sources(program, lockstep) if executions[pc]]
+    sources = _written(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
     if not sources:
         return None
     elected = {
@@ -160,6 +161,37 @@ def examine(
     }  # fmt: skip
     analysis = Analysis(program, executions, sources, segment_of, elected)
     return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)
+
+
+def _written(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
+    """These, without strong loads of arrays that nothing writes, executed or not: they find the same in any order."""
+    loads = {pc for pc in sources if is_strong_load(program, pc)}
+    unwritten = read_only(program, segment_of, sources) if loads else set()
+    return [pc for pc in sources if pc not in unwritten]
+
+
+def is_strong_load(program: Program, pc: int) -> bool:
+    """Whether an instruction is an atomic that writes nothing."""
+    return bool(N_MEMORY <= program.code[pc, 0] < N_ATOMIC and program.code[pc, 7] & NO_STORE)
+
+
+def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[int]) -> set[int]:
+    """Of these atomics those that work on arrays which no instruction writes."""
+    wanted = sorted(atomics)
+    if not any(is_strong_load(program, pc) for pc in wanted):
+        return set()
+    everywhere = [pc for pc in range(len(program.code)) if _is_atomic(int(program.code[pc, 0]))]
+    analysis = Analysis(program, [1] * len(program.code), everywhere, segment_of)
+    written = 0
+    touched: dict[int, Bits] = {}
+    for step, state in analysis._states():
+        if step.kind in ("store", "atomic"):
+            arrays = analysis._arrays(step, state)
+            if step.kind == "atomic" and is_strong_load(program, step.pc):
+                touched[step.pc] = touched.get(step.pc, 0) | arrays
+            else:
+                written |= arrays
+    return {pc for pc in wanted if pc in touched and not touched[pc] & written}
 
 
 def _sources(program: Program, lockstep: bool) -> list[int]:

@@ -2,8 +2,8 @@
 
 Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
 reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location,
-which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access is a plain
-one: it orders nothing, and two of them race.
+which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number
+in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld"); others are plain: they order nothing, and race.
 
 A modifier that is not listed here is not modelled: the run ends where the instruction is reached.
 """
@@ -139,7 +139,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         return
     address, offset, array = address_of(e, source, "" if space == "param" else space)
     bits = 8 * TYPE_BYTES[type_]
-    strong = _STRONG.intersection(instruction.modifiers)
+    strong = _strong(instruction, space, length, bits)
     if strong:
         _within_scope(e, instruction, address, offset)
         (value,) = e.effect(
@@ -179,7 +179,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
     address, offset, array = address_of(e, destination, "" if space == "param" else space)
-    strong = _STRONG.intersection(instruction.modifiers)
+    strong = _strong(instruction, space, length, int(width[1:]))
     if strong:
         _within_scope(e, instruction, address, offset)
     if "release" in strong:
@@ -202,6 +202,12 @@ def _fill(e: Emitter, instruction: Instruction) -> None:
         raise UnhandledForm
     address, offset, array = address_of(e, destination, space_of(instruction))
     e.effect("bulk.zero", (address, e.read(size, "b32")), (), offset, array=array)
+
+
+def _strong(instruction: Instruction, space: str, length: int, bits: int) -> frozenset[str]:
+    """What makes an access a strong one; nothing of a weak one."""
+    volatile = "volatile" in instruction.modifiers and space == "global" and length == 1 and bits >= 32
+    return frozenset({"volatile"}) if volatile else _STRONG.intersection(instruction.modifiers)
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:

@@ -45,19 +45,48 @@ class Decided(NamedTuple):
     reasons: tuple[str, ...] = ()
     """why nothing is decided"""
     notes: tuple[str, ...] = ()
+    how: str = ""
+    """of all orders, by what they were told apart"""
     needed: Residency | None = None
     """the CTAs that wait for each other"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
-    """Whether the orders of a launch can be tried: it is small, all that it does is followed thread by thread, and
-    nothing but atomics steers it, whatever it executes."""
+    """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
+    atomics steers it, whatever it executes."""
+    looking = set(SCHEDULES) <= set(bound.settings.checkers)
+    known = not bound.program.asynchronous and not bound.program.unmodelled
+    return looking and known and _by_atomics(bound, places)
+
+
+def small(bound: Bound) -> bool:
+    """Whether all of a launch's CTAs can be alive at once while its orders are tried."""
     (gx, gy, gz), (bx, by, bz) = bound.configuration.grid, bound.configuration.block
     ctas, threads = gx * gy * gz, bx * by * bz
-    whole = -(-threads // LANES) * LANES * ctas
-    looking = set(SCHEDULES) <= set(bound.settings.checkers)
-    small = not bound.program.asynchronous and ctas <= MOST_CTAS and whole <= MOST_THREADS
-    return looking and small and not bound.program.unmodelled and _by_atomics(bound, places)
+    return ctas <= MOST_CTAS and -(-threads // LANES) * LANES * ctas <= MOST_THREADS
+
+
+def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: list[Any] | None) -> Decided | None:
+    """Whether all orders end well of a launch whose CTAs each arrive at a counter, once."""
+    from wsemu.launch.explore.arrivals import Arrivals
+
+    kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
+    logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
+    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
+    initial = [data.copy() for data, _ in bound.segments]
+    found = Arrivals(bound, ordered, logged, known, places.segment_of.get).decided()
+    stays = initial if found is None else left if left is not None else found.end[0]
+    for (data, writable), kept in zip(bound.segments, stays, strict=True):
+        if writable:
+            data[:] = kept
+    if found is None:
+        return None
+    notes = (
+        ()
+        if found.results < 2
+        else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
+    )
+    return Decided(proven=True, notes=notes, how="whichever CTA comes last")
 
 
 def _by_atomics(bound: Bound, places: Places) -> bool:
@@ -153,7 +182,8 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
 def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
     """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
     uses.  What they happen to order is no order: another schedule has it the other way round."""
-    return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get)
+    unwritten = taint.read_only(bound.program, places.segment_of.get, atomics)
+    return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get) - unwritten
 
 
 def _trace(made: Iterable[Made]) -> Trace:

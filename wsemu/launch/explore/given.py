@@ -38,7 +38,7 @@ class Given:
         """Whether nothing but places of their own depends on the order."""
         if self.bound.program.asynchronous or self.bound.program.unmodelled or self.places.outcome.status != "done":
             return False
-        known = self._known()
+        known = known_rows(self.bound)
         found = slots.plan(self.bound.program, self.analysis, known)
         before = self.initial()
         if found is None or any(data is None for data in before):
@@ -90,17 +90,6 @@ class Given:
         ]  # fmt: skip
         return slots.holds(found, puts, counts, sizes, others, self._inside)
 
-    def _known(self) -> dict[int, int]:
-        """Rows with one number for the whole launch."""
-        program, shape = self.bound.program, self.bound.configuration
-        rows = {row: value for row, type_, value in program.constants if type_[0] == "b"}
-        rows |= {row: value for row, (type_, value) in self.bound.rows.items() if type_[0] == "b"}
-        for name, size in (("ntid", shape.block), ("nctaid", shape.grid)):
-            for axis, number in zip("xyz", size, strict=True):
-                if f"{name}.{axis}" in program.specials:
-                    rows[program.specials[f"{name}.{axis}"]] = number
-        return {row: int(value) for row, value in rows.items()}
-
     def _held(self, before: list[Any]) -> Callable[[Place, int], int | None]:
         """What stood at a place before the launch."""
 
@@ -125,6 +114,18 @@ class Given:
             and _dense(array.shape, array.strides, array.dtype.itemsize)
             for array in self.bound.arrays
         )  # fmt: skip
+
+
+def known_rows(bound: Bound) -> dict[int, int]:
+    """Rows with one number for the whole launch."""
+    program, shape = bound.program, bound.configuration
+    rows = {row: value for row, type_, value in program.constants if type_[0] == "b"}
+    rows |= {row: value for row, (type_, value) in bound.rows.items() if type_[0] == "b"}
+    for name, size in (("ntid", shape.block), ("nctaid", shape.grid)):
+        for axis, number in zip("xyz", size, strict=True):
+            if f"{name}.{axis}" in program.specials:
+                rows[program.specials[f"{name}.{axis}"]] = number
+    return {row: int(value) for row, value in rows.items()}
 
 
 class _Way:

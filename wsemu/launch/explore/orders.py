@@ -90,7 +90,8 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
-        from wsemu.launch.explore.decide import decide, feasible
+        from wsemu.launch.explore.decide import by_arrivals, decide, feasible, small
+        from wsemu.launch.explore.given import known_rows
 
         if self.known is not None:
             return self.known
@@ -100,8 +101,12 @@ class Orders:
             return None
         left = [data.copy() for data, _ in self.bound.segments]
         _put_back(self.bound, before)
-        done = places.outcome.status == "done"
-        found = decide(self.bound, places, left=left if done else None)
+        stays = left if places.outcome.status == "done" else None
+        found = by_arrivals(self.bound, places, known_rows(self.bound), left=stays)
+        if found is None and small(self.bound):
+            found = decide(self.bound, places, left=stays)
+        elif found is None:
+            _put_back(self.bound, left)
         self.needed = found.needed if found is not None else None
         return found
 

@@ -1,0 +1,118 @@
+"""CTAs that arrive at one counter: which of them comes last is tried, and not in which order they all come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.unit import steering_kernels as kernels
+from wsemu import cuda
+from wsemu.launch.explore import decide
+
+FENCE_BEFORE, FENCE_AFTER = True, True
+OFF = 0
+
+
+def by_ticket(x: Any, partial: Any, count: Any, y: Any) -> None:
+    """The number itself goes through shared memory, all threads add up."""
+    sums, ticket = cuda.shared.array(64, np.int32), cuda.shared.array(1, np.int32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    total = 0
+    while i < x.shape[0]:
+        total += x[i]
+        i += cuda.gridsize(1)
+    sums[t] = total
+    cuda.syncthreads()
+    if t == 0:
+        total = 0
+        for k in range(64):
+            total += sums[k]
+        partial[cuda.blockIdx.x] = total
+        if FENCE_BEFORE:
+            cuda.threadfence()
+        ticket[0] = cuda.atomic.inc(count, 0, cuda.gridDim.x - 1 - OFF)
+    cuda.syncthreads()
+    if ticket[0] == cuda.gridDim.x - 1 - OFF:
+        if FENCE_AFTER:
+            cuda.threadfence()
+        total = 0
+        for k in range(t, cuda.gridDim.x, 64):
+            total += partial[k]
+        sums[t] = total
+        cuda.syncthreads()
+        if t == 0:
+            total = 0
+            for k in range(64):
+                total += sums[k]
+            y[0] = total
+
+
+def early_ones_store(x: Any, partial: Any, count: Any, y: Any) -> None:
+    """Who is not the last stores where the last one reads."""
+    if cuda.threadIdx.x == 0:
+        partial[cuda.blockIdx.x] = 1
+        cuda.threadfence()
+        last = cuda.atomic.add(count, 0, 1) == cuda.gridDim.x - 1
+        cuda.threadfence()
+        if last:
+            y[0] = partial[0]
+        else:
+            partial[cuda.blockIdx.x] = 2
+
+
+def more_than_the_last(x: Any, partial: Any, count: Any, y: Any) -> None:
+    if cuda.threadIdx.x == 0:
+        partial[cuda.blockIdx.x] = 1
+        cuda.threadfence()
+        late = cuda.atomic.add(count, 0, 1) >= cuda.gridDim.x - 2
+        cuda.threadfence()
+        if late:
+            y[0] = partial[0]
+
+
+def by_its_number(x: Any, partial: Any, count: Any, y: Any) -> None:
+    if cuda.threadIdx.x == 0:
+        place = cuda.atomic.add(count, 0, 1)
+        if place == cuda.gridDim.x - 1:
+            y[0] = partial[place & 1]
+        partial[(place >> 1) & 1] = 1
+
+
+@pytest.fixture(autouse=True)
+def no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide, "small", lambda *_: False)
+
+
+def report(function: Any, ctas: int = 5, engine: Any = "vm", **parts: Any) -> wsemu.Report:
+    kernel = kernels.variant(function, **{**function.__globals__, **parts})
+    arguments = np.arange(4 * ctas, dtype=np.int32), *(np.zeros(n, np.uint32) for n in (max(ctas, 8), 1, 1))
+    return wsemu.check(kernel, ctas, 64, arguments, engine=engine)
+
+
+@pytest.mark.parametrize("function", [by_ticket, kernels.last_block], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("ctas", [1, 5, 100])
+def test_a_reduction_by_the_last_cta_is_decided_by_who_is_last(function: Any, ctas: int) -> None:
+    found = report(function, ctas)
+    assert found.verdict == "verified", found.notes
+    if ctas > 1:
+        assert found.proof.endswith("in all orders of the atomics that steer it: whichever CTA comes last")
+
+
+@pytest.mark.parametrize(
+    "parts", [{"FENCE_BEFORE": False}, {"FENCE_AFTER": False}, {"OFF": 1}], ids=lambda parts: "".join(parts)
+)
+@pytest.mark.parametrize("function", [by_ticket, kernels.last_block], ids=lambda f: f.__name__)
+def test_what_is_broken_is_not(function: Any, parts: dict[str, Any]) -> None:
+    assert report(function, **parts).verdict == "failed"
+
+
+@pytest.mark.parametrize("function", [early_ones_store, more_than_the_last, by_its_number], ids=lambda f: f.__name__)
+def test_other_uses_of_a_counter_are_not(function: Any) -> None:
+    assert report(function).verdict != "verified"
+
+
+def test_both_engines_decide_the_same() -> None:
+    assert report(by_ticket, 3, "reference").proof == report(by_ticket, 3).proof

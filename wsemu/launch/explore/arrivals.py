@@ -1,0 +1,370 @@
+"""Launches whose CTAs each make one strong access, all to one counter: which of them comes last decides.
+
+Of N CTAs that arrive at a counter there are N! orders, but a CTA does one thing if it comes last, and another if it
+does not (value-based reduction: Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
+2021).  So each CTA is run both ways, from where it stands before its access: with what the counter holds at first, and
+with what it holds when all others have been there.  That a CTA does the same for all results but the last is seen from
+the program: what an atomic returns is compared with known numbers, and used for nothing else (`linear.py`).
+
+What CTAs do before they arrive, and if they are not the last ones, comes in any order, and must not conflict.  What the
+last one does then may conflict with what others did before they arrived: if these released that by their access, and
+the last one acquired it.  Both are judged in each CTA alone, with columns in the clocks that stand for what all others
+release (`threads.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.launch.explore.sessions import make_session
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    FIRST_ARRAY,
+    LANES,
+    LOCAL,
+    NAMES,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+    access_shape,
+)
+from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.proof.linear import Compared, Grown, Linear
+from wsemu.proof.slots import compares
+from wsemu.proof.taint import Analysis
+from wsemu.proof.threads import Knowledge, Shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.proof.threads import Made
+
+MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
+"""that are looked at; bytes of arrays that are put back, of all CTAs"""
+_WIDE = -1
+
+
+class Left(NamedTuple):
+    """What was decided."""
+
+    results: int
+    """what arrays may hold in the end"""
+    end: Any
+    """the arrays in one of these ends"""
+
+
+class Touch(NamedTuple):
+    """An access of a CTA to some bytes."""
+
+    cta: int
+    writes: bool
+    atomic: int
+    """its size; 0 of a plain one"""
+    ordered: tuple[bool, bool, bool]
+    """before the arrival: whether it is released, by release and by `fence.sc`, and whether it is the arrival; after
+    the last one: the same of what it acquires"""
+
+
+def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> dict[int, list[Compared]] | None:
+    """Atomic -> the comparisons of what it returns; None where that is used for anything else."""
+    linear = Linear(bound.program, analysis, known)
+    found: dict[int, list[Compared]] = {pc: [] for pc in analysis._targets}
+    for step, rows, bits in linear.states():
+        if step.kind == "load" and linear.holds_grown(step, bits) and linear.loads(step, rows, bits) is None:
+            return None
+        if not any(isinstance(rows.get(row), Grown) for row in step.reads):
+            continue
+        if step.address >= 0 and isinstance(rows.get(step.address), Grown):
+            return None
+        if step.kind == "store":
+            if not isinstance(rows.get(linear.code[step.pc][2]), Grown) or not linear.holds_grown(step, bits):
+                return None
+            continue
+        held = linear._result(step, linear.code[step.pc], rows)
+        if isinstance(held, Compared):
+            if held.grown.low is None or held.grown.low != held.grown.high:
+                return None
+            found[held.grown.atomic].append(held)
+        elif not isinstance(held, Grown):
+            return None
+    return found
+
+
+class Arrivals:
+    """One launch."""
+
+    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], known: dict[int, int],
+                 segment_of: Any) -> None:  # fmt: skip
+        self.bound, self.ordered, self.logged, self.known = bound, ordered, logged, known
+        self.segment_of = segment_of
+        self.code = bound.program.code.tolist()
+        x, y, z = bound.configuration.block
+        begin = functools.partial(
+            Knowledge, bound.program, 1, x * y * z, lockstep=bound.settings.lockstep,
+            uncounted=uncounted_barriers(bound.program), ordered=ordered,
+        )  # fmt: skip
+        self.begin = begin
+        self.shared = Shared()
+        self.known_shapes: dict[tuple[Any, ...], list[Any] | None] = {}
+        """what was judged of a CTA that did this"""
+        self.before: dict[tuple[int, int], list[Touch]] = {}
+        """bytes -> what comes in any order"""
+
+    def decided(self) -> Left | None:
+        """Whether all orders end well; None where that is not decided in this way."""
+        if not self.ordered or self.bound.configuration.ctas > MOST_CTAS:
+            return None
+        held = sum(data.nbytes for data, writable in self.bound.segments if writable)
+        if held * self.bound.configuration.ctas > MOST_BYTES:
+            return None
+        analysis = Analysis(self.bound.program, [1] * len(self.code), sorted(self.ordered), self.segment_of)
+        compared = compared_alone(self.bound, analysis, self.known)
+        if compared is None:
+            return None
+        session = make_session(self.bound, self.ordered, self.logged)
+        try:
+            return self._tried(session, compared)
+        finally:
+            session.close()
+
+    # -- running ------------------------------------------------------------------------------------------------------
+    def _tried(self, session: Session, compared: dict[int, list[Compared]]) -> Left | None:
+        moved = session.start()
+        asks: list[Ask | None] = []
+        for cta, one in enumerate(moved):
+            standing = session.asks(cta)
+            if one.findings or one.status not in ("stands", "done") or len(standing) != (one.status == "stands"):
+                return None
+            asks.append(standing[0] if standing else None)
+        places = {ask.place for ask in asks if ask is not None}
+        values = {place: self._values(session, [a for a in asks if a and a.place == place], compared)
+                  for place in places if place[0] < 0}  # fmt: skip
+        if len(values) != len(places) or None in values.values():
+            return None
+        saved = [session.save(cta) for cta in range(session.ctas)]
+        alone = {place for place in places if sum(ask is not None and ask.place == place for ask in asks) == 1}
+        early = [
+            self._go(session, None if ask is None or ask.place in alone else ask, values, last=False) for ask in asks
+        ]
+        if any(one is None or self._stores(one.made) for one in early):
+            return None
+        memory = session.save_memory()
+        for cta, (start, rest) in enumerate(zip(moved, early, strict=True)):
+            assert rest is not None
+            if not self._take(cta, asks[cta], [*start.made, *rest.made], _arrival(start.made, rest.made)):
+                return None
+        if not self._apart():
+            return None
+        return self._last(session, moved, asks, values, saved, memory)
+
+    def _last(self, session: Session, moved: list[Moved], asks: list[Ask | None], values: Any, saved: Any,
+              memory: Any) -> Left | None:  # fmt: skip
+        ends, end, seen = set[bytes](), None, set[int]()
+        for cta, ask in enumerate(asks):
+            if ask is None:
+                continue
+            session.load(cta, saved[cta])
+            session.load_memory(memory)
+            rest = self._go(session, ask, values, last=True)
+            if rest is None or not self._fits(cta, ask, moved[cta].made, rest.made, seen):
+                return None
+            ends.add(session.digest_memory())
+            end = end or session.save_memory()
+        return Left(len(ends), end)
+
+    def _go(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
+        """What a CTA does when it arrives; None where it does not come to its end."""
+        from wsemu.launch.explore.session import Moved
+
+        if ask is None:
+            return Moved([], [], "done")
+        session.write(ask.place, values[ask.place][last], self._size(ask.pc))
+        moved = session.go(ask)
+        return moved if moved.status == "done" and not moved.findings else None
+
+    def _size(self, pc: int) -> int:
+        return SIZE[ATOMICS[NAMES[self.code[pc][0]]][1]]
+
+    def _values(self, session: Session, asks: list[Ask], compared: dict[int, list[Compared]]) -> Any:
+        """What the first one finds in a counter, and the last one, where all but the last do the same; else None."""
+        pc, place = asks[0].pc, asks[0].place
+        number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
+        operands = {session.operand(ask) for ask in asks}
+        if {ask.pc for ask in asks} != {pc} or len(operands) != 1 or not 0 <= number < len(self.bound.segments):
+            return None
+        what, size, operand = ATOMICS[NAMES[self.code[pc][0]]][0], self._size(pc), operands.pop()
+        offset = place[1] & (1 << SEGMENT_SHIFT) - 1
+        base = int.from_bytes(bytes(self.bound.segments[number][0][offset : offset + size]), "little")
+        steps = np.arange(len(asks), dtype=np.int64)
+        if what == "inc" and base + len(asks) - 1 <= operand:
+            found = base + steps
+        elif what == "add" and 0 < operand < 1 << 20 and base + operand * len(asks) < 1 << 31:
+            found = base + operand * steps
+        else:
+            return None
+        for one in compared[pc]:
+            outcomes = compares(one, found)
+            if len(set(outcomes[:-1].tolist())) > 1:
+                return None
+        return int(found[0]), int(found[-1])
+
+    def _stores(self, made: Iterable[Made]) -> bool:
+        """Whether something is stored in arrays besides by atomics that are not ordered, and the arrival."""
+        return any(
+            one.event.kind == "access" and OPERATIONS[NAMES[self.code[one.event.pc][0]]].kind == "store"
+            and any(address >> SEGMENT_SHIFT not in (SHARED, LOCAL) for _, address in one.addresses)
+            for one in made
+        )  # fmt: skip
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+    def _alone(self, made: list[Made], arrival: int, ask: Ask | None, *, last: bool) -> list[Any] | None:
+        """Of each lane's access in a CTA, and of each event: what is known of others then; None where it races with
+        itself."""
+        key = self._shape(made, arrival, ask, last)
+        if key not in self.known_shapes:
+            self.known_shapes[key] = self._judged(made, arrival, ask, last)
+        return self.known_shapes[key]
+
+    def _shape(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> tuple[Any, ...]:
+        """What decides who races with whom in a CTA: what happened, and which addresses are the same ones."""
+        number: dict[int, int] = {} if ask is None else {ask.place[1] // self.grain: 0}
+        told: list[Any] = [arrival, last]
+        for one in made:
+            event = one.event
+            if event.kind != "access":
+                parts = event.lanes if event.kind in ("arrive", "sync") else 0
+                place = 0 if event.kind == "atomic" else event.place
+                told.append((event.kind, event.warp, event.interval, event.pc, place, event.generation, parts))
+                continue
+            units = tuple(
+                (number.setdefault((at & ~ADDRESS_WRAPPED) // self.grain, len(number)), at & ADDRESS_WRAPPED)
+                if at >> SEGMENT_SHIFT != SHARED else at for _, at in one.addresses
+            )  # fmt: skip
+            told.append((event.warp, event.interval, event.pc, event.lanes, one.wrote, units))
+        return tuple(told)
+
+    def _judged(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> list[Any] | None:
+        shared = self.shared
+        while True:
+            shared.grown = False
+            known = self.begin(shared)
+            columns = [known.width, known.width + 1, known.width + 2]
+            known.width += 3
+            facts: list[Any] = []
+            released: tuple[Any, Any] = None, None
+            for n, one in enumerate(made):
+                if n == arrival and ask is not None and last:
+                    self._others(known, ask, columns)
+                known.step = 0
+                if list(known.apply(0, [one._replace(event=one.event._replace(cta=0))], n)) or known.unclear:
+                    return None
+                rows = known._wide(0, known.width) if one.event.kind == "access" else None
+                first = one.event.warp * LANES
+                facts.append(None if rows is None else rows[first : first + LANES, columns].copy())
+                if n == arrival and ask is not None and not last:
+                    released = self._released(known, ask)
+            if not shared.grown:
+                return facts if last else self._given(made, arrival, released)
+
+    def _others(self, known: Knowledge, ask: Ask, columns: list[int]) -> None:
+        """Let all others have arrived: by release, by `fence.sc`, and as writes that are observed."""
+        from wsemu.proof.threads import _Location
+
+        rows = np.zeros((2, known.width), np.int32)
+        rows[0, columns[0]] = rows[1, columns[1]] = 1
+        known.locations[ask.place] = _Location({columns[2]: 1}, {_WIDE: rows[0]}, rows[1], None)
+
+    def _released(self, known: Knowledge, ask: Ask) -> tuple[Any, Any]:
+        location = known.locations[ask.place]
+        return location.given.get(_WIDE), location.written
+
+    def _given(self, made: list[Made], arrival: int, released: tuple[Any, Any]) -> list[Any]:
+        """Of each event and lane whether what it did is released."""
+        facts: list[Any] = []
+        for n, one in enumerate(made):
+            found = np.zeros((LANES, 3), bool)
+            first = one.event.warp * LANES
+            for k, row in enumerate(released):
+                if row is not None and n < arrival:
+                    there = row[first : first + LANES]
+                    found[: len(there), k] = there >= one.event.interval
+            found[:, 2] = n == arrival
+            facts.append(found)
+        return facts
+
+    def _touches(self, cta: int, made: Iterable[tuple[Made, Any]]) -> Iterable[tuple[tuple[int, int], Touch]]:
+        for one, facts in made:
+            if one.event.kind != "access":
+                continue
+            name = NAMES[self.code[one.event.pc][0]]
+            store, size = access_shape(name)
+            atomic = OPERATIONS[name].kind == "atomic"
+            for lane, address in one.addresses:
+                address &= ~ADDRESS_WRAPPED
+                if address >> SEGMENT_SHIFT in (SHARED, LOCAL):
+                    continue
+                known = tuple(bool(fact) for fact in facts[lane])
+                touch = Touch(cta, store or atomic, size if atomic else 0, known)  # type: ignore[arg-type]
+                for start in range(address, address + size, self.grain):
+                    yield (size, start), touch
+
+    @functools.cached_property
+    def grain(self) -> int:
+        kinds = ("load", "store", "atomic")
+        found = [name for fields in self.code if OPERATIONS[name := NAMES[fields[0]]].kind in kinds]
+        return min(access_shape(n)[1] // (int(n.split(".")[1][1:]) if n.split(".")[1][:1] == "v" else 1) for n in found)
+
+    def _take(self, cta: int, ask: Ask | None, made: list[Made], arrival: int) -> bool:
+        facts = self._alone(made, arrival, ask, last=False)
+        if facts is None:
+            return False
+        for (_, start), touch in self._touches(cta, zip(made, facts, strict=True)):
+            there = self.before.setdefault((-1, start), [])
+            if touch not in there:
+                there.append(touch)
+        return True
+
+    def _apart(self) -> bool:
+        """Whether nothing conflicts of what comes in any order."""
+        for there in self.before.values():
+            if len({touch.cta for touch in there}) == 1 or not any(touch.writes for touch in there):
+                continue
+            if len({touch.atomic for touch in there}) != 1 or not there[0].atomic:
+                return False
+        return True
+
+    def _fits(self, cta: int, ask: Ask, start: list[Made], rest: list[Made], seen: set[int]) -> bool:
+        """Whether what the last one does comes after what it conflicts with."""
+        arrival = _arrival(start, rest)
+        facts = self._alone([*start, *rest], arrival, ask, last=True)
+        if facts is None:
+            return False
+        after = list(zip([*start, *rest], facts, strict=True))[arrival + 1 :]
+        told = hash(tuple((one.event.pc, one.addresses, f is not None and f.tobytes()) for one, f in after))
+        if told in seen:  # the same as another did, for whom all were others
+            return True
+        whole = True
+        for (_, at), touch in self._touches(cta, after):
+            for other in self.before.get((-1, at), ()):
+                both = touch.atomic and touch.atomic == other.atomic
+                ordered = any(a and b for a, b in zip(touch.ordered, other.ordered, strict=True))
+                if both or ordered or not (touch.writes or other.writes):
+                    continue
+                if other.cta != cta:
+                    return False
+                whole = False
+        if whole:
+            seen.add(told)
+        return True
+
+
+def _arrival(start: list[Made], rest: list[Made]) -> int:
+    """The number of the event by which a CTA arrives: the first access of the rest."""
+    return len(start) + next((n for n, one in enumerate(rest) if one.event.kind == "access"), len(rest))
