@@ -697,7 +697,7 @@ class Machine:
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
             self.slots[:] = 0
-        if planes and state["apart"]:
+        if state["apart"]:
             self.known[:] = 0
         self._keep = []
         return True
@@ -1042,7 +1042,7 @@ def _leave(machine: Machine) -> None:
 
     A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
     """
-    if machine.key is None or machine.planes is None or not machine.rest():
+    if machine.key is None or not machine.rest():
         machine.close()
         return
     with _keeping:
