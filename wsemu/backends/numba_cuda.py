@@ -236,6 +236,8 @@ class GpuKernel:
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch with these parameters, within the limits of sm_90."""
         configuration = self.kernel.configuration(parameters)
+        if configuration.cluster != (1, 1, 1):
+            raise UsageError(f"`{self.kernel.__name__}` in clusters: Numba-CUDA launches none; run it on the emulator")
         stream = parameters[2] if len(parameters) > 2 else 0
 
         def run(*arguments: Any) -> None:
