@@ -38,6 +38,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "arch": ("string", "architecture whose limits hold"),
     "sms": ("string", "multiprocessors of the GPU; 0: those of the largest one of the architecture"),
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
+    "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),
     "budget": ("string", "warp instructions after which a launch ends as incomplete"),
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "checkers or finding codes to look for alone"),

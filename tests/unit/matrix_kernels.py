@@ -54,14 +54,12 @@ ret;
 """
 
 
-def run(
-    shape: Mma, a: Bits, b: Bits, c: Bits, *, engine: str = "vm", arch: str = "sm_90", clamped: bool = False
-) -> Bits:
+def run(shape: Mma, a: Bits, b: Bits, c: Bits, *, arch: str = "sm_90", clamped: bool = False, **options: Any) -> Bits:
     """Bits of d for tiles of elements' bits: a [tiles, m, k], b [tiles, k, 8], c [tiles, m, 8]; `b1` by 32 k."""
     packed = [np.ascontiguousarray(x) for x in (pack_a(shape, a), pack_b(shape, b), pack_c(shape, c))]
     d = np.zeros((len(a), shape.counts[0], 32), packed[0].dtype)
     module = wsemu.load_ptx(kernel(shape, clamped=clamped))
-    report = wsemu.check(module["k"], len(a), 32, (*packed, d), engine=engine, arch=arch)  # type: ignore[arg-type]
+    report = wsemu.check(module["k"], len(a), 32, (*packed, d), arch=arch, **options)
     assert report.verdict == "verified", report
     return unpack_c(shape, d)
 

@@ -19,23 +19,26 @@ def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_kept", {})
 
 
-def _said(kernel: Any, made: LoopProgram, n: int, seed: int) -> tuple[Any, ...]:
+def _said(kernel: Any, made: LoopProgram, n: int, seed: int, **options: Any) -> tuple[Any, ...]:
     """All that a launch says and leaves."""
     arguments = made.arguments(n, seed)
-    report = wsemu.check(kernel, made.grid, made.threads, arguments)
+    report = wsemu.check(kernel, made.grid, made.threads, arguments, **options)
     return report.model_copy(update={"seconds": 0.0}).model_dump(), *(a.tobytes() for a in arguments[1:4])
 
 
-def test_launches_on_kept_machines_say_what_first_launches_say(tmp_path: Path) -> None:
-    made = [program(seed) for seed in range(24)]
+@pytest.mark.parametrize(("count", "options"), [(24, {}), (8, {"checkers": []})], ids=["checked", "unchecked"])
+def test_launches_on_kept_machines_say_what_first_launches_say(
+    tmp_path: Path, count: int, options: dict[str, Any]
+) -> None:
+    made = [program(seed) for seed in range(count)]
     kernels = loaded(made, tmp_path, "kept")
     sizes = [(n, seed) for seed in (0, 1) for n in (0, 5, 2)]
     for one, kernel in zip(made, kernels, strict=True):
         first = []
         for n, seed in sizes:
             run._kept.clear()
-            first.append(_said(kernel, one, n, seed))
-        assert [_said(kernel, one, n, seed) for n, seed in sizes] == first
+            first.append(_said(kernel, one, n, seed, **options))
+        assert [_said(kernel, one, n, seed, **options) for n, seed in sizes] == first
 
 
 @cuda.jit
@@ -75,3 +78,9 @@ def test_machines_are_kept_for_small_launches_and_few(monkeypatch: pytest.Monkey
         wsemu.check(_doubles, 1, block, (x,))
         assert (x[:block] == 2).all()
     assert len(run._kept) == 2
+
+
+def test_a_machine_that_looks_for_nothing_is_kept_too() -> None:
+    for _ in range(2):
+        wsemu.check(_doubles, 1, 32, (np.ones(32, np.float32),), checkers=[])
+    assert [len(machines) for machines in run._kept.values()] == [1]

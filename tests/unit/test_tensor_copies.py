@@ -387,7 +387,7 @@ def test_a_map_that_the_launch_changes_is_not_modelled(engine: Engine) -> None:
         COMPILED["replaced"], 1, 32, (np.zeros(16, np.uint64), map_, np.zeros(2048, np.float32)), engine=engine
     )
     assert (report.verdict, report.findings) == ("incomplete", [])
-    assert "`tensormap.replace.tile.global_address.shared::cta.b1024.b64`" in report.notes[0]
+    assert "fences of the tensor map proxy" in report.notes[0]
 
 
 _COPIED_MAP = """.version 8.6

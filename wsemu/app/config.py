@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
-from wsemu.model.settings import Engine, Settings
+from wsemu.model.settings import Engine, Settings, Sums
 from wsemu.model.suppression import Suppression
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Configuration(_Table):
     sms: int = Field(default=0, ge=0)
     """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
     fma: bool = True
+    mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
     engine: Engine = "vm"
     only: list[str] = []
@@ -152,6 +153,7 @@ class Configuration(_Table):
             arch=self.arch,
             sms=self.sms,
             fma=self.fma,
+            mma=self.mma,
             budget=self.budget,
             engine=self.engine,
             numba_ptx=self.numba_ptx,

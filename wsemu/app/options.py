@@ -26,6 +26,13 @@ class Progress(StrEnum):
     none = "none"
 
 
+class Sums(StrEnum):
+    """How matrix instructions add."""
+
+    hardware = "hardware"
+    exact = "exact"
+
+
 class Engine(StrEnum):
     """Which interpreter runs the launch."""
 
@@ -51,6 +58,10 @@ Fma = Annotated[
     typer.Option(
         "--fma/--no-fma", help="Contract a * b + c into one rounding, as the GPU's compiler does (the default)."
     ),
+]
+MmaOption = Annotated[
+    Sums | None,
+    typer.Option("--mma", help="Sums of matrix instructions; `exact`: rounded once.  [default: hardware]"),
 ]
 Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
 EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]

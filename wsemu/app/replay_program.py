@@ -65,7 +65,7 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
     try:
         witness = load(path)
         file = program_of(witness, path) if file is None else file
-        chosen = settings.Settings(arch=witness.arch, fma=witness.inputs.fma)
+        chosen = settings.Settings(arch=witness.arch, fma=witness.inputs.fma, mma=witness.inputs.mma)
         replaying = _Replaying(witness, budget or BUDGET)
         code = _run(replaying, file, chosen, printer)
         if replaying.error is not None:

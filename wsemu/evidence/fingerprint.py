@@ -16,6 +16,7 @@ from pydantic import Field
 
 from wsemu.model.finding import Record
 from wsemu.model.own import own_name
+from wsemu.model.settings import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,6 +60,8 @@ class Inputs(Record):
     """hash of the bytecode and its constants"""
     fma: bool = True
     """a * b + c was contracted"""
+    mma: Sums = "hardware"
+    """whose sums of matrix instructions"""
     uninitialized: list[str] = []
     """arrays whose contents counted as not yet written"""
 
@@ -73,6 +76,7 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
         values=[*dict.fromkeys(_scalars(program, bound.names, bound.rows)), *_arrays(bound.arrays, before)],
         program=_digest(repr(code).encode()),
         fma=bound.settings.fma,
+        mma=bound.settings.mma,
         uninitialized=[array.name for array in bound.arrays if array.segment in bound.uninitialized],
     )
 

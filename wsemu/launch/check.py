@@ -47,6 +47,7 @@ def check(
     arch: str | None = None,
     dynamic_shared: int = 0,
     fma: bool | None = None,
+    mma: settings.Sums | None = None,
     budget: int | None = None,
     engine: settings.Engine | None = None,
     workers: int | None = None,
@@ -64,7 +65,8 @@ def check(
     in place.
 
     `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
-    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `budget` is in warp
+    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `mma` is "hardware" or "exact":
+    sums of matrix instructions as the tensor cores of `arch` make them, or rounded once; `budget` is in warp
     instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
     `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
     lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
@@ -80,6 +82,7 @@ def check(
     """
     given: dict[str, Any] = {
         "fma": fma,
+        "mma": mma,
         "sms": sms,
         "budget": budget,
         "engine": engine,

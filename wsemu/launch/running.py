@@ -47,6 +47,9 @@ def bind_launch(
         configuration = kernel.clustered(configuration)
         source = kernel.source()
     program, names, notes = made or compiled(kernel, arguments, chosen.fma)
+    if chosen.mma != "hardware":
+        program, more = _with_sums(program, chosen.mma)
+        notes = (*notes, *more)
     _check_shared(program, configuration)
     _check_cooperative(program, configuration)
     needed = together(program, configuration, chosen.sms)
@@ -64,6 +67,17 @@ def bind_launch(
     blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
     blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if is_blank(c.array)}
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+
+
+def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
+    """The program with sums of matrices as they are asked for, and what a report says of them."""
+    from wsemu.model.sums import rounding_once
+
+    if wanted != "exact":
+        raise UsageError(f'no sums {wanted!r} of matrix instructions: mma="hardware" or mma="exact"')
+    made = rounding_once(program)
+    note = "sums of matrix instructions are rounded once (mma exact): those of a GPU may have other last bits"
+    return made, () if made is program else (note,)
 
 
 def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:

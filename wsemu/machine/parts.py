@@ -52,6 +52,7 @@ ENTRIES = {
     "exchange_entry": Made("warp_operations", "warp_operation", rare=True),
     "access_entry": Made("scheduler", "access"),
     "matrix_entry": Made("matrix.multiply", "matrix_operation"),
+    "exact_entry": Made("matrix.exact", "add_exactly", rare=True),
     "group_entry": Made("matrix.wgmma", "group_operation"),
     "atomic_entry": Made("memory.lane_access", "atomic"),
     "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost", rare=True),
@@ -132,14 +133,16 @@ def needed(
     ordered: bool = False,
     clusters: bool = False,
     asynchronous: bool = False,
+    sums: bool = False,
 ) -> frozenset[str]:
     """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
     notes what is read through the read-only cache; several CTAs are alive at once, in clusters; it waits for the host
-    before ordered accesses; each lane has a clock from the start."""
+    before ordered accesses; each lane has a clock from the start; sums of matrices are rounded once."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
     found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())
     found.update(ASYNCHRONOUS if asynchronous else (), ("ordered_entry",) if ordered else ())
+    found.update(("exact_entry",) if sums else ())
     return frozenset(found)
 
 

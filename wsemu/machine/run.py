@@ -70,6 +70,7 @@ from wsemu.model.outcome import (
 )
 from wsemu.model.program import Program
 from wsemu.model.read_only import loads_read_only
+from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,6 +154,8 @@ class Image:
     asynchronous: bool
     multiplies: bool
     """it has matrix operations"""
+    sums: bool
+    """whose sums are rounded once"""
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -198,7 +201,8 @@ def _image_of(key: ProgramKey) -> Image:
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
-    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies)
+    sums = multiplies and rounds_once(program)
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies, sums)
 
 
 class ProgramKey:
@@ -615,6 +619,7 @@ class Machine:
             ordered=bool(watch.ordered),
             clusters=self.clusters,
             asynchronous=self.image.asynchronous,
+            sums=self.image.sums,
         )
 
     def _fill_costs(self, arch: str) -> None:
@@ -692,7 +697,7 @@ class Machine:
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
             self.slots[:] = 0
-        if planes and state["apart"]:
+        if state["apart"]:
             self.known[:] = 0
         self._keep = []
         return True
@@ -1037,7 +1042,7 @@ def _leave(machine: Machine) -> None:
 
     A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
     """
-    if machine.key is None or machine.planes is None or not machine.rest():
+    if machine.key is None or not machine.rest():
         machine.close()
         return
     with _keeping:

@@ -237,6 +237,7 @@ MACHINE = record(
     exchange_entry=1,
     matrix_entry=1,  # see matrix/multiply.py
     group_entry=1,  # see matrix/wgmma.py
+    exact_entry=1,  # see matrix/exact.py
     matrix_shapes=1,  # host address of SHAPE[multiplications]
     matrix=1,  # host address of the bytes that matrix/tiles.py says
     tensor_bits=1,  # as of `model.matrix.TensorCore`

@@ -510,6 +510,8 @@ WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 """for a phase of an mbarrier"""
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
+CHANGED_MAPS = 64
+"""a bit of it: maps that the launch has written are read as they are then"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """PTX ISA, "cp.reduce.async.bulk.tensor" """
 _TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("load", "store", "reduce", "prefetch")}

@@ -146,6 +146,9 @@ MMA = {shape.name: shape for shape in _every()}
 """every operation of this kind; those of f16 and bf16 with m = 8 are parts of a `wmma.mma`"""
 SATURATES = 1
 """aux of a multiplication of integers: the sum is clamped"""
+ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
+"""aux of a multiplication of floats, of a `wgmma`: the exact sum of all products and the accumulator is rounded once,
+to nearest even, as no tensor core does"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
 """what moves matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments to rows,
 as `stmatrix`; a fragment to its transpose"""

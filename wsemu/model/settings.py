@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Engine = Literal["vm", "reference"]
 CtaOrder = Literal["ascending", "descending"]
+Sums = Literal["hardware", "exact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Settings:
 
     arch: str = "sm_90"
     """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
+    mma: Sums = "hardware"
+    """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
     sms: int = 0
     """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
     fma: bool = True

@@ -554,7 +554,7 @@ def _combines(program: Program, pc: int) -> str:
     """What an atomic does with memory, as `COMMUTING` has it; a reduction of a bulk copy does it element by element."""
     opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
     if NAMES[opcode] == "tensor.reduce":  # its map says of what, and floats are the worst
-        what = TENSOR_REDUCTIONS[auxiliary >> 3]
+        what = TENSOR_REDUCTIONS[auxiliary >> 3 & 7]
         return f"{what}.f" if what in ("add", "min", "max") else what
     if opcode not in REDUCES:
         return ATOMICS[NAMES[opcode]][0]

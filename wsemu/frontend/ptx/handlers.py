@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx import arithmetic, calls, cluster, control, copies, hints, matrix, mbarrier, memory
+from wsemu.frontend.ptx import arithmetic, calls, cluster, control, copies, hints, matrix, mbarrier, memory, tensor_maps
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -22,6 +22,6 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
 
 
 HANDLERS: dict[str, Handler] = {}
-for _module in (arithmetic, memory, control, calls, mbarrier, copies, cluster, matrix, hints):
+for _module in (arithmetic, memory, control, calls, mbarrier, copies, cluster, matrix, tensor_maps, hints):
     HANDLERS.update(_module.HANDLERS)
 HANDLERS |= {opcode: _or_send(opcode, HANDLERS[opcode]) for opcode in cluster.SENDS}

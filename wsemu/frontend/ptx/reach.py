@@ -34,7 +34,10 @@ class Reached:
         self._calls: dict[int, set[int]] = {}
         self._numbers: dict[int, int] | None = None
         self._beyond: dict[int, set[int]] = {}
+        self.changes_maps = False
+        """whether tensor maps are changed: `tensormap.replace`"""
         for home, function in self.functions:  # which grows meanwhile
+            self.changes_maps |= home.file.text.find("tensormap.", function.at, function.end) >= 0
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
 
     def _use(self, home: Module, names: set[str]) -> set[int]:

@@ -1,8 +1,7 @@
 """Copies of tiles that tensor maps describe (PTX ISA 9.7.9.27): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`,
 `cp.async.bulk.prefetch.tensor`, of tile mode.
 
-Other modes (im2col, gather4, scatter4) and pairs of CTAs are not modelled, nor are `tensormap.replace` and
-`tensormap.cp_fenceproxy`, which have no handler.
+Other modes (im2col, gather4, scatter4) and pairs of CTAs are not modelled.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
-from wsemu.model.isa import TENSOR_REDUCTIONS
+from wsemu.model.isa import CHANGED_MAPS, TENSOR_REDUCTIONS
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -38,6 +37,11 @@ def _ctas(e: Emitter, operand: Operand) -> Register:
     if isinstance(operand, Number):
         return e.constant("b32", int(operand.value) & 0xFFFF)
     return e.resized(e.read(operand, "b16"), 32)
+
+
+def _changing(e: Emitter) -> int:
+    """The bit of a kernel that changes tensor maps."""
+    return CHANGED_MAPS * e.reached.changes_maps
 
 
 def _rank_of(flags: Flags) -> int:
@@ -88,7 +92,11 @@ def copied(flags: Flags) -> Lower:
         place, coordinates = _tile(e, tile, rank)
         ctas = [_ctas(e, operand) for operand in mask]
         operation = "tensor.multicast" if many else "tensor.load"
-        e.effect(operation, (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas), auxiliary=rank)
+        e.effect(
+            operation,
+            (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas),
+            auxiliary=rank | _changing(e),
+        )
 
     return lower
 
@@ -114,7 +122,9 @@ def _outward(operation: str, rank: int, auxiliary: int, hint: str) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         tile, origin = _operands(e, operands, 2, hint)
         place, coordinates = _tile(e, tile, rank)
-        e.effect(operation, (full_address(e, origin, "shared"), place, *coordinates), auxiliary=auxiliary)
+        e.effect(
+            operation, (full_address(e, origin, "shared"), place, *coordinates), auxiliary=auxiliary | _changing(e)
+        )
 
     return lower
 
@@ -130,6 +140,6 @@ def prefetched(flags: Flags) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (tile,) = _operands(e, operands, 1, hint)
         place, coordinates = _tile(e, tile, rank)
-        e.effect("tensor.prefetch", (e.constant("b64", 0), place, *coordinates), auxiliary=rank)
+        e.effect("tensor.prefetch", (e.constant("b64", 0), place, *coordinates), auxiliary=rank | _changing(e))
 
     return lower

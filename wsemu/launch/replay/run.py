@@ -147,7 +147,7 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
     from wsemu.model.launch_shape import configure
 
     found = witness if isinstance(witness, Witness) else load(witness)
-    chosen = replace(settings.current(), fma=found.inputs.fma)
+    chosen = replace(settings.current(), fma=found.inputs.fma, mma=found.inputs.mma)
     configuration = configure(found.grid, found.block, 0, found.dynamic_shared, arch=found.arch)
     given = as_declared(kernel, args)
     bound, _ = bind_launch(kernel, configuration, given, chosen, tuple(found.inputs.uninitialized))

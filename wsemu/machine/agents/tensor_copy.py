@@ -15,7 +15,7 @@ from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, 
 from wsemu.machine.agents.reductions import combined
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import UNINITIALIZED
-from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK
+from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK, GENERIC, WARP_SHIFT
 from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
@@ -26,6 +26,7 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     BULK_REDUCTIONS,
+    CHANGED_MAPS,
     OFFSET_MASK,
     OPCODE,
     READ,
@@ -316,7 +317,7 @@ def admitted(m, w, pc, registers, i, lane):
     if p == 0:
         return FAULT
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
-    if was_written(m, address):
+    if was_written(m, address) and not (i.aux >> UNUSED_SHIFT) & CHANGED_MAPS:
         return TRAP
     if not is_tiled(p):
         return TRAP if is_im2col(p) else refused(m, w, pc, lane, address, NOT_THERE, np.int64(0))
@@ -332,7 +333,7 @@ def admitted(m, w, pc, registers, i, lane):
             lowest = min(lowest, coordinate(registers, i, lane, n))
         if lowest < 0:
             return refused(m, w, pc, lane, address, NEGATIVE, lowest)
-    if i.op == REDUCE and not reduces(i.aux >> (UNUSED_SHIFT + 3), code_of(p), (word(p, 2) >> 16) & 1):
+    if i.op == REDUCE and not reduces((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p), (word(p, 2) >> 16) & 1):
         return refused(m, w, pc, lane, address, TYPE, code_of(p))
     return DONE
 
@@ -512,7 +513,11 @@ def load_lane(m, w, pc, registers, i, lane):
 @compiled
 def touch_map(m, w, pc, registers, i, lane, base):
     address = load_i64(registers + i.b + 8 * lane)
-    touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, True)
+    if (i.aux >> UNUSED_SHIFT) & CHANGED_MAPS:  # by order alone: its proxy is another one
+        base -= (BULK - GENERIC) << WARP_SHIFT
+        touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, False)
+    else:
+        touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, True)
 
 
 @compiled
@@ -623,7 +628,7 @@ def bring(m, registers, i, lane, p, shift, to):
     """Bring, or combine, a tile to the tensor."""
     low, high = stretch(p, registers, i, lane)
     pitch, size, flushes = pitch_of(p), element_size(p), code_of(p) == FLUSHED
-    number = reduction(i.aux >> (UNUSED_SHIFT + 3), code_of(p))
+    number = reduction((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p))
     if high <= low:
         return
     for r in range(rows_of(p)):

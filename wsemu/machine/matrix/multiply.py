@@ -30,7 +30,7 @@ from wsemu.machine.state import MULTIPLIES_DOUBLES, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.machine.warp_operations import DIVERGENCE
 from wsemu.model.isa import FIRST_MATRIX, LANES, ROW
-from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, SATURATES, SPREAD
+from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, ROUNDS_ONCE, SATURATES, SPREAD
 
 FULL = (1 << LANES) - 1
 HALF_BIAS = FORMATS["f16"].bias
@@ -54,7 +54,10 @@ def matrix_operation(address, w, pc, mask):
     normal = s.byte and m.tensor_byte_bits == 0
     special |= take_a(m, s, warp.registers + i.a, normal) | take_b(m, s, warp.registers + i.b, normal)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
-    add_products(m, s, special, i.aux & SATURATES)
+    if s.what == MULTIPLIES_FLOATS and i.aux & ROUNDS_ONCE:
+        call(m.exact_entry, m.address, i.op - FIRST_MATRIX, special)
+    else:
+        add_products(m, s, special, i.aux & SATURATES)
     store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
     return 0
 

@@ -33,7 +33,9 @@ KEPT = BEFORE + 16 * N * 4
 """accumulators that are added last"""
 RAW = KEPT + 16 * N * 4
 """registers of `a` and `b` (from RAW + 1024 on), read from shared memory"""
-BUFFER = RAW + 2048
+LIMBS = RAW + 2048
+"""a fixed-point number, of sums that are rounded once"""
+BUFFER = LIMBS + 256
 """bytes"""
 
 

@@ -21,6 +21,7 @@ from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import (
     agent_at,
+    call,
     groups_at,
     instruction_at,
     machine_at,
@@ -40,6 +41,7 @@ from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
     GROUP_BYTE_BITS,
+    GROUP_ROUNDS_ONCE,
     MMA,
     NEGATES_A,
     NEGATES_B,
@@ -331,7 +333,11 @@ def multiply(m, warp, w, pc, i, mask):
                 store_i64(m.matrix + SUMS + 8 * q, 0)
         if not bad:
             gather_b(m, s, i, b, 8 * block)
-            add_block(m, s, special | take_b(m, s, m.matrix + RAW + 1024, np.int64(0)), i.aux & CLAMPS)
+            of_b = special | take_b(m, s, m.matrix + RAW + 1024, np.int64(0))
+            if s.what == MULTIPLIES_FLOATS and i.aux & GROUP_ROUNDS_ONCE:
+                call(m.exact_entry, m.address, SHAPES_BEFORE + i.op - FIRST_WGMMA, of_b)
+            else:
+                add_block(m, s, of_b, i.aux & CLAMPS)
         store_sums(warp.registers + i.d + place, m.matrix, s.halves, s.bytes, mask)
     return DONE
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from wsemu.model.isa import (
     ATOMIC,
+    CHANGED_MAPS,
     OFFSET_MASK,
     READ,
     ROW,
@@ -73,6 +74,8 @@ class Tile(NamedTuple):
     rows: tuple[Row, ...]
     start: int
     """address of the tensor"""
+    changing: bool
+    """the kernel changes maps: this one is read in order, and not by the asynchronous proxy"""
 
     @property
     def span(self) -> int:
@@ -145,7 +148,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The same, combined with what is there element by element (T27)."""
-    what = TENSOR_REDUCTIONS[fields[7] >> 3]
+    what = TENSOR_REDUCTIONS[fields[7] >> 3 & 7]
     tiles = _tiles(run, fields, lanes, stores=True, what=what)
     copies = _Copies(run)
     for lane, tile in tiles.items():
@@ -190,7 +193,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
 
     watch = run.launch.watch
     assert isinstance(watch, ThreadWatch)
-    written = watch.was_written(map_address, MAP_BYTES)
+    written = watch.was_written(map_address, MAP_BYTES) and not fields[7] & CHANGED_MAPS
     if decoded is None and not written:
         refuse(NO_MAP, 0)
     if decoded is None or written or decoded.im2col or (decoded.interleave and max(decoded.steps) > 1):
@@ -204,7 +207,8 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     if what and decoded.type not in _REDUCES[what]:
         refuse(TYPE, ELEMENT_TYPES[decoded.type].code)
     to = run.read(fields[3], "b64", lane)
-    return Tile(decoded, place, to, tuple(_rows(decoded, at, to, stores=stores)), decoded.address)
+    rows = tuple(_rows(decoded, at, to, stores=stores))
+    return Tile(decoded, place, to, rows, decoded.address, bool(fields[7] & CHANGED_MAPS))
 
 
 def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
@@ -347,16 +351,19 @@ class _Copies:
 
     def _touch_map(self, lane: int, agent: int, tile: Tile) -> None:
         _, number, offset = tile.map
-        self._touch(lane, agent, READ, (number << SEGMENT_SHIFT) + offset, MAP_BYTES)
+        address = (number << SEGMENT_SHIFT) + offset
+        self._touch(lane, agent, READ, address, MAP_BYTES, bulk=not tile.changing)
 
-    def _touch(self, lane: int, agent: int, kind: int, address: int, size: int, width: int = 0) -> None:
+    def _touch(
+        self, lane: int, agent: int, kind: int, address: int, size: int, width: int = 0, *, bulk: bool = True
+    ) -> None:
         run, watch = self._run, self._run.launch.watch
         assert isinstance(watch, ThreadWatch)
         segment = find_segment(run, address >> SEGMENT_SHIFT)
         if segment is None or not segment.writable:
             return
         time = watch.order.time((run.cta.number, run.warp.number))
-        now = Touch(kind, run.cta.number, run.warp.number, 0, time, run.group.pc, size, width, agent, bulk=True)
+        now = Touch(kind, run.cta.number, run.warp.number, 0, time, run.group.pc, size, width, agent, bulk=bulk)
         self._found += watch.touch_as_agent(now, lane, range(address, address + size))
 
     def _log(self, lane: int, address: int, size: int) -> None:

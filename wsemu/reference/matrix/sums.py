@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, SATURATES, Format
+from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, ROUNDS_ONCE, SATURATES, Format
 from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def element(
         return _doubles(terms, before)
     if shape.a not in FORMATS:
         return _integers(shape, terms, before, bool(auxiliary & SATURATES))
+    if auxiliary & ROUNDS_ONCE:
+        return _nearest(shape, terms, before)
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
     # e4m3 has numbers below its normal ones that f16, which both become, has among its own
     raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
@@ -129,6 +131,24 @@ def element(
     for first in range(0, len(products), count):
         before = step(products[first : first + count], before, bits, fraction)
     return before
+
+
+def _nearest(shape: Mma, terms: Terms, before: int) -> int:
+    """The exact sum, rounded once, to nearest even."""
+    numbers = [product(decoded(x, FORMATS[shape.a]), decoded(y, FORMATS[shape.b])) for x, y in terms]
+    numbers.append(decoded(before, FORMATS[shape.c]))
+    if any(number.kind for number in numbers):
+        return added(numbers, 24, shape.d, 23)
+    total = sum((-1 if x.negative else 1) * x.significand * Fraction(2) ** (x.exponent - x.fraction) for x in numbers)
+    fraction, least, bias, infinity = (10, -14, 15, 0x7C00) if shape.d == "f16" else (23, -126, 127, 0x7F800000)
+    if not total:
+        return 0
+    exponent = least
+    while Fraction(2) ** (exponent + 1) <= abs(total):
+        exponent += 1
+    number = round(abs(total) / Fraction(2) ** (exponent - fraction))  # of a half to the even one
+    bits = min((exponent + bias - 1 << fraction) + number, infinity)
+    return bits | (total < 0 and bits > 0) << FORMATS[shape.d].bits - 1
 
 
 def _to_nearest(x: int, y: int, type_: str) -> int:

@@ -13,9 +13,11 @@ from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
     GROUP_BYTE_BITS,
+    GROUP_ROUNDS_ONCE,
     NEGATES_A,
     NEGATES_B,
     OLDEST_GROUP,
+    ROUNDS_ONCE,
     SATURATES,
     TURNS_A,
     TURNS_B,
@@ -269,7 +271,8 @@ def _report_apart(cta: Cta, warp: int, other: int, what: int) -> None:
 
 
 def _element(part: Mma, tensor: TensorCore, terms: list[tuple[int, int]], before: int, auxiliary: int) -> int:
-    return element(part, tensor, terms, before, SATURATES * bool(auxiliary & CLAMPS), whole=True)
+    bits = SATURATES * bool(auxiliary & CLAMPS) | ROUNDS_ONCE * bool(auxiliary & GROUP_ROUNDS_ONCE)
+    return element(part, tensor, terms, before, bits, whole=True)
 
 
 def _in_registers(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:

@@ -1,0 +1,113 @@
+"""Tensor maps that a kernel changes (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy"): the bits of the fields,
+where `model/tensor_map.py` has them.
+
+Of a kernel that does so nothing is proven: whether fences of the tensor map proxy stand where they belong is not looked
+at.  Fields of which the driver derives others (box, element strides, type) are not modelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.memory import full_address
+from wsemu.frontend.ptx.syntax import Number
+from wsemu.model.tensor_map import MAP_BYTES, MOST_RANK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.syntax import Instruction, Operand
+
+_SPACES = {"global": "global", "shared::cta": "shared"}
+_STRIDES_IN_BYTES = 8.5
+"""version of PTX from which on a stride is in bytes; before, in units of 16 (ptxas of CUDA 12.5)"""
+_FLAGS = {"interleave_layout": (11, 2, 3), "swizzle_mode": (13, 2, 4), "fill_mode": (15, 1, 2)}
+"""field that is given by a number -> (first bit in word 2, bits, values)"""
+_SPAN = 18
+"""word that the swizzle decides, too"""
+NOTE = "whether fences of the tensor map proxy are where they belong"
+
+
+def change(e: Emitter, instruction: Instruction) -> None:
+    """`tensormap.replace` or `tensormap.cp_fenceproxy`"""
+    kind, *modifiers = instruction.modifiers
+    if kind == "replace":
+        _replace(e, modifiers, instruction.operands)
+    elif kind == "cp_fenceproxy":
+        _copy(e, modifiers, instruction.operands)
+    else:
+        raise UnhandledForm
+
+
+def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:
+    """tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], 1, %r1"""
+    mode, field, *rest = modifiers
+    space = _SPACES[rest.pop(0)] if rest[0] in _SPACES else ""
+    if mode != "tile" or rest not in (["b1024", "b32"], ["b1024", "b64"]):
+        raise UnhandledForm
+    place = full_address(e, operands[0], space)
+    if field in ("global_dim", "global_stride"):
+        at, value = operands[1:]
+        if not isinstance(at, Number) or not 0 <= at.value < MOST_RANK - (field == "global_stride"):
+            raise UnhandledForm
+        (_extent if field == "global_dim" else _stride)(e, place, at.value, value)
+        return
+    (value,) = operands[1:]
+    if field == "global_address":
+        e.effect("st.b64", (place, e.read(value, "b64")))
+    elif field == "rank":
+        _put(e, place, 2, 4, 3, e.read(value, "b32"))
+    elif field in _FLAGS and isinstance(value, Number) and 0 <= value.value < _FLAGS[field][2]:
+        first, bits, _ = _FLAGS[field]
+        _put(e, place, 2, first, bits, e.constant("b32", value.value))
+        if field == "swizzle_mode":
+            span = 0x80 << value.value if value.value else 0x10
+            e.effect("st.b32", (place, e.constant("b32", span)), immediate=4 * _SPAN)
+    else:
+        raise UnhandledForm
+
+
+def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register) -> None:
+    """Bits of a word of the map."""
+    (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word)
+    mask = (1 << bits) - 1
+    kept = e.emit("and.b32", old, e.constant("b32", ~(mask << first)))
+    part = e.emit("shl.b32", e.emit("and.b32", value, e.constant("b32", mask)), e.constant("b32", first))
+    e.effect("st.b32", (place, e.emit("or.b32", kept, part)), immediate=4 * word)
+
+
+def _extent(e: Emitter, place: Register, at: int, value: Operand) -> None:
+    one_less = e.emit("sub.b32", e.read(value, "b32"), e.constant("b32", 1))
+    e.effect("st.b32", (place, one_less), immediate=4 * (8 + at))
+
+
+def _stride(e: Emitter, place: Register, at: int, value: Operand) -> None:
+    """36 bits, in units of 16 bytes: 32 in a word of its own."""
+    units = e.read(value, "b64")
+    if float(e.module.file.version) >= _STRIDES_IN_BYTES:
+        units = e.emit("shr.u64", units, e.constant("b64", 4))
+    e.effect("st.b32", (place, e.emit("cvt.b32.s64", units)), immediate=4 * (3 + at))
+    high = e.emit("cvt.b32.s64", e.emit("shr.u64", units, e.constant("b64", 32)))
+    _put(e, place, 7, 4 * at, 4, high)
+
+
+def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:
+    """tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [to], [from], 128: each
+    lane copies a word."""
+    to, origin, proxies, order, scope, *how = modifiers
+    known = (to, origin, proxies, order) == ("global", "shared::cta", "tensormap::generic", "release")
+    size = operands[2] if len(operands) == 3 else None
+    whole = isinstance(size, Number) and size.value == MAP_BYTES
+    if not known or scope not in ("cta", "cluster", "gpu", "sys") or how != ["sync", "aligned"] or not whole:
+        raise UnhandledForm
+    lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
+    source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
+    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",))
+    e.effect("st.b32", (e.emit("add.b64", target, lane), word))
+    e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))
+
+
+HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {"tensormap": change}

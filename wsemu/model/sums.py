@@ -1,0 +1,32 @@
+"""Matrix instructions whose sums are rounded once: `--mma exact`."""
+
+from __future__ import annotations
+
+from wsemu.model.data import replace
+from wsemu.model.isa import NAMES
+from wsemu.model.matrix import FORMATS, GROUP_ROUNDS_ONCE, MMA, ROUNDS_ONCE, WGMMA
+from wsemu.model.program import Program
+
+_KEY = "rounds once"
+_BITS = {
+    **{name: ROUNDS_ONCE for name, shape in MMA.items() if shape.a in FORMATS},
+    **{name: GROUP_ROUNDS_ONCE for name, found in WGMMA.items() if found.part.a in FORMATS},
+}
+"""operation on floats -> the bit of its aux"""
+
+
+def rounding_once(program: Program) -> Program:
+    """The program with correctly rounded sums in the place of the hardware's; itself where it has none."""
+    if _KEY not in program.derived:
+        code = program.code.copy()
+        for row in code:
+            row[7] |= _BITS.get(NAMES[row[0]], 0)
+        same = bool((code == program.code).all())
+        program.derived[_KEY] = program if same else replace(program, code=code)
+    made: Program = program.derived[_KEY]
+    return made
+
+
+def rounds_once(program: Program) -> bool:
+    """Whether sums of the program are rounded once."""
+    return any(int(aux) & _BITS.get(NAMES[op], 0) for op, aux in program.code[:, (0, 7)].tolist())
