@@ -5,6 +5,9 @@
 every       `--programs` generated kernels of loops (tests/properties/loop_programs.py): each "for every trip count" is
             tried at 0 to 30 iterations, each "for all contents" with three other fills; prints how often what could be
             said, why no more, and every contradiction
+corners     as many kernels of CTAs that are alike or nearly (tests/properties/cta_programs.py): what `--corners`
+            says from
+            some CTAs is compared with a launch of all
 sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
 launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
             best of several
@@ -37,6 +40,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import wsemu
+from tests.properties import cta_programs
 from tests.properties.loop_programs import loaded, program, tried
 from wsemu import cuda
 
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
 
 CHUNK = 50
 """kernels that a process takes at a time"""
-PARTS = ("every", "sweep", "launches", "cores", "cluster")
+PARTS = ("every", "corners", "sweep", "launches", "cores", "cluster")
 
 
 # -- every ------------------------------------------------------------------------------------------------------------
@@ -63,6 +67,7 @@ def _chunk(part: tuple[int, int]) -> tuple[Counter[str], Counter[str], list[str]
             counts[found.verdict] += 1
             counts["for every trip count"] += found.trips
             counts["for all contents of an array"] += bool(found.contents)
+            counts["for all values of a scalar"] += bool(found.values)
             if found.verdict == "verified" and not found.trips:
                 reasons[_reason(found.reason)] += 1
             wrong += [f"seed {seed}: {what}\n{made.source}" for what in found.contradictions]
@@ -90,6 +95,38 @@ def every(programs: int, seed: int, jobs: int) -> bool:
     print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
     for why, count in reasons.most_common(12):
         print(f"  no every: {count:,} {why}")
+    print(f"  contradicted: {len(wrong)}")
+    for what in wrong[:5]:
+        print(what)
+    return not wrong
+
+
+# -- corners ----------------------------------------------------------------------------------------------------------
+def _cta_chunk(part: tuple[int, int]) -> tuple[Counter[str], list[str]]:
+    first, last = part
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    programs = [cta_programs.program(seed) for seed in range(first, last)]
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = loaded(programs, Path(folder), f"ctas_{first}")
+        for seed, made, kernel in zip(range(first, last), programs, kernels, strict=True):
+            became, contradiction = cta_programs.tried(made, kernel)
+            counts[became] += 1
+            wrong += [f"seed {seed}: {contradiction}\n{made.source}"] if contradiction else []
+    return counts, wrong
+
+
+def corners(programs: int, seed: int, jobs: int) -> bool:
+    parts = [(n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    began = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for some, contradictions in pool.imap_unordered(_cta_chunk, parts):
+            counts += some
+            wrong += contradictions
+    print(f"corners: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
+    print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
     print(f"  contradicted: {len(wrong)}")
     for what in wrong[:5]:
         print(what)
@@ -299,6 +336,7 @@ def main() -> int:
         "cores": cores,
         "sweep": lambda: sweep(given.jobs),
         "every": lambda: every(given.programs, given.seed, given.jobs),
+        "corners": lambda: corners(given.programs, given.seed, given.jobs),
         "cluster": lambda: cluster(given.examples, given.jobs, given.kill_every) if given.examples else True,
     }
     good = [part() for name, part in parts.items() if not given.only or name in given.only]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wsemu
+from tests.properties import cta_programs
+from tests.properties.loop_programs import loaded
 from wsemu import cuda
 
 ALL = "all CTAs were run"
@@ -136,3 +139,11 @@ def test_without_being_asked_all_are_run() -> None:
     report = wsemu.check(saxpy, 100, 64, (2.0, x, y))
     assert not report.notes
     assert (y == 3).all()
+
+
+def test_what_is_said_from_some_ctas_is_so(tmp_path: Path) -> None:
+    programs = [cta_programs.program(seed) for seed in range(12)]
+    kernels = loaded(programs, tmp_path, "ctas_of_a_test")
+    found = [cta_programs.tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
+    assert [wrong for _, wrong in found if wrong] == []
+    assert "decided from some CTAs" in {became for became, _ in found}
