@@ -173,6 +173,7 @@ def test_the_reference_interpreter_needs_no_compiler():
 
 def test_the_picture_is_that_of_the_imports():
     house = runpy.run_path(str(PAGE.parent / "pictures" / "house.py"))
+    assert {*house["centres"]()} == {"doors", *RULES}
     for theme in house["COLOURS"]:
         drawn = (house["HERE"] / f"house-{theme}.svg").read_text(encoding="utf-8")
         assert drawn == house["picture"](theme), "run `python docs/pictures/house.py`"

@@ -37,6 +37,16 @@ def test_an_edit_of_ptx_is_proven_and_told_by_its_line(file, kernel, block, size
     assert f"help: proven: {cure}"[:40] in " ".join(render(report.helped()).split())
 
 
+@pytest.mark.parametrize(("name", "cure"), [
+    ("wgmma-register/read_before_the_wait", "insert `wgmma.wait_group.sync.aligned 0` before line 36"),
+    ("wgmma-unfenced/scaled_without_a_fence", "insert `wgmma.fence.sync.aligned` before line 38"),
+])  # fmt: skip
+def test_registers_of_a_wgmma_get_the_wait_or_fence_that_they_lack(name, cure):
+    module = wsemu.load_ptx(PTX.parent / "fail" / f"{name}.ptx")
+    report = wsemu.check(module[name.partition("/")[2]], 1, 128, (np.ones(1024, np.float16), np.zeros(512, np.float32)))
+    assert report.cures(budget=PLENTY)[0].says == cure
+
+
 def test_what_a_search_leaves_in_the_arrays():
     out = np.zeros(64, np.int32)
     report = wsemu.check(wsemu.load_ptx(PTX / "launching.sm_90.ptx")["reverse"], 1, 64, (out,))

@@ -19,13 +19,14 @@ MOST = 64
 """findings that are put into groups; further ones stand alone"""
 _ORDER = (
     "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
-    "invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle barrier-divergence "
-    "count-mismatch oversubscribed uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime "
-    "uninitialized-read dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy "
-    "race intra-warp-race read-only-written async-outlives-cta "
-    "dsmem-before-start dsmem-after-exit deadlock proxy-war dsmem-relaxed-exit".split()
+    "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle "
+    "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
+    "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
+    "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy scope race "
+    "intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock proxy-war "
+    "dsmem-relaxed-exit".split()
 )
-"""codes: what explains others comes before them"""
+"""codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}
 _OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
 _OF_PHASES = frozenset(

@@ -38,6 +38,8 @@ _INSERTED = {
     "barrier-recycling": ("bar.sync 0;",),
     "proxy": ("fence.proxy.async;",),
     "proxy-war": ("fence.proxy.async;",),
+    "wgmma-register": ("wgmma.wait_group.sync.aligned 0;",),
+    "wgmma-unfenced": ("wgmma.fence.sync.aligned;",),
 }
 """code -> what is put in for it"""
 _WARP, _NEAREST = 32, 6
@@ -49,7 +51,7 @@ class Place(NamedTuple):
     at: int
     """line of the text, from 0"""
     text: str
-    """without blanks and predicate"""
+    """without blanks, predicate and comment"""
     file: str
     """that the compiler notes for it"""
     line: int
@@ -71,7 +73,7 @@ class Text(NamedTuple):
         places: list[Place] = []
         here, run = ("", 0), 0
         for at in range(first - 1, min(last, len(lines))):
-            words = lines[at].strip()
+            words = lines[at].partition("//")[0].strip()
             if noted := _LOC.match(words):
                 number, line = (noted[3], noted[4]) if noted[3] else (noted[1], noted[2])
                 now = files.get(int(number), ""), int(line)
