@@ -1,8 +1,7 @@
 """Every arithmetic operation of the table, as the VM runs it, against exact arithmetic on random and edge values.
 
-The oracle is `reference_operations.semantics` (Python integers, fractions, correctly rounded floats); it shares no
-code with
-the VM.  Full and partial masks: lanes that are off keep their old value.
+The oracle is `reference.arithmetic.semantics` (Python integers, fractions, correctly rounded floats); it shares no
+code with the VM.  Full and partial masks: lanes that are off keep their old value.
 """
 
 from __future__ import annotations
