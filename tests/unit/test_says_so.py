@@ -21,7 +21,7 @@ from wsemu import cuda
 
 @cuda.jit
 def take_a_ticket(x, counter):
-    x[cuda.atomic.add(counter, 0, 1)] = 1
+    x[cuda.atomic.add(counter, 0, 1) ^ 1] = 1
 
 @cuda.jit
 def good(x):

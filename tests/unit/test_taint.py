@@ -564,7 +564,7 @@ def test_matching_results_is_tainted_and_so_is_a_shuffle_from_such_a_lane():
 def test_a_member_mask_made_of_a_result_is_reported():
     @cuda.jit
     def members(counter):
-        cuda.syncwarp(cuda.atomic.or_(counter, 0, 0) | -1)
+        cuda.syncwarp(cuda.atomic.or_(counter, 0, 1) | -1)
 
     assert {what for _, what in Run(members, 32, ints(1)).sinks} == {"member mask"}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import config, program
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import hooked, keeping
-from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Layout, Need, Part, layouts, needs, shared_wavefronts
 from wsemu.report.terminal import Printer

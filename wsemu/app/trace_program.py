@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from wsemu.app.commands import launch_words
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import hooked, traceable
 from wsemu.launch.tracing import build
-from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.report.diagnostic import display_path
 from wsemu.report.terminal import Printer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.backends import numba_cuda
-from wsemu.model.data import dataclass
 from wsemu.model.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:

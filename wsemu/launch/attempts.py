@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import linecache
 import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from wsemu.launch.compiled import compiled, compiled_anew
 from wsemu.launch.examined import judged, ran_with_orders
 from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
-from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
 from wsemu.model.own import is_own

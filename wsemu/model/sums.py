@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wsemu.model.data import replace
+from dataclasses import replace
+
 from wsemu.model.isa import NAMES
 from wsemu.model.matrix import FORMATS, GROUP_ROUNDS_ONCE, MMA, ROUNDS_ONCE, WGMMA
 from wsemu.model.program import Program

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace  # of patterns, which are classes as a user writes them
+from dataclasses import (
+    dataclass,
+    replace,  # of patterns, which are classes as a user writes them
+)
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from wsemu.campaign.strategies.transfers import indices, parameters
 from wsemu.launch.transfer import TransferCase, check_transfer
-from wsemu.model.data import dataclass
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided

@@ -6,7 +6,8 @@ that nothing assigns.  The graph knows nothing of rows, reconvergence or layout:
 
 from __future__ import annotations
 
-from wsemu.model.data import dataclass, field
+from dataclasses import dataclass, field
+
 from wsemu.model.program import ConstantArray, Parameter, Raised, SharedArray, Span, Stop
 
 Register = int

@@ -6,6 +6,7 @@ dimensions whose index does not change in the loop come first, so that the build
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from wsemu.frontend.python.values import (
 from wsemu.language.markers import Foreign
 from wsemu.language.numbers import NUMBERS, NumberType, int64
 from wsemu.language.promotion import dtype_of, number_type
-from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.program import SharedArray
@@ -282,7 +282,9 @@ def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
 
 def view_of(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
     """The view that integers and slices select."""
-    address, shape, strides = array.address, [], []
+    address = array.address
+    shape: list[Any] = []
+    strides: list[Any] = []
     for axis, item in enumerate(items):
         extent, stride = array.shape[axis], array.strides[axis]
         if isinstance(item, SliceValue):

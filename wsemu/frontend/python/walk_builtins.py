@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, printing, stepping
@@ -21,7 +22,6 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import boolean, int32, int64, uint64
 from wsemu.language.promotion import same, select
-from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker

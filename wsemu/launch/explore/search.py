@@ -30,10 +30,10 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.explore.session import Ask, Moved, Session
-from wsemu.model.data import dataclass, field
 from wsemu.proof.robust import Pair, Strong, weak
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
