@@ -83,7 +83,7 @@ COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
     "halo in bulk": (CudaDMAHalo(*ROLES, 4, 8, 8, 4, 112, corners=True, engine="bulk"), {}),
 }
 SEEN = {
-    r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync",
+    r"bar\.sync": r"\bbar(rier)?(\.cta)?\.sync|cudaCGSynchronize",  # the barrier of a grid has two of them
     r"bar\.arrive": r"\bbar(rier)?(\.cta)?\.arrive",
     r"bar\.red": r"\bbarrier\.cta\.red",
     r"ld\.v4\.b32": r"\bld\.\S*v4\.",

@@ -267,7 +267,7 @@ class _Layout:
         """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
         self._successors = self._threaded()
         self._order = list(self._successors)
-        self._meets = immediate_post_dominators(self._going_on(), self._leaving)
+        self._meets = immediate_post_dominators(self._going_on())
         self._joins = {self._meets[index] for index, following in self._successors.items() if len(following) == 2} - {
             EXIT
         }

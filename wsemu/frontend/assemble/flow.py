@@ -13,7 +13,7 @@ from wsemu.frontend.assemble.graph import Block, Register
 from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 EXIT = -1
 """the virtual block that follows every exit and trap"""
@@ -48,12 +48,11 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
     return result
 
 
-def immediate_post_dominators(successors: Mapping[int, Sequence[int]], leaving: Container[int] = ()) -> dict[int, int]:
+def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
     """Block -> the first block that every way to the end must pass; EXIT where that is the end itself.
 
-    A loop that cannot end gets an imagined way out, so that its inner branches still have a place to meet: from the
-    blocks that are `leaving` it by an exit of some lanes, or else from the one that comes last.  (Cooper, Harvey,
-    Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
+    A loop that cannot end gets an imagined way out, from its head, so that its inner branches still have a place to
+    meet: there, at the latest.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
     """
     backwards: dict[int, list[int]] = {index: [] for index in successors}
     backwards[EXIT] = []
@@ -63,7 +62,7 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]], leaving: 
     order, number = _reverse_post_order(backwards)
     stuck = [index for index in successors if index not in number]
     while stuck:
-        backwards[EXIT] += [index for index in stuck if index in leaving] or stuck[-1:]
+        backwards[EXIT].append(_head_of_a_loop(stuck, successors, backwards))
         order, number = _reverse_post_order(backwards)
         stuck = [index for index in stuck if index not in number]
     # A block's predecessors in the reversed graph are its successors, and the imagined edges.
@@ -83,6 +82,32 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]], leaving: 
                 changed = True
     del nearest[EXIT]
     return nearest
+
+
+def _head_of_a_loop(
+    stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
+) -> int:
+    """Where a loop is entered that nothing leaves; all ways from the `stuck` blocks end in such loops."""
+    inside = stuck[0]
+    while True:
+        loop = _reached(inside, successors)
+        before = loop - _reached(inside, backwards)
+        if not before:
+            break
+        inside = min(before)  # from which no way leads back
+    entered = (index for index in stuck if index in loop and not loop.issuperset(backwards[index]))
+    return next(entered, min(loop))
+
+
+def _reached(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
+    """The blocks that ways from one lead to, and itself."""
+    found, waiting = {start}, [start]
+    while waiting:
+        for other in edges[waiting.pop()]:
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
 
 
 def _reverse_post_order(edges: Mapping[int, Sequence[int]]) -> tuple[list[int], dict[int, int]]:
