@@ -213,6 +213,9 @@ def test_post_dominators_with_two_exits_and_with_an_endless_loop() -> None:
     nearest = immediate_post_dominators({0: (1,), 1: (2, 3), 2: (4,), 3: (4,), 4: (1,)})
     assert nearest[1] == 4
     assert nearest[0] == 1
+    rounds = immediate_post_dominators({0: (1,), 1: (2, 3), 2: (1,), 3: (1,)})  # each arm begins the next round
+    assert rounds[1] == 1
+    assert rounds[0] == 1
 
 
 def branches(program: Program) -> list[tuple[int, int]]:

@@ -51,18 +51,29 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
 def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
     """Block -> the first block that every way to the end must pass; EXIT where that is the end itself.
 
-    A loop that cannot end gets an imagined way out, from its head, so that its inner branches still have a place to
-    meet: there, at the latest.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.)
+    A loop that cannot end gets an imagined way out, where a round is over, so that its inner branches still have a
+    place to meet: at its head, at the latest.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the
+    reversed graph.)
     """
+    successors = dict(successors)
     backwards: dict[int, list[int]] = {index: [] for index in successors}
     backwards[EXIT] = []
     for index, following in successors.items():
         for successor in following or (EXIT,):
             backwards[successor].append(index)
+    rounds: dict[int, int] = {}
     order, number = _reverse_post_order(backwards)
     stuck = [index for index in successors if index not in number]
     while stuck:
-        backwards[EXIT].append(_head_of_a_loop(stuck, successors, backwards))
+        head, loop = _endless_loop(stuck, successors, backwards)
+        over = EXIT - 1 - len(rounds)
+        rounds[over] = head
+        latches = [index for index in backwards[head] if index in loop]
+        for index in latches:
+            successors[index] = tuple(over if other == head else other for other in successors[index])
+        backwards[head] = [*(index for index in backwards[head] if index not in loop), over]
+        successors[over], backwards[over] = (head,), latches
+        backwards[EXIT].append(over)
         order, number = _reverse_post_order(backwards)
         stuck = [index for index in stuck if index not in number]
     # A block's predecessors in the reversed graph are its successors, and the imagined edges.
@@ -80,14 +91,15 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[i
             if best is not None and nearest.get(index) != best:
                 nearest[index] = best
                 changed = True
-    del nearest[EXIT]
-    return nearest
+    return {
+        index: rounds.get(meets, meets) for index, meets in nearest.items() if index != EXIT and index not in rounds
+    }
 
 
-def _head_of_a_loop(
+def _endless_loop(
     stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
-) -> int:
-    """Where a loop is entered that nothing leaves; all ways from the `stuck` blocks end in such loops."""
+) -> tuple[int, set[int]]:
+    """Where a loop is entered that nothing leaves, and its blocks; all ways from the `stuck` ones end in such loops."""
     inside = stuck[0]
     while True:
         loop = _reached(inside, successors)
@@ -96,7 +108,7 @@ def _head_of_a_loop(
             break
         inside = min(before)  # from which no way leads back
     entered = (index for index in stuck if index in loop and not loop.issuperset(backwards[index]))
-    return next(entered, min(loop))
+    return next(entered, min(loop)), loop
 
 
 def _reached(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
