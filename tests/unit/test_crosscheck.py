@@ -128,6 +128,11 @@ def test_without_numba_cuda_the_extra_is_named(monkeypatch):
         double.on("gpu")[1, 32](*arrays())
 
 
+def test_numba_cuda_launches_no_clusters():
+    with pytest.raises(UsageError, match=r"`double` in clusters: Numba-CUDA launches none"):
+        double.on("gpu")[2, 32, 0, 0, 2]
+
+
 @pytest.mark.parametrize(("options", "message"), [({"launches": 0}, "0 launches: give 1 or more")])
 def test_wrong_options(options, message):
     with pytest.raises(UsageError, match=message):
