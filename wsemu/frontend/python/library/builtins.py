@@ -27,6 +27,8 @@ from wsemu.frontend.python.scalars import (
 from wsemu.frontend.python.values import (
     ArrayValue,
     ComplexValue,
+    FlatValue,
+    PatternValue,
     RangeValue,
     Scalar,
     Static,
@@ -243,6 +245,11 @@ def length(call: Any) -> Value:
             return known(len(x.items))
         case ArrayValue():
             return x.shape[0]
+        case PatternValue() if hasattr(x.cls, "_fields"):
+            return known(len(x.fields))
+        case FlatValue():
+            size: Scalar = call.arrays.size_of(call.b, x.array)
+            return size
         case RangeValue():
             return _range_length(call.b, x)
         case TextValue():
