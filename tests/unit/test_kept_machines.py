@@ -66,6 +66,23 @@ def test_arrays_of_other_sizes_have_their_own_bounds() -> None:
         assert codes == (set() if size == 64 else {"out-of-bounds"})
 
 
+def test_what_was_said_of_a_launch_is_said_of_the_next_that_does_the_same_and_of_no_other() -> None:
+    def told(threads: int, **options: Any) -> Any:
+        x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+        return wsemu.check(_moves, 1, threads, (x, y, 1), **options).model_copy(update={"seconds": 0.0})
+
+    first = told(64)
+    again = told(64)
+    assert again == first
+    again.notes.append("somebody's own")
+    assert told(64) == first
+    assert told(64, checkers=["race"]).proof != first.proof
+    assert told(32).counters != first.counters
+    x, y = np.ones(128, np.float32)[::2], np.zeros(64, np.float32)
+    assert wsemu.check(_moves, 1, 64, (x, y, 1)).counters.global_load_sectors > first.counters.global_load_sectors
+    assert told(64) == first
+
+
 @cuda.jit
 def _doubles(x: Any) -> None:
     x[cuda.threadIdx.x] *= 2

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
@@ -100,7 +98,7 @@ def together(program: Program, configuration: LaunchConfiguration, sms: int) -> 
     return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
-_OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+_OF_CLUSTERS = frozenset(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
 
 
 def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
@@ -108,7 +106,7 @@ def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> 
     if not program.cooperative:
         return
     asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
-    if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
+    if asks or configuration.cluster != (1, 1, 1) or not _OF_CLUSTERS.isdisjoint(program.opcodes):
         raise UnsupportedError(
             f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
             remedy="let it meet in one of them",

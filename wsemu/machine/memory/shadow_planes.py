@@ -7,7 +7,7 @@ Compiled code stops when it needs more: `refine` gives a segment finer cells (an
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ ACCESS_RECORDS = 1 << 14
 
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
+RESTING_BYTES = 1 << 16
+"""of a plane that stays with its machine between launches"""
 Cells = npt.NDArray[np.int64]
 Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
 """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
@@ -69,6 +71,18 @@ class Pool:
 POOL = Pool()
 
 
+class _Resting(NamedTuple):
+    """The planes of a segment between two launches of a kind: nothing is in them."""
+
+    number: int
+    size: int
+    """bytes of the segment"""
+    grain: int
+    writes: Cells
+    reads: Cells
+    marks: npt.NDArray[np.uint8]
+
+
 class Planes:
     """Shadow memory of one machine."""
 
@@ -90,6 +104,7 @@ class Planes:
         self.exact = suspects is not None
         if suspects is not None:
             self._watch(suspects)
+        self._resting: list[_Resting] = []
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
         self._first_elements = len(self.elements)
 
@@ -143,25 +158,57 @@ class Planes:
         return cells[MARGIN : MARGIN + (int(segment["bytes"]) >> int(segment["grain"]))]
 
     def _give_back(self, cells: Cells, number: int) -> None:
-        segment = self.segments[number]
-        if segment["high"]:
-            assert 0 <= segment["low"] < segment["high"] <= len(cells) - MARGIN
-            POOL.give(cells, int(segment["low"]) + MARGIN, int(segment["high"]) + MARGIN)
-        else:
-            POOL.give(cells, 0, 0)
+        POOL.give(cells, *self._touched(self.segments[number]))
 
-    def rest(self) -> bool:
-        """After a run: be as before it; False where the sets have grown."""
+    def _touched(self, segment: Any) -> tuple[int, int]:
+        """The cells of a segment's planes that a run has touched: from the first to behind the last."""
+        low, high = int(segment["low"]), int(segment["high"])
+        return (low + MARGIN, high + MARGIN) if high else (0, 0)
+
+    def rest(self, size: int) -> bool:
+        """After a run: be as before it; False where the sets have grown.
+
+        Small planes stay for the next run, where all accesses have `size` bytes (0: they have not): each run gets them
+        then, with the same cells.
+        """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
+        state = self.state[0]
+        if size and not state["suspects"]:
+            self._rest_planes(size.bit_length() - 1)
         self._leave_planes()
         self.marks.clear()
-        state = self.state[0]
         self.sets[: int(state["set_count"])] = 0
         self.elements[: int(state["element_count"])] = 0
         if state["set_count"]:
             self.memo.view(np.int64)[:] = 0
         return True
+
+    def _rest_planes(self, grain: int) -> None:
+        """Clear small planes with such cells, and keep them for `again`."""
+        for number in [number for number, cells in self.writes.items() if cells.nbytes <= RESTING_BYTES]:
+            segment = self.segments[number]
+            if segment["grain"] != grain:
+                continue
+            writes, reads, low, high = self.writes.pop(number), self.reads.pop(number), *self._touched(segment)
+            writes[low:high] = 0
+            reads[low:high] = 0
+            self._resting.append(_Resting(number, int(segment["bytes"]), grain, writes, reads, self.marks[number]))
+
+    def again(self) -> None:
+        """Before another run, whose segments are as large as they will be: take up the planes that stayed."""
+        for number, size, grain, writes, reads, marks in self._resting:
+            segment = self.segments[number]
+            if segment["bytes"] != size:
+                POOL.give(writes, 0, 0)
+                POOL.give(reads, 0, 0)
+                continue
+            self.writes[number], self.reads[number], self.marks[number] = writes, reads, marks
+            segment["grain"] = grain
+            segment["writes"] = address_of(writes) + 8 * MARGIN
+            segment["reads"] = address_of(reads) + 8 * MARGIN
+            segment["marks"] = address_of(marks)
+        self._resting.clear()
 
     def _leave_planes(self) -> None:
         for planes in (self.writes, self.reads):
