@@ -101,7 +101,7 @@ def judged(
     alone = more is None and orders is not None and not orders.may_decide()
     known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
-        return Examined(bound, places, trace, known, initial() if keeping and not tried else [])
+        return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
     decide = gives_places = None
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)

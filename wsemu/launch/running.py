@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
+from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
 from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
@@ -165,7 +166,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only)
-        outcome = run.run()
+        outcome = as_before(program, run.run())
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":

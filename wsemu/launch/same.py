@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
     from wsemu.model.settings import Settings
 
 _KEY = "said"
@@ -31,6 +32,12 @@ class _Said(NamedTuple):
     report: Report
 
 
+def as_before(program: Program, outcome: Outcome) -> Outcome:
+    """The outcome that `said` may know, where this one is equal to it: as of CTAs that are spread over the cores."""
+    known: _Said | None = program.derived.get(_KEY)
+    return known.outcome if known is not None and known.outcome == outcome else outcome
+
+
 def said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
     """The report of a launch that ended like the one before it, and took so long; None where that has to be judged."""
     known: _Said | None = bound.program.derived.get(_KEY)
@@ -41,7 +48,7 @@ def said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float)
 
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
     """Keep a report for the next launch, where nothing but its outcome decides what it says."""
-    if report.verdict == "verified" and not report.findings and not bound.settings.every:
+    if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
         bound.program.derived[_KEY] = _said(bound, outcome, notes, report.again())
 
 

@@ -20,7 +20,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, Suspects, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -96,8 +96,8 @@ MAX_EVENTS = 1_000_000
 _T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
-_PARTLY_USED = frozenset({"raw", "slots", "known"})
-"""large tables of a machine, of which a run says what it has touched"""
+_PARTLY_USED = frozenset({"raw", "slots", "known", "bases"})
+"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -401,6 +401,8 @@ class Machine:
             self._lay_out_mbarriers()
         self.key: Any = None
         """under which it is kept for the next launch of its kind; None: it is not"""
+        self.number = 0
+        """which of the workers of its launches it was: it has touched what the next one of that number will"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
         """what the tables held after its last launch in which nothing was found, and the outcome"""
 
@@ -1055,8 +1057,8 @@ _kept: dict[Any, list[Machine]] = {}
 """machines that have run, by what the next launch must have in common with theirs"""
 _MOST_KEPT = 16
 """kinds of launches"""
-MOST_REMEMBERED = 1 << 12
-"""CTAs of a launch whose machine may be kept"""
+MOST_REMEMBERED = 1 << 17
+"""CTAs that a machine may run which is kept: 8 bytes each"""
 _ROOMS = Rooms()
 
 
@@ -1065,15 +1067,28 @@ def _leave(machine: Machine) -> None:
 
     A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
     """
+    if machine.key is not None and machine.planes:
+        while not ROOM.has(machine.planes.held()) and _drop_oldest(machine.key):
+            pass
     if machine.key is None or not machine.rest():
         machine.close()
         return
     with _keeping:
         known = _kept.pop(machine.key, [])
         _kept[machine.key] = [*known, machine]
-        oldest = [] if len(_kept) <= _MOST_KEPT else _kept.pop(next(iter(_kept)))
-    for old in oldest:
-        old.close()
+        many = len(_kept) > _MOST_KEPT
+    if many:
+        _drop_oldest(machine.key)
+
+
+def _drop_oldest(but: Any) -> bool:
+    """Let go of the machines of the kind of launches that was made longest ago; False where there is no other."""
+    with _keeping:
+        oldest = next((key for key in _kept if key != but), None)
+        machines = _kept.pop(oldest, [])
+    for machine in machines:
+        machine.close()
+    return oldest is not None
 
 
 def _copy(data: Bytes, workers: int) -> Bytes:
@@ -1091,11 +1106,14 @@ MUCH = 1 << 20
 """bytes that are worth being copied by several"""
 
 
-def _take(key: Any) -> Machine | None:
-    """A machine that was left by a launch of this kind."""
+def _take(key: Any, number: int) -> Machine | None:
+    """A machine that was left by a launch of this kind, that of this worker if it is there."""
     with _keeping:
         known = _kept.get(key) if key else None
-        return known.pop() if known else None
+        if not known:
+            return None
+        own = (at for at, machine in enumerate(known) if machine.number == number)
+        return known.pop(next(own, -1))
 
 
 _keeping = threading.Lock()
@@ -1183,32 +1201,35 @@ class Launch:
         wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
         return {n: _copy(data, self._workers()) for n, data in wanted.items()}
 
-    def _ready(self) -> Machine:
-        """A machine for the launch: one that has run another of its kind, where there is one."""
-        key = self._kind()
-        kept = _take(key)
+    def _ready(self, number: int, workers: int) -> Machine:
+        """A machine for a share of the launch: one that has run another of its kind, where there is one."""
+        share = min(self.most, -(-self.grouping.number // workers))
+        key = self._kind(share)
+        kept = _take(key, number)
         if kept is not None:
             kept.again(self.rows, self.segments)
             return kept
-        machine = self._machine()
+        machine = self._machine(most=share)
         if key and machine.remember():
-            machine.key = key
+            machine.key, machine.number = key, number
         return machine
 
-    def _kind(self) -> Any:
+    def _kind(self, share: int) -> Any:
         """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
         watch = self.watch
-        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or self.most > MOST_REMEMBERED:
+        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
             return None
         return (
-            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, self.most,
+            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
             self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
         )  # fmt: skip
 
-    def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
+    def _machine(
+        self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None, most: int | None = None
+    ) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
-            watch or self.watch, self.arch, self.most, self.rooms, self.grouping.shape, self.clusters,
+            watch or self.watch, self.arch, most or self.most, self.rooms, self.grouping.shape, self.clusters,
         )  # fmt: skip
 
     def run(self) -> Outcome:
@@ -1244,7 +1265,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready() for _ in range(workers)]
+        machines = [self._ready(number, workers) for number in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
@@ -1283,7 +1304,12 @@ class Launch:
         merged.arch = self.arch
         if kept and not astray and merged.status == "done" and not merged.findings:
             kept.tell(merged)
-        _on_all([functools.partial(_leave, m) for m in machines])
+        leaving: list[Callable[[], None]] = [functools.partial(_leave, m) for m in machines]
+        if workers > 1 and any(m.planes and m.planes.nbytes >= MUCH for m in machines):
+            _on_all(leaving)
+        else:
+            for leave in leaving:
+                leave()
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1402,16 +1428,14 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
     n = len(program.code)
     count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
-    for m in machines:
-        columns_of = (m.flow[name].tolist() for name in ("count", "lanes", "length"))
-        for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, strict=True)):
-            if came:
-                count[pc] += came
-                lanes[pc] += lanes_came
-                count[pc + length] -= came
-                lanes[pc + length] -= lanes_came
-    tables = [m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines]
-    accesses = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
+    columns_of = [_sum([m.flow[name] for m in machines]).tolist() for name in ("count", "lanes")]
+    for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, machines[0].flow["length"].tolist(), strict=True)):
+        if came:
+            count[pc] += came
+            lanes[pc] += lanes_came
+            count[pc + length] -= came
+            lanes[pc + length] -= lanes_came
+    accesses = _sum([m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines])
     if result.status != "done":
         for pc, mask in machines[-1].unfinished(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
@@ -1425,6 +1449,11 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
         own = 2 * int(machines[0].accesses["pattern"][pc])
         count_of = result.accesses[pc] = AccessCount(*accesses[pc].tolist())
         count_of.worst_wavefronts, count_of.worst_sectors = _worst(machines, own), _worst(machines, own + 1)
+
+
+def _sum(tables: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    total: npt.NDArray[np.int64] = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
+    return total
 
 
 def _worst(machines: list[Machine], number: int) -> Pattern | None:

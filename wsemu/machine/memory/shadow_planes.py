@@ -32,8 +32,9 @@ ACCESS_RECORDS = 1 << 14
 
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
-RESTING_BYTES = 1 << 16
-"""of a plane that stays with its machine between launches"""
+RESTING_BYTES = 1 << 27
+"""of planes that stay with their machines between launches, as far as they were touched: the next one finds memory that
+the system has given already"""
 Cells = npt.NDArray[np.int64]
 Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
 """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
@@ -71,6 +72,32 @@ class Pool:
 POOL = Pool()
 
 
+class Room:
+    """How much memory planes hold between launches, of all machines."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._lock = threading.Lock()
+
+    def take(self, n: int) -> bool:
+        """Whether there is room for n bytes more, which are taken then."""
+        with self._lock:
+            if n > self._left:
+                return False
+            self._left -= n
+            return True
+
+    def give(self, n: int) -> None:
+        with self._lock:
+            self._left += n
+
+    def has(self, n: int) -> bool:
+        return n <= self._left
+
+
+ROOM = Room(RESTING_BYTES)
+
+
 class _Resting(NamedTuple):
     """The planes of a segment between two launches of a kind: nothing is in them."""
 
@@ -81,6 +108,20 @@ class _Resting(NamedTuple):
     writes: Cells
     reads: Cells
     marks: npt.NDArray[np.uint8]
+    low: int
+    """the first cell that any launch has touched"""
+    high: int
+    """behind the last one"""
+
+    @property
+    def held(self) -> int:
+        """Bytes that the system has given."""
+        return 16 * (self.high - self.low)
+
+    def leave(self) -> None:
+        ROOM.give(self.held)
+        POOL.give(self.writes, 0, 0)
+        POOL.give(self.reads, 0, 0)
 
 
 class Planes:
@@ -105,6 +146,8 @@ class Planes:
         if suspects is not None:
             self._watch(suspects)
         self._resting: list[_Resting] = []
+        self._extents: dict[int, tuple[int, int]] = {}
+        """of the planes that were taken up again: the cells that launches before have touched"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
         self._first_elements = len(self.elements)
 
@@ -168,8 +211,8 @@ class Planes:
     def rest(self, size: int) -> bool:
         """After a run: be as before it; False where the sets have grown.
 
-        Small planes stay for the next run, where all accesses have `size` bytes (0: they have not): each run gets them
-        then, with the same cells.
+        Planes stay for the next run where all accesses have `size` bytes (0: they have not): each run gets them then,
+        with the same cells.
         """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
@@ -184,30 +227,43 @@ class Planes:
             self.memo.view(np.int64)[:] = 0
         return True
 
+    def held(self) -> int:
+        """Bytes of the planes that the run has touched."""
+        touched = [self._touched(self.segments[number]) for number in self.writes]
+        return 16 * sum(high - low for low, high in touched)
+
     def _rest_planes(self, grain: int) -> None:
-        """Clear small planes with such cells, and keep them for `again`."""
-        for number in [number for number, cells in self.writes.items() if cells.nbytes <= RESTING_BYTES]:
-            segment = self.segments[number]
-            if segment["grain"] != grain:
-                continue
-            writes, reads, low, high = self.writes.pop(number), self.reads.pop(number), *self._touched(segment)
-            writes[low:high] = 0
-            reads[low:high] = 0
-            self._resting.append(_Resting(number, int(segment["bytes"]), grain, writes, reads, self.marks[number]))
+        """Clear planes with such cells, and keep them for `again` as far as there is room."""
+        for number in [number for number in self.writes if self.segments[number]["grain"] == grain]:
+            low, high = self._touched(self.segments[number])
+            before = self._extents.pop(number, (low, high))
+            size = int(self.segments[number]["bytes"])
+            resting = _Resting(
+                number, size, grain, self.writes[number], self.reads[number], self.marks[number],
+                min(low, before[0]), max(high, before[1]),
+            )  # fmt: skip
+            if ROOM.take(resting.held):
+                resting.writes[low:high] = 0
+                resting.reads[low:high] = 0
+                self._resting.append(resting)
+                del self.writes[number], self.reads[number]
+        self._extents.clear()
 
     def again(self) -> None:
         """Before another run, whose segments are as large as they will be: take up the planes that stayed."""
-        for number, size, grain, writes, reads, marks in self._resting:
-            segment = self.segments[number]
-            if segment["bytes"] != size:
-                POOL.give(writes, 0, 0)
-                POOL.give(reads, 0, 0)
+        for resting in self._resting:
+            segment = self.segments[resting.number]
+            if segment["bytes"] != resting.size:
+                resting.leave()
                 continue
-            self.writes[number], self.reads[number], self.marks[number] = writes, reads, marks
-            segment["grain"] = grain
-            segment["writes"] = address_of(writes) + 8 * MARGIN
-            segment["reads"] = address_of(reads) + 8 * MARGIN
-            segment["marks"] = address_of(marks)
+            ROOM.give(resting.held)
+            number = resting.number
+            self._extents[number] = resting.low, resting.high
+            self.writes[number], self.reads[number], self.marks[number] = resting.writes, resting.reads, resting.marks
+            segment["grain"] = resting.grain
+            segment["writes"] = address_of(resting.writes) + 8 * MARGIN
+            segment["reads"] = address_of(resting.reads) + 8 * MARGIN
+            segment["marks"] = address_of(resting.marks)
         self._resting.clear()
 
     def _leave_planes(self) -> None:
@@ -219,6 +275,9 @@ class Planes:
     def close(self) -> None:
         """Leave the memory to later launches."""
         self._leave_planes()
+        for resting in self._resting:
+            resting.leave()
+        self._resting.clear()
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))
