@@ -159,9 +159,8 @@ def record(gpu: Gpu, count: int) -> Any:
 
 
 def unread(gpu: Gpu, sums: Any) -> None:
-    """What of a map a GPU does not look at: copies by maps whose words 16 and 18 are those of other maps, as
-    `tensormap.replace` leaves them, and by maps with the bit of TF32 and another type.  Prints how many leave other bytes
-    than the maps as the driver made them."""
+    """What of a map a GPU does not look at: prints how many copies leave other bytes by maps whose words 16 and 18 are
+    those of other maps, as `tensormap.replace` leaves them, and by maps with the bit of TF32 and another type."""
     copies = Copies(gpu)
     for what in ("words 16 and 18 of another map", "the bit of TF32 with another type"):
         differ = []
