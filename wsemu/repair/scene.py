@@ -38,6 +38,7 @@ MAKES = frozenset("mbarrier_init mbarrier_inval start finish setmaxnreg_inc setm
 SYNCHRONISES = WAITS | GIVES | FENCES | MAKES
 """last names of calls that are edited as synchronisation: of `wsemu.cuda`, `wsemu.ptx` and of patterns"""
 _ORDERING = frozenset("race intra-warp-race phase-alias proxy barrier-recycling deadlock async-outlives-cta".split())
+_PLAIN = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.Tuple, ast.Call)
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -115,8 +116,8 @@ class Scene:
 
     @cached_property
     def of_threads(self) -> dict[str, bool]:
-        """Variables that differ from thread to thread -> whether each thread has a value of its own, as of an index that
-        only sums and multiplies: not where it divides, or takes a part of the bits."""
+        """Variables that differ from thread to thread -> whether each thread has a value of its own: what is made of
+        sums and products, and not by a division, or of some of the bits."""
         found: dict[str, bool] = {}
         for statement in self.statements:
             match statement:
@@ -135,15 +136,13 @@ class Scene:
         return found
 
     def by_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
-        """Whether an expression has another value in each thread, as far as can be seen; None: it is the same in all."""
+        """Whether an expression has another value in each thread, as far as can be seen; None: in all the same."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         if not names and not attributes & {"threadIdx", "grid", "laneid"}:
             return None
         parts = [n for n in ast.walk(node) if not isinstance(n, (ast.expr_context, ast.operator))]
-        plain = all(
-            isinstance(n, (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.Tuple, ast.Call)) for n in parts
-        )
+        plain = all(isinstance(n, _PLAIN) for n in parts)
         sums = all(isinstance(n.op, (ast.Add, ast.Sub, ast.Mult)) for n in parts if isinstance(n, ast.BinOp))
         return plain and sums and all(known[name] for name in names)
 

@@ -102,7 +102,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 def inserted(scene: Scene) -> Iterator[Candidate]:
     """A call that synchronises, at the gaps around the places of the findings."""
     gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
-    lacking = dict.fromkeys(_lacking(scene))
+    lacking = dict.fromkeys(lines for lines in _lacking(scene) if lines[-1])
     others = [lines for lines in _statements(scene) if lines not in lacking]
     for rank, lines in [*((0, lines) for lines in lacking), *enumerate(others)]:
         for gap in gaps:
@@ -183,12 +183,12 @@ def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
     given |= {tuple(map(scene.text.of, call.args[-2:])) for call in scene.called() if "_to_shared" in last_name(call)}
     for call in scene.called("mbarrier_wait_parity", "mbarrier_wait", "mbarrier_try_wait_parity"):
         where = tuple(map(scene.text.of, call.args[:2]))
-        if where not in given and (line := scene.call("mbarrier_arrive", *where)):
-            yield (line,)
+        if where not in given:
+            yield (scene.call("mbarrier_arrive", *where) or "",)
     for call in scene.called("bar_sync", "barrier_sync"):
-        if len(call.args) > 1 and tuple(map(scene.text.of, call.args[:2])) not in given:
-            line = scene.call(last_name(call).replace("sync", "arrive"), *map(scene.text.of, call.args[:2]))
-            yield (line or "",)
+        which = tuple(map(scene.text.of, call.args[:2]))
+        if len(which) > 1 and which not in given:
+            yield (scene.call(last_name(call).replace("sync", "arrive"), *which) or "",)
     told = {"race", "scope"} & {*scene.codes} and "global" in scene.said
     if told and any("atomic" in scene.text.of(call.func) for call in scene.called()):
         yield (scene.call("threadfence") or "",)

@@ -504,6 +504,6 @@ def identities(scene: Scene) -> Iterator[Candidate]:
         if isinstance(head, (ast.If, ast.While, ast.FunctionDef)):
             continue
         for node in ast.walk(head):
-            if isinstance(node, (ast.Attribute, ast.Call)) and (new := exchanged.get(scene.text.of(node))):
-                if made := scene.replacement("index", node, new, -6.0 - scene.distance(node)):
-                    yield made
+            new = exchanged.get(scene.text.of(node)) if isinstance(node, (ast.Attribute, ast.Call)) else None
+            if new and (made := scene.replacement("index", node, new, -6.0 - scene.distance(node))):
+                yield made
