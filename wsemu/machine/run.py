@@ -1012,7 +1012,7 @@ _DETAIL = {
     "dsmem-after-exit": ("rank",),
     "dsmem-relaxed-exit": ("rank",),
     "cluster-barrier": ("what",),
-    "remote-mbarrier": ("address", "rank"),
+    "remote-mbarrier": ("address", "rank", "goal"),
     "scope": ("address", "what"),
 }
 
