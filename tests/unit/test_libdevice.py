@@ -130,7 +130,7 @@ def test_directed_rounding(mode: str) -> None:
         for name, got in values(list(names), x, y).items():
             exact = [names[name](Fraction(float(a)), Fraction(float(b))) for a, b in zip(x, y, strict=True)]
             assert got.tolist() == [nearest(e, type_, mode) for e in exact], name
-        positive = abs(x)
+        positive: Any = abs(x)
         found = values([f"{letter}sqrt_{mode}", f"{letter}rcp_{mode}"], positive)
         for a, root, inverse in zip(positive, *found.values(), strict=True):
             assert inverse == nearest(1 / Fraction(float(a)), type_, mode)
@@ -150,7 +150,7 @@ def test_integers_become_floats_and_back() -> None:
                     assert got.tolist() == [nearest(Fraction(v), type_, name[-2:]) for v in whole], name
                 got = values([f"{c_name}2{to}_rn"], integers)[f"{c_name}2{to}_rn"]
                 assert got.tolist() == [float(type_(v)) for v in whole]
-    roundings = {"rn": round, "rz": math.trunc, "rd": math.floor, "ru": math.ceil}
+    roundings: dict[str, Any] = {"rn": round, "rz": math.trunc, "rd": math.floor, "ru": math.ceil}
     x = np.array([2.5, -2.5, 3.7, 1e9 + 0.5, 0.1, 4e9, 1.0, 2.0, 0.0, 7.5])
     for c_name, low, high in (("int", -(2**31), 2**31 - 1), ("uint", 0, 2**32 - 1), ("ll", -(2**63), 2**63 - 1)):
         found = values([f"double2{c_name}_{mode}" for mode in roundings], x)
