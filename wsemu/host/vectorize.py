@@ -118,6 +118,24 @@ class Vectorized(_Function):
         for one in wanted:
             self.add(one)
 
+    def add(self, signature: Any) -> None:
+        """One more signature; without a result its type is what the function returns for those types."""
+        for one in signatures.parse(signature, self.__name__):
+            result = self._returned(one.arguments) if one.result is None else one.result
+            self._signatures.append(one._replace(result=result))
+
+    def _returned(self, types: tuple[Any, ...]) -> Any:
+        from wsemu.frontend.python.compile import compile_kernel  # which few need before they launch
+
+        names = ", ".join(f"x{n}" for n in range(len(types)))
+        space: dict[str, Any] = {"function": self._function}
+        text = f"def returns({names}):\n    result = function({names})\n"
+        exec(text, space)
+        space["returns"].__source__ = text
+        given = tuple(number_type(_dtype(type_)) or type_ for type_ in types)
+        found = compile_kernel(space["returns"], given).variables
+        return next((number_type(v.type) for v in found if v.name == "result"), None)
+
     @property
     def types(self) -> list[str]:
         """As those of a ufunc: `dd->d`."""

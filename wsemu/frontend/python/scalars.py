@@ -29,7 +29,7 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
-from wsemu.language.promotion import number_type
+from wsemu.language.promotion import is_time, number_type
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _numpy_literal(value: np.generic) -> Number:
         part = part_type(type_)
         host = complex(value)
         return ComplexValue(type_, constant(part, host.real), constant(part, host.imag))
-    return Scalar(type_, None, value.item())
+    return Scalar(type_, None, int(value.view(np.int64)) if is_time(type_) else value.item())
 
 
 def part_type(type_: NumberType) -> NumberType:
@@ -141,7 +141,7 @@ def _is_of_numba_alone(x: Value) -> bool:
     if isinstance(x, TupleValue):
         return any(map(_is_of_numba_alone, x.items))
     if isinstance(x, Static):
-        return isinstance(x.object, (enum.Enum, enum.EnumMeta, np.datetime64, np.timedelta64))
+        return isinstance(x.object, (enum.Enum, enum.EnumMeta))
     return False
 
 
@@ -179,6 +179,10 @@ def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     """`cast` between real numbers."""
     if x.type is to:
         return x
+    if is_time(x.type) or is_time(to):
+        from wsemu.frontend.python import times  # which computes with what stands here
+
+        return times.cast(b, x, to)
     if to.kind == "b":
         return truth(b, x)
     return _CASTS[x.type.kind if x.type.kind in "bf" else "i", to.kind if to.kind == "f" else "i"](b, x, to)
