@@ -12,6 +12,7 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.hooks import starting
 from wsemu.launch.replay.run import follow
+from wsemu.model.bound import Bound
 
 PTX = Path(__file__).parents[1] / "ptx"
 X = np.arange(128, dtype=np.float32).reshape(8, 16)
@@ -19,7 +20,7 @@ X = np.arange(128, dtype=np.float32).reshape(8, 16)
 
 def replays(kernel, grid, block, args, **options):
     """Of each error of a launch its code, and the values of both orders where it has them."""
-    bound = []
+    bound: list[Bound] = []
 
     def keep(launch):
         bound[:] = [launch._replace(segments=[(data.copy(), writable) for data, writable in launch.segments])]
