@@ -1,4 +1,4 @@
-"""Edits of what the host says: a launch with another grid, block or argument that is verified, as printed, is offered."""
+"""Edits of what the host says: a launch with another grid, block or argument that is verified is offered."""
 
 from __future__ import annotations
 
