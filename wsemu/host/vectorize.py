@@ -17,6 +17,7 @@ from wsemu.host.driver import device_array, is_cuda_ndarray
 from wsemu.language import cuda_names as cuda
 from wsemu.language import signatures
 from wsemu.language.promotion import number_type
+from wsemu.launch.compiled import type_of_variable
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model.errors import UsageError
 
@@ -125,16 +126,12 @@ class Vectorized(_Function):
             self._signatures.append(one._replace(result=result))
 
     def _returned(self, types: tuple[Any, ...]) -> Any:
-        from wsemu.frontend.python.compile import compile_kernel  # which few need before they launch
-
         names = ", ".join(f"x{n}" for n in range(len(types)))
         space: dict[str, Any] = {"function": self._function}
         text = f"def returns({names}):\n    result = function({names})\n"
         exec(text, space)
         space["returns"].__source__ = text
-        given = tuple(number_type(_dtype(type_)) or type_ for type_ in types)
-        found = compile_kernel(space["returns"], given).variables
-        return next((number_type(v.type) for v in found if v.name == "result"), None)
+        return type_of_variable(space["returns"], [_dtype(type_) for type_ in types], "result")
 
     @property
     def types(self) -> list[str]:

@@ -34,6 +34,7 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
+from wsemu.language.times import is_time, time_type
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -210,17 +211,8 @@ def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
     if dtype == RAW or dtype.name == "bfloat16":
         return bfloat16
     if dtype.kind in "mM" and dtype.isnative:
-        return _TIMES.setdefault(dtype.name, NumberType(dtype.name, "i", 64))
+        return time_type(dtype.name)
     return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None
-
-
-_TIMES: dict[str, NumberType] = {}
-"""dates and durations by name, such as `datetime64[D]`: one type for each"""
-
-
-def is_time(type_: NumberType) -> bool:
-    """Whether it is a date or a duration."""
-    return type_.name in _TIMES
 
 
 RAW = np.dtype("V2")

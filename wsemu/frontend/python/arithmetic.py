@@ -33,7 +33,8 @@ from wsemu.frontend.python.scalars import (
 )
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
 from wsemu.language.numbers import HALVES, NumberType, boolean, float32, int64
-from wsemu.language.promotion import is_time, number_type, resolve, unify
+from wsemu.language.promotion import number_type, resolve, unify
+from wsemu.language.times import is_time
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
-from wsemu.language.promotion import is_time, number_type
+from wsemu.language.promotion import number_type
+from wsemu.language.times import NAT, is_date, is_time, ratio
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -180,12 +181,22 @@ def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     if x.type is to:
         return x
     if is_time(x.type) or is_time(to):
-        from wsemu.frontend.python import times  # which computes with what stands here
-
-        return times.cast(b, x, to)
+        return _time_to_time(b, x, to)
     if to.kind == "b":
         return truth(b, x)
     return _CASTS[x.type.kind if x.type.kind in "bf" else "i", to.kind if to.kind == "f" else "i"](b, x, to)
+
+
+def _time_to_time(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    """A date or duration in a finer unit; NaT stays what it is."""
+    if not (is_time(x.type) and is_time(to) and is_date(x.type) == is_date(to)):
+        raise KernelError(f"a {x.type} does not convert to {to}", remedy="pass the array as `array.view(np.int64)`")
+    factor = ratio(x.type, to)
+    raw = Scalar(int64, x.register, x.literal)
+    if factor != 1:
+        missing = compute(b, "setp.eq.b64", boolean, raw, constant(int64, NAT))
+        raw = choose(b, missing, raw, compute(b, "mul.b64", int64, raw, constant(int64, factor)))
+    return Scalar(to, raw.register, raw.literal)
 
 
 def _bool_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:

@@ -6,7 +6,6 @@ times in the coarser; a time becomes one of a finer unit by itself, and never a 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,58 +13,20 @@ import numpy as np
 from wsemu.frontend.python.scalars import both, choose, compute, constant, either, negate, scalar_cast
 from wsemu.frontend.python.values import Scalar
 from wsemu.language.numbers import NumberType, boolean, float64, int64
-from wsemu.language.promotion import is_time, number_type
-from wsemu.model.errors import KernelError, UnsupportedError
+from wsemu.language.promotion import number_type
+from wsemu.language.times import NAT, is_date, is_time
+from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.builder import Builder
-NAT = -(1 << 63)
-_SECONDS = {
-    "W": Fraction(604800), "D": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1),
-    **{unit: Fraction(1, 1000**n) for n, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), 1)},
-}  # fmt: skip
-_MONTHS = {"Y": Fraction(12), "M": Fraction(1)}
-
-
-def is_date(type_: NumberType) -> bool:
-    return type_.name.startswith("datetime64")
 
 
 def _type(date: bool, like: np.dtype[Any]) -> NumberType:
     """The type of a date or duration in the unit of another one."""
-    unit, count = np.datetime_data(like)
-    name = ("datetime64" if date else "timedelta64") + (
-        "" if unit == "generic" else f"[{count if count > 1 else ''}{unit}]"
-    )
-    found = number_type(np.dtype(name))
+    kind = "datetime64" if date else "timedelta64"
+    found = number_type(np.dtype(kind + like.name.removeprefix("datetime64").removeprefix("timedelta64")))
     assert found is not None
     return found
-
-
-def _ratio(source: NumberType, target: NumberType) -> int:
-    """How many of one unit the other one holds; an error names units that do not convert."""
-    (unit, count), (wanted, many) = (np.datetime_data(np.dtype(t.name)) for t in (source, target))
-    if unit == "generic" or (unit, count) == (wanted, many):
-        return 1
-    for units in (_SECONDS, _MONTHS):
-        if unit in units and wanted in units:
-            ratio = units[unit] * count / (units[wanted] * many)
-            if ratio.denominator == 1:
-                return int(ratio)
-            raise KernelError(f"a {source} does not convert to {target}", remedy="use an array of the finer unit")
-    raise UnsupportedError(f"a {source} as {target}", remedy="convert it before the launch, with `astype`")
-
-
-def cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """A time in a finer unit."""
-    if not (is_time(x.type) and is_time(to) and is_date(x.type) == is_date(to)):
-        raise KernelError(f"a {x.type} does not convert to {to}", remedy="pass the array as `array.view(np.int64)`")
-    ratio = _ratio(x.type, to)
-    raw = _raw(x)
-    if ratio == 1:
-        return _as(raw, to)
-    scaled = compute(b, "mul.b64", int64, raw, constant(int64, ratio))
-    return _as(choose(b, _is_nat(b, raw), raw, scaled), to)
 
 
 def _raw(x: Scalar) -> Scalar:
@@ -90,7 +51,7 @@ def _common(b: Builder, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, np.dtype[
     """The numbers of two times in the finer of their units, and a dtype of that."""
     durations = [_type(False, np.dtype(t.name)) for t in (x.type, y.type)]
     finer = np.promote_types(*(np.dtype(t.name) for t in durations))
-    numbers = [_raw(cast(b, value, _type(is_date(value.type), finer))) for value in (x, y)]
+    numbers = [_raw(scalar_cast(b, value, _type(is_date(value.type), finer))) for value in (x, y)]
     return numbers[0], numbers[1], finer
 
 

@@ -37,7 +37,8 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language.numbers import HALVES, boolean, complex64, complex128, float32, float64, int32, int64, uint64
-from wsemu.language.promotion import Signature, is_time, resolve, same, select, unify
+from wsemu.language.promotion import Signature, resolve, same, select, unify
+from wsemu.language.times import is_time
 
 
 @handles(abs)

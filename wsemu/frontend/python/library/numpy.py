@@ -47,7 +47,8 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
-from wsemu.language.promotion import REAL, is_time, number_type
+from wsemu.language.promotion import REAL, number_type
+from wsemu.language.times import is_time
 
 _LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
 """in NumPy's order"""
