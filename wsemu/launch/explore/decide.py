@@ -18,7 +18,9 @@ from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OPERATIONS
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
+from wsemu.proof.affine import Geometry
 from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.proof.names import Named, named
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     try:
         search = Search(
             session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered),
-            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE), named=_named(bound),
         )  # fmt: skip
         result = search.run()
         met = together(session) if result.decided and session.ctas > 1 else None
@@ -179,6 +181,13 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
     return leads
 
 
+def _named(bound: Bound) -> Named | None:
+    """The stores that go where the number of a CTA leads."""
+    shape = bound.configuration
+    arrays = [(n, len(data), writable) for n, (data, writable) in enumerate(bound.segments)]
+    return named(bound.program, Geometry(shape.grid, shape.block, shape.dynamic_shared), bound.rows, arrays)
+
+
 def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
     """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
     uses.  What they happen to order is no order: another schedule has it the other way round."""
@@ -220,11 +229,12 @@ class _Told:
         return Decided(proven=True, notes=self._left())
 
     def _left(self) -> tuple[str, ...]:
-        if len(self.result.ends) < 2:
+        ends = len(self.result.ends)
+        if self.result.uneven:
+            return (f"what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
+        if ends < 2:
             return ()
-        return (
-            f"what is left in arrays depends on the order of atomics: {len(self.result.ends):,} results are possible",
-        )
+        return (f"what is left in arrays depends on the order of atomics: {ends:,} results are possible",)
 
     def _why(self) -> str:
         result, places = self.result, self.places
