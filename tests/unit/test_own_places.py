@@ -10,9 +10,7 @@ import pytest
 import wsemu
 from tests.unit import steering_kernels as kernels
 from wsemu import cuda
-from wsemu.launch.explore import decide
-
-LAST = True
+from wsemu.launch.explore import search
 
 
 def in_turn(mutex: Any, count: Any, y: Any, z: Any) -> None:
@@ -25,10 +23,10 @@ def in_turn(mutex: Any, count: Any, y: Any, z: Any) -> None:
         count[0] = mine + 1
         cuda.threadfence()
         cuda.atomic.exch(mutex, 0, 0)
-        ENDS(mine, y, z)
+        ends(mine, y, z)
 
 
-def ENDS(mine: Any, y: Any, z: Any) -> None:  # noqa: N802
+def ends(mine: Any, y: Any, z: Any) -> None:
     y[cuda.blockIdx.x] = 1
 
 
@@ -69,7 +67,7 @@ def the_second_one_goes_wrong(mine, y, z):
 
 
 def report(ends: Any, ctas: int = 3, engine: Any = "vm") -> wsemu.Report:
-    kernel = kernels.variant(in_turn, cuda=cuda, ENDS=ends)
+    kernel = kernels.variant(in_turn, cuda=cuda, ends=ends)
     return wsemu.check(kernel, ctas, 32, tuple(kernels.ints(n) for n in (1, 1, ctas, 3)), engine=engine)
 
 
@@ -77,14 +75,14 @@ def report(ends: Any, ctas: int = 3, engine: Any = "vm") -> wsemu.Report:
 def by_names(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether CTAs counted as one by the end of each search."""
     seen: list[bool] = []
-    run = decide.Search.run
+    run = search.Search.run
 
     def counted(self: Any) -> Any:
         found = run(self)
         seen.append(self.alike and self.named is not None)
         return found
 
-    monkeypatch.setattr(decide.Search, "run", counted)
+    monkeypatch.setattr(search.Search, "run", counted)
     return seen
 
 
@@ -117,6 +115,6 @@ def test_ctas_that_differ_in_more_are_not_one(ends: Any, code: str, by_names: li
 
 def test_what_lies_there_before_tells_ctas_apart(by_names: list[bool]) -> None:
     arguments = kernels.ints(1), kernels.ints(1), np.arange(3, dtype=np.int32), kernels.ints(3)
-    kernel = kernels.variant(in_turn, cuda=cuda, ENDS=one_of_their_own)
+    kernel = kernels.variant(in_turn, cuda=cuda, ends=one_of_their_own)
     assert wsemu.check(kernel, 3, 32, arguments).verdict == "verified"
     assert by_names == [False]

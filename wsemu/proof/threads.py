@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -118,7 +118,7 @@ Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
 
 
 @dataclass(slots=True)
-class _Location:
+class Location:
     """What a strong read of a place would get to know."""
 
     observed: dict[int, int] = field(default_factory=dict)
@@ -131,8 +131,8 @@ class _Location:
     read: Rows | None = None
     """the same of reads"""
 
-    def copy(self) -> _Location:
-        return _Location(dict(self.observed), dict(self.given), self.written, self.read)
+    def copy(self) -> Location:
+        return Location(dict(self.observed), dict(self.given), self.written, self.read)
 
 
 class Shared:
@@ -213,7 +213,7 @@ class Knowledge:
         """the same two of the open generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
         """place of the last strong access"""
-        self.locations: dict[Place, _Location] = {}
+        self.locations: dict[Place, Location] = {}
         self.columns: dict[tuple[Thread, Place], int] = {}
         self.counts: dict[int, int] = {}
         self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
@@ -239,9 +239,9 @@ class Knowledge:
             "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
         }  # fmt: skip
 
-    def copy(self) -> Knowledge:
+    def copy(self) -> Self:
         """The same, to go on from; what is shared of the two never changes in place."""
-        made = object.__new__(Knowledge)
+        made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for name in _TABLES:
             setattr(made, name, dict(getattr(self, name)))
@@ -419,7 +419,7 @@ class Knowledge:
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
         """A strong access of a thread; (column, count) of what it writes."""
         fields = self.code[event.pc]
-        location = self.locations.setdefault(place, _Location())
+        location = self.locations.setdefault(place, Location())
         stores = fields[7] & SERVED == AS_STORE
         threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
         if not stores:
@@ -449,14 +449,14 @@ class Knowledge:
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
         if stores:
-            location = _Location({}, {}, location.written, location.read)
-        self.locations[place] = _Location(
+            location = Location({}, {}, location.written, location.read)
+        self.locations[place] = Location(
             {**location.observed, column: self.counts[column]}, _merged(location.given, released),
             location.written, location.read,
         )  # fmt: skip
         return column, self.counts[column]
 
-    def _meet_fences(self, threads: Iterable[Thread], location: _Location, reads: bool, writes: bool) -> None:
+    def _meet_fences(self, threads: Iterable[Thread], location: Location, reads: bool, writes: bool) -> None:
         """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
         behind the other."""
         for thread in threads:
@@ -582,6 +582,15 @@ class Knowledge:
             if len({alike[cta] for cta in self.living()}) < len(self.living()):
                 order = _Key(self, order).told_apart(alike)
         return _Key(self, order).made()
+
+    def held(self, cta: int) -> tuple[list[object], Rows]:
+        """All rows of a CTA, of threads and other ones, with what the other ones are called."""
+        names, others = _Key(self, [cta])._special()
+        rows = self._wide(cta, self.width)[:, : self.width]
+        table = np.zeros((len(others), self.width), np.int32)
+        for n, row in enumerate(others):
+            table[n, : len(row)] = row
+        return names, np.concatenate([rows, table])
 
     def living(self) -> set[int]:
         """The CTAs that have not ended."""
@@ -730,7 +739,8 @@ class _Key:
         by_both = {"own": known.own, "seen": known.seen}
         there = {_WIDE, *self.living}  # what is given to a CTA that has ended is nobody's
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
-            **{name: {(thread(t), rank[to]): row for t, rows in table.items() for to, row in rows.items() if to in there}
+            **{name: {(thread(t), rank[to]): row
+                      for t, rows in table.items() for to, row in rows.items() if to in there}
                for name, table in by_thread.items()},
             **{name: {((thread(t), place(p)), rank[to]): row
                       for (t, p), rows in table.items() for to, row in rows.items() if to in there}

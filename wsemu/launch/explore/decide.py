@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.checkers import registry
@@ -14,11 +15,12 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding, Residency
-from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OPERATIONS
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPERATIONS
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
 from wsemu.proof.affine import Geometry
+from wsemu.proof.contents import Contents
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.names import Named, named
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
@@ -115,9 +117,12 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
         Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered
     )  # fmt: skip
     lockstep = bound.settings.lockstep
+    apart = _apart(bound, session, ordered)
     try:
+        if (said := _by_messages(bound, places, session, apart, begin)) is not None:
+            return said
         search = Search(
-            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered),
+            session, lambda shared: begin(shared, lockstep=lockstep), apart=apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE), named=_named(bound),
         )  # fmt: skip
         result = search.run()
@@ -152,6 +157,44 @@ def _with_room(said: Decided | None, met: Together | None, bound: Bound, places:
         holds_in="some schedules",
     )
     return Decided(findings=(finding,), needed=needed)
+
+
+def _by_messages(
+    bound: Bound, places: Places, session: Session, apart: Callable[[int, list[Ask]], bool],
+    begin: functools.partial[Knowledge],
+) -> Decided | None:  # fmt: skip
+    """What is said where each CTA by itself is right, whatever it reads of others; some order's arrays are left."""
+    from wsemu.launch.explore.messages import Messages, Own
+
+    def steering() -> frozenset[int]:
+        contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
+        known = {source.segment - FIRST_ARRAY for source in contents.sources}
+        found = {source.segment - FIRST_ARRAY for source in contents.steering()}
+        return frozenset(found | set(range(len(bound.segments))) - known)
+
+    own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
+    messages = Messages(bound, session, own, apart, steering)
+    if not messages.proven():
+        return None
+    notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
+    said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
+    return _with_room(said, together(session), bound, places)
+
+
+def _apart(bound: Bound, session: Session, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
+    """Whether lanes of a warp, of a CTA as it is, may come to ordered accesses in an order that is not tried: those
+    that stand at one are let go one by one, and go on together."""
+    leads = _leading(bound, ordered)
+
+    def apart(cta: int, asks: list[Ask]) -> bool:
+        standing = Counter((ask.warp, ask.pc) for ask in asks)
+        return any(
+            leads(at)
+            for (warp, pc), lanes in standing.items()
+            for at in (*([pc + 1] if lanes > 1 else []), *session.elsewhere(cta, warp))
+        )
+
+    return (lambda cta, asks: False) if bound.settings.lockstep else apart
 
 
 def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
@@ -231,7 +274,7 @@ class _Told:
     def _left(self) -> tuple[str, ...]:
         ends = len(self.result.ends)
         if self.result.uneven:
-            return (f"what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
+            return ("what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
         if ends < 2:
             return ()
         return (f"what is left in arrays depends on the order of atomics: {ends:,} results are possible",)

@@ -157,16 +157,14 @@ class Search:
         begin: Callable[[Shared], Knowledge],
         *,
         most: int = MOST_STEPS,
-        lockstep: bool = False,
         named: Named | None = None,
-        leads: Callable[[int], bool] = lambda pc: False,
+        apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
-        """`leads` says whether lanes that go on from an instruction may come to an ordered access before they meet
-        others at a barrier or a warp-wide operation, `reads` whether an ordered access writes nothing in any case;
-        `named` are stores where the number of a CTA leads."""
-        self.session, self.begin, self.most, self.lockstep = session, begin, most, lockstep
-        self.leads, self.reads, self.named = leads, reads, named
+        """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
+        writes nothing in any case; `named` are stores where the number of a CTA leads."""
+        self.session, self.begin, self.most = session, begin, most
+        self.apart, self.reads, self.named = apart, reads, named
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
@@ -400,10 +398,10 @@ class Search:
             raise _NamesError
         for asks in node.asks:
             self._touches(asks)
-        self._begin(node)
+        self._begin(node, range(session.ctas))
         return None if self.result.why else node
 
-    def _begin(self, node: _Node) -> None:
+    def _begin(self, node: _Node, moved: Iterable[int]) -> None:
         if self.shared.grown and not self.wanders:
             raise _NewsError
         for asks in node.asks:
@@ -411,21 +409,10 @@ class Search:
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
                 return
-        if not self.lockstep and self._apart(node):
+        if any(self.apart(cta, node.asks[cta]) for cta in moved):
             self.result.why = "apart"
             self.result.reached = node.reached()
         node.groups = self._ordered(node)
-
-    def _apart(self, node: _Node) -> bool:
-        """Whether lanes of a warp may come to ordered accesses in an order that is not tried: those that stand at one
-        are let go one by one, and go on together."""
-        for cta, asks in enumerate(node.asks):
-            standing = Counter((ask.warp, ask.pc) for ask in asks)
-            for (warp, pc), lanes in standing.items():
-                ahead = [pc + 1] if lanes > 1 else []
-                if any(self.leads(at) for at in (*ahead, *self.session.elsewhere(cta, warp))):
-                    return True
-        return False
 
     def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
@@ -490,7 +477,7 @@ class Search:
         child.saved[cta], child.digests[cta], child.status[cta] = session.save(cta), digest, moved.status
         child.asks[cta] = session.asks(cta)
         self._touches(child.asks[cta])
-        self._begin(child)
+        self._begin(child, (cta,))
         return None if self.result.why else child
 
 
