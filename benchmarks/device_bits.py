@@ -1,23 +1,25 @@
 """Compares the bits of matrix instructions, small floats and tensor copies with a GPU's.
 
-    python benchmarks/device_bits.py record FILE.npz [--tiles N] [--maps N] [--values N] [--only TEXT]
-    python benchmarks/device_bits.py compare FILE.npz [--blocks N] [--only TEXT]
+    python benchmarks/device_bits.py record FILE.npz [--tiles N] [--maps N] [--values N] [--only TEXT] [--but TEXT]
+    python benchmarks/device_bits.py compare FILE.npz [--blocks N] [--only TEXT] [--but TEXT]
 
 The kernels are those of `device_cases.py` and `device_maps.py`.  `record` runs them on a GPU: it needs a driver for an
 sm_90a, NumPy, and nothing else that wsemu needs, as the driver compiles PTX.  A file holds a checksum of each block of
 tiles, and of the memory behind each tensor copy.  `compare` runs the same kernels on the emulator, anywhere, and prints
-a table; exit code 1 where a bit differs.
+a table; exit code 1 where a bit differs.  Both use `--workers` processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import multiprocessing
 import sys
 import time
 import zlib
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,16 +28,43 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks import device_cases, device_maps
 from benchmarks.device_cases import Case
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 BLOCK = 200
 """tiles of a checksum"""
-BATCH = 20_000
-"""tiles of a launch"""
+WIDE = 10_000
+"""for so many tiles of others, a block of a `wgmma` whose columns are 16 to 256 and not 128"""
+MOST_WORDS = 1 << 24
+"""of results that a launch leaves"""
+UNREAD = 1000
+"""tensor copies by maps with parts that are thought not to be read"""
 
 
-def cases(tiles: int, only: str) -> list[Case]:
+def cases(tiles: int, only: str, but: str = "") -> list[Case]:
     """All of them, as asked for."""
     found = [*device_cases.multiplications(tiles), *device_cases.groups(tiles), *device_cases.singles(tiles)]
-    return [case for case in found if any(text in case.name for text in only.split(","))]
+    found += device_cases.other_groups(max(tiles // WIDE * BLOCK, BLOCK))
+    left_out = but.split(",") if but else []
+    return [
+        case for case in found
+        if any(text in case.name for text in only.split(",")) and not any(text in case.name for text in left_out)
+    ]  # fmt: skip
+
+
+def batches(case: Case, tiles: int) -> list[tuple[int, int]]:
+    """(first tile, tiles) of each launch."""
+    step = max(MOST_WORDS // case.words // BLOCK, 1) * BLOCK
+    return [(first, min(step, tiles - first)) for first in range(0, tiles, step)]
+
+
+def shared_out(work: Callable[[Any], Any], items: list[Any], workers: int) -> Iterator[Any]:
+    """What `work` makes of each item, in their order, in so many processes."""
+    if workers == 1:
+        yield from map(work, items)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap(work, items)
 
 
 def checksums(case: Case, results: Any) -> list[int]:
@@ -101,77 +130,112 @@ class Gpu:
         self.done(self.driver.cuCtxSynchronize())
 
 
-def record(path: Path, tiles: int, maps: int, only: str, values: int) -> None:
-    """Run everything on the GPU of this machine."""
+@cache
+def the_gpu() -> tuple[Gpu, int, dict[str, int]]:
+    """Of this process: the driver, room for the results of a launch, and pools of numbers."""
     gpu = Gpu()
-    found: dict[str, Any] = {}
-    pools: dict[str, int] = {}
-    chosen = cases(tiles, only)
-    started, room = time.perf_counter(), gpu.room(max([1, *(4 * case.words * case.tiles for case in chosen)]))
-    for case in chosen:
-        for format_ in case.pools:
-            if format_ not in pools:
-                pools[format_] = gpu.room(4 * device_cases.POOL)
-                gpu.put(pools[format_], device_cases.pool(format_))
-        try:
-            function = gpu.function(case.text, "k")
-        except OSError as error:
-            print(f"{case.name}: {error}", flush=True)
-            continue
-        addresses = [ctypes.c_uint64(n) for n in (*(pools[format_] for format_ in case.pools), room)]
-        gpu.launch(function, case.tiles // case.per_cta, case.threads, 0, addresses)
-        results = np.empty(case.words * case.tiles, np.uint32)
+    return gpu, gpu.room(4 * (MOST_WORDS + BLOCK * 256 * 128)), {}
+
+
+def recorded(case: Case, values: int) -> tuple[str, list[int], Any]:
+    """What is wrong, the checksums, and the results of so many tiles, on the GPU of this machine."""
+    gpu, room, pools = the_gpu()
+    for format_ in case.pools:
+        if format_ not in pools:
+            pools[format_] = gpu.room(4 * device_cases.POOL)
+            gpu.put(pools[format_], device_cases.pool(format_))
+    try:
+        function = gpu.function(case.text, "k")
+    except OSError as error:
+        return f"{case.name}: {error}", [], None
+    found, kept = [], np.empty(0, np.uint32)
+    for first, tiles in batches(case, case.tiles):
+        addresses: list[Any] = [ctypes.c_uint64(n) for n in (*(pools[format_] for format_ in case.pools), room)]
+        gpu.launch(function, tiles // case.per_cta, case.threads, 0, [*addresses, ctypes.c_uint32(first)])
+        results = np.empty(case.words * tiles, np.uint32)
         gpu.get(results, room)
-        found[case.name] = np.array(checksums(case, results), np.uint32)
-        if values:
-            found[f"{case.name}/values"] = results[: case.words * values]
+        kept = results[: case.words * values].copy() if not first else kept
+        found += checksums(case, results)
+    return "", found, kept
+
+
+def record(path: Path, options: argparse.Namespace) -> None:
+    """Run everything on the GPU of this machine."""
+    started, found = time.perf_counter(), dict[str, Any]()
+    chosen = cases(options.tiles, options.only, options.but)
+    work = partial(recorded, values=options.values)
+    for case, (wrong, sums, values) in zip(chosen, shared_out(work, chosen, options.workers), strict=True):
+        if wrong:
+            print(wrong, flush=True)
+            continue
+        found[case.name] = np.array(sums, np.uint32)
+        if options.values:
+            found[f"{case.name}/values"] = values
     print(f"{len(found)} of {len(chosen)} kernels, {time.perf_counter() - started:.1f} s", flush=True)
-    np.savez_compressed(path, name=gpu.name(), tiles=tiles, maps=0, **found)
-    if maps and not only:
+    gpu, maps = Gpu(), options.maps * (not options.only)
+    if maps:
         found["/maps"] = device_maps.record(gpu, maps)
-        np.savez_compressed(path, name=gpu.name(), tiles=tiles, maps=maps, **found)
+    np.savez_compressed(path, name=gpu.name(), tiles=options.tiles, maps=maps, **found)
     print(f"{time.perf_counter() - started:.1f} s in all", flush=True)
+    if maps:
+        device_maps.unread(gpu, found["/maps"][:UNREAD])
 
 
 # -- on the emulator ---------------------------------------------------------------------------------------------------
 
 
 def emulated(case: Case, blocks: int) -> list[int]:
-    """The same, of so many blocks of tiles."""
+    """Checksums of the first blocks of tiles; none of what is not modelled."""
+    return [sum_ for batch in batches(case, min(case.tiles, blocks * BLOCK)) for sum_ in made(case, *batch)]
+
+
+def made(case: Case, first: int, tiles: int) -> list[int]:
+    """The same of so many tiles, in one launch."""
     import wsemu
 
     kernel = wsemu.load_ptx(case.text)["k"]
-    tiles = min(case.tiles, blocks * BLOCK)
     results = np.zeros(case.words * tiles, np.uint32)
-    pools = [device_cases.pool(format_) for format_ in case.pools]
+    arguments = (*(device_cases.pool(format_) for format_ in case.pools), results, np.uint32(first))
     report = wsemu.check(
-        kernel, tiles // case.per_cta, case.threads, (*pools, results), checkers=["bounds"], workers=1, budget=1 << 40
+        kernel, tiles // case.per_cta, case.threads, arguments, checkers=["bounds"], workers=1, budget=1 << 40
     )
     if report.verdict == "failed":
         raise SystemExit(f"{case.name}: {report}")
     return checksums(case, results) if report.verdict == "verified" else []
 
 
-def compare(path: Path, blocks: int, only: str, engine_maps: int) -> int:
+def timed(batch: tuple[Case, int, int]) -> tuple[list[int], float]:
+    """Checksums of a batch of tiles, and the seconds that they took."""
+    started = time.perf_counter()
+    return made(*batch), time.perf_counter() - started
+
+
+def compare(path: Path, options: argparse.Namespace) -> int:
     """Print how many tiles of each kernel are the same."""
     differ = 0
     with np.load(path) as file:
         print(f"{file['name']}")
-        for case in cases(int(file["tiles"]), only):
+        every = cases(int(file["tiles"]), options.only, options.but)
+        known = [(case, batches(case, min(case.tiles, options.blocks * BLOCK))) for case in every if case.name in file]
+        work = [(case, *batch) for case, parts in known for batch in parts]
+        results = shared_out(timed, work, options.workers)
+        for case, parts in known:
+            mine, seconds = list[int](), 0.0
+            for _ in parts:
+                sums, took = next(results)
+                mine, seconds = mine + sums, seconds + took
+            theirs = file[case.name][: len(mine)]
+            wrong = int((np.array(mine, np.uint32) != theirs).sum())
+            differ += wrong
+            said = f"{wrong} of {len(mine)} blocks differ" if wrong else "no bit differs" if mine else "not modelled"
+            count = min(case.tiles, len(mine) * BLOCK)
+            print(f"| {case.name} | {count:,} tiles | {said} | {seconds:.1f} s |", flush=True)
+        for case in every:
             if case.name not in file:
                 print(f"| {case.name} | not compared: the driver does not take it |")
-                continue
-            started = time.perf_counter()
-            mine = np.array(emulated(case, blocks), np.uint32)
-            theirs = file[case.name][: len(mine)]
-            wrong = int((mine != theirs).sum())
-            differ += wrong
-            count = min(case.tiles, len(mine) * BLOCK)
-            said = f"{wrong} of {len(mine)} blocks differ" if wrong else "no bit differs"
-            said = said if len(mine) else "not modelled"
-            print(f"| {case.name} | {count:,} tiles | {said} | {time.perf_counter() - started:.1f} s |", flush=True)
-        if "/maps" in file and not only:
-            differ += device_maps.compare(file["/maps"][:engine_maps])
+        print(f"{differ} blocks differ in {len(known)} kernels")
+        if "/maps" in file and not options.only:
+            differ += device_maps.compare(file["/maps"][: options.maps])
     return int(differ > 0)
 
 
@@ -184,11 +248,13 @@ def main() -> int:
     parser.add_argument("--values", type=int, default=0, help="keep the results of so many tiles, too")
     parser.add_argument("--blocks", type=int, default=1 << 30, help="compare so many blocks of 200 tiles of each")
     parser.add_argument("--only", default="", help="kernels whose names have one of these texts, by commas")
+    parser.add_argument("--but", default="", help="leave out kernels whose names have one of these")
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     if options.what == "record":
-        record(options.file, options.tiles, options.maps, options.only, options.values)
+        record(options.file, options)
         return 0
-    return compare(options.file, options.blocks, options.only, options.maps)
+    return compare(options.file, options)
 
 
 if __name__ == "__main__":

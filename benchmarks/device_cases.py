@@ -2,11 +2,13 @@
 
 Each tile of a kernel takes its operands from stretches of a pool of numbers, at places that follow from the tile's
 number: random bits, numbers near one another that cancel, subnormals, huge ones, zeros of both signs, infinities and
-nans.  A kernel has the parameters (a, b, c, d): pools of the three operands, and room for the results of all tiles.
+nans.  A kernel has the parameters (a, b, c, d, first): pools of the three operands, room for the results of a launch,
+and the number of its first tile.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,7 @@ class Case(NamedTuple):
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
+@cache
 def pool(format_: str) -> Words:
     """Numbers of a format, packed into words."""
     generator = np.random.default_rng(sum(map(ord, format_)))
@@ -107,17 +110,18 @@ def _of_kind(
 _HEAD = """.version 9.0
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u32 first)
 {{
-.reg .b32 %i, %t, %l, %h, %g; .reg .b64 %at, %p; .reg .pred %q;
+.reg .b32 %i, %t, %l, %h, %g, %first; .reg .b64 %at, %p; .reg .pred %q;
 {registers}
-mov.u32 %t, %tid.x; and.b32 %l, %t, 31; mov.u32 %i, %ctaid.x;
+mov.u32 %t, %tid.x; and.b32 %l, %t, 31; mov.u32 %i, %ctaid.x; ld.param.u32 %first, [first];
 """
 
 
 def _pointer(number: int, words: int) -> str:
     """The address, in %p, of where a tile's operand begins in its pool, at a multiple of 16 bytes."""
-    return f"""mad.lo.u32 %h, %i, 3, {number}; mul.lo.u32 %h, %h, 2654435761; shr.u32 %g, %h, 15; xor.b32 %h, %h, %g;
+    return f"""add.u32 %h, %i, %first; mad.lo.u32 %h, %h, 3, {number};
+mul.lo.u32 %h, %h, 2654435761; shr.u32 %g, %h, 15; xor.b32 %h, %h, %g;
 mul.lo.u32 %h, %h, 2246822519; shr.u32 %g, %h, 13; xor.b32 %h, %h, %g;
 mul.hi.u32 %h, %h, {(POOL - words) // 4}; mul.wide.u32 %at, %h, 16; ld.param.u64 %p, [{"abc"[number]}];
 add.u64 %p, %p, %at;"""
@@ -196,14 +200,25 @@ def groups(tiles: int) -> list[Case]:
     for found in more:
         floats = found.part.d != "s32"
         if floats:
-            cases.append(_group(found, 16, tiles // 5, signs=(-1, 1)))
-            cases.append(_group(found, 16, tiles // 5, signs=(1, -1), uses=False))
+            cases.append(_group(found, 16, tiles, signs=(-1, 1)))
+            cases.append(_group(found, 16, tiles, signs=(1, -1), uses=False))
         if found.part.a in ("f16", "bf16"):
-            cases.append(_group(found, 16, tiles // 5, turned=True))
+            cases.append(_group(found, 16, tiles, turned=True))
         if found.part.a in ("s8", "u8"):
-            cases.append(_group(found, 16, tiles // 5, clamped=True))
-        cases.append(_group(found, 128, tiles // 50))
+            cases.append(_group(found, 16, tiles, clamped=True))
+        cases.append(_group(found, 128, tiles))
     return cases
+
+
+def other_groups(tiles: int) -> list[Case]:
+    """The same of all other numbers of columns."""
+    return [_group(found, n, tiles) for found in WGMMA.values() for n in _other_columns(found)]
+
+
+def _other_columns(found: Wgmma) -> list[int]:
+    whole = (8, 128) if found.part.a == found.part.b else (8,)
+    coarse = found.part.d == "s32"
+    return [n for n in range(8, 257, 8) if n not in whole and not (coarse and n > 32 and n % 16)]
 
 
 def _group(

@@ -6,7 +6,7 @@ import ctypes
 import random
 import time
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from tests import tensor_kernels as kernels
 from tests.tensor_kernels import GLOBAL, LOAD, SHARED, START, Record, pattern
 from wsemu.model.isa import TENSOR_REDUCTIONS
 from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, encode, refusal
+
+if TYPE_CHECKING:
+    from benchmarks.device_bits import Gpu
 
 _ADDED = ("u32", "s32", "u64", "f16", "bf16", "f32", "f64", "tf32", "f32_ftz", "tf32_ftz")
 _ORDERED = ("u32", "s32", "u64", "s64", "f16", "bf16")
@@ -112,36 +115,75 @@ def _memory(record: Record) -> tuple[Any, Any]:
     return np.array(pattern(GLOBAL)), before
 
 
-def record(gpu: Any, count: int) -> Any:
+class Copies:
+    """Makes copies on a GPU, of drawn numbers."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.held, self.tile = gpu.room(GLOBAL), gpu.room(SHARED)
+        self.functions: dict[tuple[int, int], Any] = {}
+
+    def address(self, fields: MapFields) -> MapFields:
+        return fields._replace(address=fields.address + self.held)
+
+    def made(self, drawn_: Record, map_: Any) -> int:
+        """The checksum of the memory behind a copy."""
+        rank = len(drawn_.coordinates)
+        if (rank, drawn_.mode) not in self.functions:
+            text, name = kernels.text(rank, drawn_.mode)
+            self.functions[rank, drawn_.mode] = self.gpu.function(text, name)
+        memory, shared = _memory(drawn_)
+        self.gpu.put(self.held, memory)
+        self.gpu.put(self.tile, shared)
+        words = (*drawn_.coordinates, 0, 0, 0, 0)[:5]
+        numbers = (len(shared), drawn_.offset, drawn_.fields.tile_bytes, *(word & 0xFFFFFFFF for word in words))
+        parameters = [map_, ctypes.c_uint64(self.tile), *(ctypes.c_uint32(n) for n in numbers)]
+        self.gpu.launch(self.functions[rank, drawn_.mode], 1, 128, len(shared), parameters)
+        result, at = (shared, self.tile) if drawn_.mode == LOAD else (memory, self.held)
+        self.gpu.get(result, at)
+        return zlib.crc32(result.tobytes())
+
+
+def record(gpu: Gpu, count: int) -> Any:
     """Checksums of the memory behind each copy on a GPU."""
-    started = time.perf_counter()
-    held, tile = gpu.room(GLOBAL), gpu.room(SHARED)
-    functions: dict[tuple[int, int], Any] = {}
+    started, copies = time.perf_counter(), Copies(gpu)
     found, other = [], 0
     for seed in range(count):
         drawn_ = drawn(seed)
-        rank = len(drawn_.coordinates)
-        if (rank, drawn_.mode) not in functions:
-            text, name = kernels.text(rank, drawn_.mode)
-            functions[rank, drawn_.mode] = gpu.function(text, name)
-        memory, shared = _memory(drawn_)
-        gpu.put(held, memory)
-        gpu.put(tile, shared)
-        fields = drawn_.fields._replace(address=drawn_.fields.address + held)
+        fields = copies.address(drawn_.fields)
         map_ = encoded(gpu, fields)
         other += bytes(map_) != encode(fields)
-        words = (*drawn_.coordinates, 0, 0, 0, 0)[:5]
-        numbers = (len(shared), drawn_.offset, fields.tile_bytes, *(word & 0xFFFFFFFF for word in words))
-        parameters = [map_, ctypes.c_uint64(tile), *(ctypes.c_uint32(n) for n in numbers)]
-        gpu.launch(functions[rank, drawn_.mode], 1, 128, len(shared), parameters)
-        result, at = (shared, tile) if drawn_.mode == LOAD else (memory, held)
-        gpu.get(result, at)
-        found.append(zlib.crc32(result.tobytes()))
+        found.append(copies.made(drawn_, map_))
     print(f"{count} tensor copies, {other} maps encoded otherwise, {time.perf_counter() - started:.1f} s", flush=True)
     return np.array(found, np.uint32)
 
 
-def encoded(gpu: Any, fields: MapFields) -> Any:
+def unread(gpu: Gpu, sums: Any) -> None:
+    """What of a map a GPU does not look at: prints how many copies leave other bytes by maps whose words 16 and 18 are
+    those of other maps, as `tensormap.replace` leaves them, and by maps with the bit of TF32 and another type."""
+    copies = Copies(gpu)
+    for what in ("words 16 and 18 of another map", "the bit of TF32 with another type"):
+        differ = []
+        for seed, checksum in enumerate(sums):
+            drawn_ = drawn(seed)
+            map_ = encoded(gpu, copies.address(drawn_.fields))
+            words = (ctypes.c_uint32 * 32).from_buffer(map_)
+            if what[0] == "w":
+                other = np.frombuffer(encode(drawn(seed + 1).fields), np.uint32)
+                words[16], words[18] = int(other[16]), int(other[18])
+            elif drawn_.fields.type.startswith(("f32", "tf32")):
+                continue
+            else:
+                words[2] |= 1 << 16
+            try:
+                differ += [(drawn_.fields.type, drawn_.mode)] * (copies.made(drawn_, map_) != checksum)
+            except OSError as error:
+                print(f"{what}: copy {seed}: {error}")
+                return
+        print(f"{what}: {len(differ)} of {len(sums)} copies differ {sorted(set(differ))}", flush=True)
+
+
+def encoded(gpu: Gpu, fields: MapFields) -> Any:
     """The map that the driver makes, at a multiple of 64."""
     raw = (ctypes.c_uint8 * 192)()
     start = -ctypes.addressof(raw) % 64

@@ -9,7 +9,7 @@ from wsemu.checkers import words
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.finding import with_role
-from wsemu.model.isa import ATOMIC, READ, SEGMENT_SHIFT, WRITE
+from wsemu.model.isa import ATOMIC, READ, SCOPES, SEGMENT_SHIFT, WRITE
 from wsemu.model.outcome import ALL_LANES
 
 if TYPE_CHECKING:
@@ -146,6 +146,14 @@ class Conflict:
         return {self.places.size(side.access.pc) for side in (self.first, self.second)}
 
     @property
+    def narrow(self) -> bool:
+        """Whether the two are atomics that are none to each other because of a scope alone."""
+        if not self.first.kind == self.second.kind == ATOMIC or self.asynchronous or len(self.sizes) > 1:
+            return False
+        code = self.places.program.code
+        return any(code[side.access.pc, 7] & SCOPES for side in (self.first, self.second))
+
+    @property
     def text(self) -> str:
         """The element of (2) as the source names it."""
         return self.places.accessed(self.second.access.pc, self.second.access.address)
@@ -174,7 +182,8 @@ class Conflict:
         space = self.places.space(self.raw.detail["address"] >> SEGMENT_SHIFT)
         what = f"{space} `{self.text}`"
         if self.first.kind == self.second.kind == ATOMIC:
-            return f"unordered atomics of different width{of} on {what}"
+            how = "too narrow a scope" if self.narrow else "different width"
+            return f"unordered atomics of {how}{of} on {what}"
         if self.atomic:
             return f"unordered atomic and plain access{of} to {what}"
         return f"{self.hazard} hazard{of} on {what}"

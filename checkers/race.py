@@ -1,10 +1,11 @@
 """`race`: conflicting accesses of two warps, or of two CTAs, that nothing orders.
 
-Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, neither of which
-happens before the other: by program order, by named barriers (an arrive or sync of a generation happens before what
-follows each sync of it, B13), by mbarriers and groups of copies, by atomics and fences.  An asynchronous copy is an
-actor of its own, also against the warp that issued it: it begins when it is issued, and has ended for who has waited
-for it.  Different CTAs meet in global memory only, and no barrier orders them.
+Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, each with the other
+in its scope, neither of which happens before the other: by program order, by named barriers (an arrive or sync of a
+generation happens before what follows each sync of it, B13), by mbarriers and groups of copies, by atomics and fences.
+An asynchronous copy is an actor of its own, also against the warp that issued it: it begins when it is issued, and has
+ended for who has waited for it.  Different CTAs meet in global memory only, and no barrier orders them, but for those
+of a cluster and of a grid that is launched cooperatively.
 Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (that
 later one is reported instead); accesses that another result of an atomic would have led to (the launch is then
 `incomplete`).
@@ -62,6 +63,10 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
+    if found.narrow:
+        notes.append(
+            "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's"
+        )
     if "unwritten" in raw.detail:
         notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if _overwritten(found, witness):
@@ -291,6 +296,9 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if flag := witness and _flag(found, witness):
         return flag
+    if found.narrow:
+        near = places.together == "cluster" and places.cluster_of(one.cta) == places.cluster_of(two.cta)
+        return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
         alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
         return _between_ctas(found) or alone

@@ -1,8 +1,10 @@
 """Operations that an mbarrier of another CTA of the cluster does not allow.
 
-Detects: its initialisation, its end, waits, and arrives that return a token.
+Detects: its initialisation, its end, waits, and arrives that return a token; copies that name an mbarrier of another
+CTA than the one that they go to.
 Does not detect: operations of CTA scope on it; that is `scope`.
-Reference: PTX ISA, "Performing operations on mbarrier objects in .shared::cluster"; measured rule M20.
+Reference: PTX ISA, "Performing operations on mbarrier objects in .shared::cluster", "cp.async.bulk.tensor",
+"st.async"; measured rule M20.
 """
 
 from __future__ import annotations
@@ -17,17 +19,35 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
     from wsemu.model.outcome import RawFinding
 
-DETAIL = {"remote-mbarrier": Detail({"address": "of the mbarrier", "rank": "of the CTA that it is of"})}
+DETAIL = {
+    "remote-mbarrier": Detail({
+        "address": "of the mbarrier", "rank": "of the CTA that it is of",
+        "goal": "of the CTA that a copy goes to; -1 for other operations",
+    })
+}  # fmt: skip
 CODES = tuple(DETAIL)
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an operation that only the mbarrier's own CTA may execute."""
     name, noun = words.mbarrier(raw, places), words.noun(places, raw.pc)
+    if raw.detail["goal"] >= 0:
+        return _of_copy(raw, places, name, noun)
     return words.finding(
         raw, places, f"{words.with_article(noun)} on {name} of another CTA, of rank {raw.detail['rank']}",
         f"{words.who(raw, places)} {words.does(places, raw.pc)} it",
         ["an H100 raises an illegal instruction (M20); the launch was stopped here"],
         "let that CTA do it itself; others may arrive there without a token, and name bytes: "
         f"{words.spelled(places, raw.pc, 'mbarrier.arrive.shared::cluster')}",
+    )  # fmt: skip
+
+
+def _of_copy(raw: RawFinding, places: Places, name: str, noun: str) -> Finding:
+    """The finding of a copy that credits an mbarrier elsewhere."""
+    rank, goal = raw.detail["rank"], raw.detail["goal"]
+    return words.finding(
+        raw, places, f"{words.with_article(noun)} to the CTA of rank {goal} names {name} of the CTA of rank {rank}",
+        f"{words.who(raw, places)} issues it",
+        ["PTX wants its mbarrier in the shared memory of the CTA that it goes to; the launch was stopped here"],
+        f"name the mbarrier of the CTA of rank {goal}: `mapa` gives its address, from that of one's own",
     )  # fmt: skip

@@ -543,7 +543,7 @@ STATES = """.version 8.4
         ("st.shared::cluster.u32 [%r6], %r1;", "verified"),
         ("red.relaxed.cluster.shared::cluster.add.u32 [%r6], 1;", "verified"),
         ("ld.shared.u32 %r7, [%r4];", "verified"),
-        ("red.relaxed.cta.shared::cluster.add.u32 [%r6], 1;", "incomplete"),
+        ("red.relaxed.cta.shared::cluster.add.u32 [%r6], 1;", "verified"),
         ("ld.shared.u32 %r7, [%r6];", "failed"),
         ("ld.relaxed.cluster.shared::cta.u32 %r7, [%r6];", "failed"),
         ("st.shared::cta.u32 [%r6], %r1;", "failed"),

@@ -17,7 +17,8 @@ from benchmarks import device_bits, device_cases, device_maps
 from benchmarks.device_cases import Case
 
 RECORDS = Path(__file__).parents[1] / "data" / "device_bits.npz"
-CASES = {case.name: case for case in device_bits.cases(2 * device_bits.BLOCK, "")}
+KINDS = (device_cases.multiplications, device_cases.groups, device_cases.singles)
+CASES = {case.name: case for kind in KINDS for case in kind(2 * device_bits.BLOCK)}
 FLOATS = ("bf16", "tf32", "e4m3.e4m3", "e4m3.e5m2", "e5m2.e5m2", "f16.f16.f16", "f32.f16.f16")
 QUICK = [
     name for name in CASES
@@ -43,12 +44,17 @@ def test_bits_of_an_h200(name: str) -> None:
     assert device_bits.emulated(CASES[name], 1) == recorded()[name][:1].tolist()
 
 
+def test_a_launch_may_begin_at_any_tile() -> None:
+    case = CASES["mma.m8n8k16.s32.s8.s8.s32"]
+    assert device_bits.made(case, 0, 400)[1:] == device_bits.made(case, 200, 200)
+
+
 def results(case: Case, engine: str) -> Any:
     kernel = wsemu.load_ptx(case.text)["k"]
     # the last tiles of a launch: what they take of the pools differs from that of the first ones
     words = np.zeros(case.words * FEW, np.uint32)
     pools = [device_cases.pool(format_) for format_ in case.pools]
-    report = wsemu.check(kernel, FEW // case.per_cta, case.threads, (*pools, words), engine=engine)  # type: ignore[arg-type]
+    report = wsemu.check(kernel, FEW // case.per_cta, case.threads, (*pools, words, 0), engine=engine)  # type: ignore[arg-type]
     assert report.verdict == "verified", report
     return words
 

@@ -145,33 +145,6 @@ def test_directives_that_are_not_known():
     assert run(text("", '.pragma "nounroll";', outside='.pragma "new";')).verdict == "verified"
 
 
-# -- scopes ----------------------------------------------------------------------------------------------------------
-FAR = "[%rd1+8192]"
-
-
-@pytest.mark.parametrize(
-    "instruction",
-    [
-        f"atom.global.cta.add.u32 %r4, {FAR}, 1;", f"red.relaxed.cluster.global.add.u32 {FAR}, 1;",
-        f"atom.cta.add.u32 %r4, {FAR}, 1;", f"ld.acquire.cta.u32 %r4, {FAR};", f"st.relaxed.cluster.u32 {FAR}, %r4;",
-    ],
-)  # fmt: skip
-def test_an_access_of_cta_scope_to_what_other_ctas_have_too(instruction):
-    assert run(text(instruction)).verdict == "verified"
-    report = run(text(instruction), grid=2)
-    assert report.verdict == "incomplete"
-    several = "clusters" if "cluster" in instruction else "CTAs"
-    assert f"`{name(instruction)}` of global memory in a grid of several {several} is not modelled" in report.notes[0]
-    guarded = "setp.eq.u32 %p2, %r2, 99; @{}%p2 " + instruction
-    assert "not modelled" not in repr(run(text(guarded.format("")), grid=2).notes)
-    assert "not modelled" in repr(run(text(guarded.format("!")), grid=2).notes)
-
-
-def test_an_access_of_cta_scope_to_shared_memory():
-    body = "cvta.shared.u64 %rd6, %rd5; st.u32 [%rd6], 0; bar.sync 0; atom.cta.add.u32 %r4, [%rd6], 1;"
-    assert "not modelled" not in repr(run(text(body), grid=2).notes)
-
-
 # -- read-only loads and active lanes -------------------------------------------------------------------------------
 @pytest.mark.parametrize("load", ["ld.global.nc.u32", "ld.global.nc.L1::no_allocate.L2::128B.u32", "ldu.global.u32"])
 def test_a_read_only_load_of_what_is_written(load):

@@ -9,6 +9,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
+from wsemu.patterns import Pipeline
 
 F32, I32 = np.float32, np.int32
 PLENTY = 60.0
@@ -302,6 +303,114 @@ def used_before_the_phase(x, y):
     ptx.mbarrier_wait_parity(bar, 0, 0)
 
 
+# -- what is nowhere in the kernel -------------------------------------------------------------------------------------
+@cuda.jit
+def buffer_never_given_back(x, y):
+    ring = cuda.shared.array((2, 32), F32)
+    full = cuda.shared.array(2, np.uint64)
+    empty = cuda.shared.array(2, np.uint64)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x == 0:
+        for s in range(2):
+            ptx.mbarrier_init(full, s, 32)
+            ptx.mbarrier_init(empty, s, 32)
+    cuda.syncthreads()
+    for i in range(4):
+        s, phase = i % 2, i // 2 & 1
+        if cuda.threadIdx.x < 32:
+            ptx.mbarrier_wait_parity(empty, s, phase ^ 1)
+            ring[s, lane] = x[i, lane]
+            ptx.mbarrier_arrive(full, s)
+        else:
+            ptx.mbarrier_wait_parity(full, s, phase)
+            y[i, lane] = ring[s, lane]
+
+
+PAIR = Pipeline(2, 32, 32, engine="warps")
+
+
+@cuda.jit
+def tile_used_unseen(x, y):
+    bars = cuda.shared.array(PAIR.barriers, np.uint64)
+    ring = cuda.shared.array((2, 32), F32)
+    PAIR.start(bars)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for i in range(4):
+            PAIR.producer_acquire(bars, i)
+            ring[PAIR.stage(i), lane] = x[i, lane]
+            PAIR.producer_commit(bars, i)
+    else:
+        for i in range(4):
+            y[i, lane] = ring[PAIR.stage(i), lane]
+            PAIR.consumer_release(bars, i)
+
+
+@cuda.jit
+def ticket_without_a_fence(x, parts, ticket, y):
+    b = cuda.blockIdx.x
+    parts[b] = 2 * x[b]
+    if cuda.atomic.add(ticket, 0, 1) == cuda.gridDim.x - 1:
+        cuda.threadfence()
+        y[0] = parts[0] + parts[1]
+
+
+# -- in place ----------------------------------------------------------------------------------------------------------
+@cuda.jit
+def sums_in_place(x, y):
+    s = cuda.shared.array(64, I32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncthreads()
+    d = 1
+    while d < 64:
+        if t >= d:
+            s[t] += s[t - d]
+        cuda.syncthreads()
+        d *= 2
+    y[t] = s[t]
+
+
+# -- which threads -----------------------------------------------------------------------------------------------------
+@cuda.jit
+def stride_of_a_block(x, y):
+    for i in range(cuda.grid(1), x.size, cuda.blockDim.x):
+        y[i] += x[i]
+
+
+@cuda.jit
+def halo_by_too_few(x, y):
+    s = cuda.shared.array(70, F32)
+    t = cuda.threadIdx.x
+    s[t + 3] = x[t]
+    if t < 2:
+        s[t] = 0
+        s[t + 67] = 0
+    cuda.syncthreads()
+    total = F32(0)
+    for k in range(7):
+        total += s[t + k]
+    y[t] = total
+
+
+@cuda.jit
+def last_tile_left(x, y, n):
+    s = cuda.shared.array((2, 32), F32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for i in range(n):
+            if i >= 2:
+                ptx.bar_sync(3 + i % 2, 64)
+            s[i % 2, lane] = x[i, lane]
+            ptx.bar_arrive(1 + i % 2, 64)
+    else:
+        for i in range(n - 1):
+            ptx.bar_sync(1 + i % 2, 64)
+            y[i, lane] = s[i % 2, lane]
+            if i + 2 < n:
+                ptx.bar_arrive(3 + i % 2, 64)
+
+
 class Slip(NamedTuple):
     kernel: Any
     block: Any
@@ -311,6 +420,9 @@ class Slip(NamedTuple):
     cure: str
     """a part of what one of the first two cures says"""
     expected: dict[str, Any] | None = None
+    grid: int = 1
+    drops: bool = False
+    """threads repeat each other's stores"""
 
 
 ROWS = np.arange(128, dtype=F32).reshape(16, 8)
@@ -335,6 +447,17 @@ SLIPS = {slip.kernel.py_func.__name__: slip for slip in (
     Slip(four_at_a_time, 32, (zeros(128), zeros(130)), "misaligned", "`4 * t` in place of `4 * t + 2`"),
     Slip(rows_of_five, 32, (zeros(128), zeros(32)), "misaligned", "`8` in place of `5`"),
     Slip(one_group_too_many, 32, (zeros(128), zeros(4, 32)), "race", "`1` in place of `2`"),
+    Slip(buffer_never_given_back, 64, (zeros(4, 32), zeros(4, 32)), "deadlock",
+         "insert `ptx.mbarrier_arrive(empty, s)`"),
+    Slip(tile_used_unseen, 64, (zeros(4, 32), zeros(4, 32)), "uninitialized-read",
+         "insert `PAIR.consumer_wait(bars, i)`"),
+    Slip(ticket_without_a_fence, 1, (zeros(2), zeros(2), np.zeros(1, I32), zeros(1)), "race",
+         "insert `cuda.threadfence()`", grid=2),
+    Slip(sums_in_place, 64, (np.arange(64, dtype=I32), np.zeros(64, I32)), "race",
+         "with `cuda.syncthreads()` in between", {"y": np.cumsum(np.arange(64))}),
+    Slip(stride_of_a_block, 32, (zeros(128), zeros(128)), "race", "`cuda.gridsize(1)`", grid=2, drops=True),
+    Slip(halo_by_too_few, 64, (np.ones(64, F32), zeros(64)), "uninitialized-read", "`3` in place of `2`"),
+    Slip(last_tile_left, 64, (np.ones((5, 32), F32), zeros(5, 32), 5), "dangling-arrive", "`n` in place of `n - 1`"),
     Slip(used_before_the_phase, 32, (zeros(64), zeros(64)), "race", "move `ptx.mbarrier_wait_parity(bar, 0, 0)`"),
 )}  # fmt: skip
 
@@ -342,12 +465,12 @@ SLIPS = {slip.kernel.py_func.__name__: slip for slip in (
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_named_and_mended(name):
     slip = SLIPS[name]
-    report = wsemu.check(slip.kernel, 1, slip.block, slip.arguments)
+    report = wsemu.check(slip.kernel, slip.grid, slip.block, slip.arguments)
     cures = report.cures(expected=slip.expected, budget=PLENTY)
     assert any(slip.cure in cure.says for cure in cures[:2]), [cure.says for cure in cures]
     assert report.helped().findings[0].code == slip.first
     assert slip.expected is None or cures[0].expected
-    assert not cures[0].drops
+    assert cures[0].drops == slip.drops
 
 
 def test_the_race_whose_lines_are_replaced_is_told_before_what_it_leaves_unwritten():

@@ -216,7 +216,8 @@ class Launched:
         launch = (kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
         run, orders = ran_with_orders(bound, 1)
-        if self.amiss and not self.suppressed and _amiss(bound.program, run[0]) >= self.amiss and not self.checking:
+        told = self.amiss and not (self.suppressed or self.checking or orders.steered())
+        if told and _amiss(bound.program, run[0]) >= self.amiss:
             return None
         done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(), _stores(done), look(done.report))

@@ -39,6 +39,9 @@ NO_STORE = 1 << 17
 """in `aux` of an atomic: it stands for a load, and leaves memory as it is"""
 OWN_SHARED = 1 << 18
 """in `aux` of an access, or 1 in that of a `bulk.load`: it says that it goes to the CTA's own shared memory"""
+OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
+"""in `aux` of an atomic: the scope that it names, where that leaves out other CTAs, or other clusters"""
+SCOPES = OF_CTA | OF_CLUSTER
 CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
@@ -512,6 +515,8 @@ TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
 CHANGED_MAPS = 64
 """a bit of it: maps that the launch has written are read as they are then"""
+OWN_TILE = 128
+"""another bit: of a load that says that its tile and its mbarrier lie in the CTA's own shared memory"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """PTX ISA, "cp.reduce.async.bulk.tensor" """
 _TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("load", "store", "reduce", "prefetch")}

@@ -43,6 +43,7 @@ from wsemu.model.isa import (
     OPERATIONS,
     READ,
     RELEASES,
+    SCOPES,
     SEGMENT_SHIFT,
     SEQUENTIAL,
     SERVED,
@@ -103,6 +104,13 @@ class Entry(NamedTuple):
     number: int
     """of its event"""
     size: int
+    narrow: bool
+    """an atomic that names a scope without the other CTAs: launches in clusters are not tried"""
+
+    def meets(self, other: Entry, of_cta: int) -> bool:
+        """Whether two atomics are atomic with each other (PTX ISA, "Morally strong operations")."""
+        together = self.thread // of_cta == other.thread // of_cta or not (self.narrow or other.narrow)
+        return self.kind == other.kind == ATOMIC and self.size == other.size and together
 
 
 class Race(NamedTuple):
@@ -493,6 +501,7 @@ class Knowledge:
         store, size = access_shape(name)
         atomic = OPERATIONS[name].kind == "atomic"
         strong = atomic and event.pc in self.ordered
+        narrow = atomic and bool(fields[7] & SCOPES)
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
@@ -505,15 +514,16 @@ class Knowledge:
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
             for start in range(address, address + size, self.grain):
-                if self._matters((own, start), thread, writes, not atomic):
+                if self._matters((own, start), thread, writes, not atomic or narrow):
                     if store and not atomic and touched.setdefault((own, start), thread) != thread:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
-                    column, count = 0, 0
-                    if strong and start == address:
-                        column, count = self._strong(event, thread, (own, start), wrote)
-                    entry = Entry(thread, event.interval, kind, column, count, number, size)
+                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, narrow)
                     yield from self._check(event.cta, (own, start), entry, writes)
+                    if strong and start == address:  # what it observes is known behind it
+                        column, count = self._strong(event, thread, (own, start), wrote)
+                        entry = entry._replace(column=column, written=count)
+                    self._remember((own, start), entry, writes)
                 elif strong and start == address:
                     self._strong(event, thread, (own, start), wrote)
 
@@ -554,17 +564,20 @@ class Knowledge:
         return bool(entry.mark <= row[entry.thread] or observed)
 
     def _check(self, cta: int, place: Place, entry: Entry, writes: bool) -> Iterator[Race]:
-        """Judge an access against those before it, and remember it."""
+        """Judge an access against those before it."""
         written, read = self.cells.get(place, ((), ()))
-        atomic = entry.kind == ATOMIC
         against = (*written, *read) if writes else written
         for other in against:
-            both = atomic and other.kind == ATOMIC and other.size == entry.size
-            if not both and other.number != entry.number and not self._known(cta, other, entry.thread):
+            apart = other.number != entry.number and not entry.meets(other, self.of_cta)
+            if apart and not self._known(cta, other, entry.thread):
                 yield Race(other, entry, place[1])
+
+    def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
+        """Later accesses must come after this one."""
+        written, read = self.cells.get(place, ((), ()))
         if not writes:
             self.cells[place] = written, (*(e for e in read if e.thread != entry.thread or e.kind != entry.kind), entry)
-        elif atomic:
+        elif entry.kind == ATOMIC:
             self.cells[place] = (*(e for e in written if e.thread != entry.thread or e.kind != ATOMIC), entry), read
         else:
             self.cells[place] = (entry,), ()
@@ -785,7 +798,9 @@ class _Key:
         for place, (written, read) in cells.items():
             told ^= hash((
                 self._place(place),
-                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.kind, e.size) for e in written]),
+                frozenset([
+                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.narrow) for e in written
+                ]),
                 frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip
         hashed.update(repr((len(cells), told)).encode())

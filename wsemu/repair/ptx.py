@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Cure, Edit, Trials
 from wsemu.repair.scene import Candidate
-from wsemu.repair.search import Search, Tried, agrees, differs, digest, is_cure, ranked, repeats
+from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +186,7 @@ def _where(place: Place, report: Any) -> str:
 
 def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
     """Try edits of a kernel's PTX; `seconds` is the time for it."""
-    run = Search(launched, report, time.monotonic() + seconds)
+    run = Search(launched, report, clock() + seconds)
     with launched.again():
         stopped = repeats(run, seconds)
         if stopped:

@@ -38,6 +38,7 @@ MAKES = frozenset("mbarrier_init mbarrier_inval start finish setmaxnreg_inc setm
 SYNCHRONISES = WAITS | GIVES | FENCES | MAKES
 """last names of calls that are edited as synchronisation: of `wsemu.cuda`, `wsemu.ptx` and of patterns"""
 _ORDERING = frozenset("race intra-warp-race phase-alias proxy barrier-recycling deadlock async-outlives-cta".split())
+_PLAIN = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.Tuple, ast.Call)
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -50,8 +51,8 @@ class Candidate(NamedTuple):
     """how far it is from the places of the findings, and how much of an intrusion: smaller ones are tried first"""
     waits: int = 0
     """how many more operations wait or arrive"""
-    odd: bool = False
-    """right, and not what one would write"""
+    odd: int = 0
+    """1: right, and not what one would write; -1: what the kernel has elsewhere, and simpler"""
 
 
 class Gap(NamedTuple):
@@ -112,6 +113,38 @@ class Scene:
         """A call of a function of `wsemu.cuda` or `wsemu.ptx` in the words of this file; None where it has none."""
         module = self.modules.get("cuda" if name in CUDA else "ptx")
         return None if module is None else f"{module}.{name}({', '.join(arguments)})"
+
+    @cached_property
+    def of_threads(self) -> dict[str, bool]:
+        """Variables that differ from thread to thread -> whether each thread has a value of its own: what is made of
+        sums and products, and not by a division, or of some of the bits."""
+        found: dict[str, bool] = {}
+        for statement in self.statements:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    pairs = [(name, value)]
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
+                    values = value.elts if isinstance(value, ast.Tuple) else [value] * len(names)
+                    pairs = [(n.id, v) for n, v in zip(names, values, strict=False) if isinstance(n, ast.Name)]
+                case ast.For(target=ast.Name(id=name), iter=ast.Call(args=[value, *_])):
+                    pairs = [(name, value)]
+                case _:
+                    continue
+            for name, value in pairs:
+                if self.by_thread(value, found) is not None:
+                    found.setdefault(name, self.by_thread(value, found) or False)
+        return found
+
+    def by_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
+        """Whether an expression has another value in each thread, as far as can be seen; None: in all the same."""
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
+        attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        if not names and not attributes & {"threadIdx", "grid", "laneid"}:
+            return None
+        parts = [n for n in ast.walk(node) if not isinstance(n, (ast.expr_context, ast.operator))]
+        plain = all(isinstance(n, _PLAIN) for n in parts)
+        sums = all(isinstance(n.op, (ast.Add, ast.Sub, ast.Mult)) for n in parts if isinstance(n, ast.BinOp))
+        return plain and sums and all(known[name] for name in names)
 
     @cached_property
     def clustered(self) -> bool:
@@ -200,6 +233,11 @@ class Scene:
     def ordering(self) -> bool:
         """Whether the findings are about the order of accesses, not about where these go."""
         return bool(_ORDERING & {*self.codes}) and "out-of-bounds" not in self.codes
+
+    def fresh(self, *names: str) -> str:
+        """The first of some names that the functions do not use, or one with a number."""
+        used = {n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name)}
+        return next(name for name in (*names, *(f"{names[0]}_{n}" for n in range(2, 99))) if name not in used)
 
     def replacement(self, kind: Kind, node: ast.AST, new: str, near: float = 0.0, waits: int = 0) -> Candidate | None:
         """An expression in the place of another one; None where it is the same."""

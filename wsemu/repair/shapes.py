@@ -131,8 +131,9 @@ def _hoisted(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
             if isinstance(node, ast.Call) and last_name(node).startswith(("shfl_", "all_sync", "any_sync", "ballot")):
                 start, _ = scene.text.lines(statement)
                 call = scene.text.of(node)
-                line = f"{scene.text.indent(statement)}shuffled = {call}\n"
-                pieces = [Piece(start, start, line), Piece(*scene.text.span(node), "shuffled")]
+                name = scene.fresh("shuffled")
+                line = f"{scene.text.indent(statement)}{name} = {call}\n"
+                pieces = [Piece(start, start, line), Piece(*scene.text.span(node), name)]
                 says = f"compute `{call}` before the `if` of line {statement.lineno}, where all lanes pass"
                 yield scene.candidate("split", says, pieces, scene.distance(part) + 0.2)
 
@@ -152,16 +153,33 @@ def apart(scene: Scene) -> Iterator[Candidate]:
                 continue
         if not scene.text.alone(statement):
             continue
-        indent = scene.text.indent(statement)
         for rank, name in enumerate(order):
-            barrier = scene.call(name)
-            for behind in ("", f"{indent}{barrier}\n"):
-                lines = f"{indent}value = {new}\n{indent}{barrier}\n{indent}{scene.text.of(target)} = value\n{behind}"
-                says = f"load before you store in line {statement.lineno}, with `{barrier}` in between"
-                says += f", and `{barrier}` behind it" if behind else ""
-                piece = Piece(*scene.text.lines(statement), lines)
-                near = scene.distance(statement) + 0.5 * rank + (0.3 if behind else 0.0)
-                yield scene.candidate("split", says, [piece], near, 1 + bool(behind))
+            barrier = scene.call(name) or ""
+            for owner in _alone_in(scene, statement):
+                for behind in ("", f"{scene.text.indent(owner)}{barrier}\n"):
+                    lines = _in_two(scene, owner, new, scene.text.of(target), barrier)
+                    says = f"load before you store in line {statement.lineno}, with `{barrier}` in between"
+                    says += f", and `{barrier}` behind it" if behind else ""
+                    piece = Piece(*scene.text.lines(owner), lines + behind)
+                    near = scene.distance(statement) + 0.5 * rank + (0.3 if behind else 0.0)
+                    yield scene.candidate("split", says, [piece], near, 1 + bool(behind))
+
+
+def _alone_in(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
+    """A statement, and the `if` around it where it is all that stands in it."""
+    owner = scene.text.parents[statement]
+    if isinstance(owner, ast.If) and owner.body == [statement] and not owner.orelse and scene.text.alone(owner):
+        return [owner, statement]
+    return [statement]
+
+
+def _in_two(scene: Scene, owner: ast.stmt, value: str, target: str, barrier: str) -> str:
+    """A value, a barrier, and the store of the value; under the condition of an `if` both but the barrier."""
+    indent, name = scene.text.indent(owner), scene.fresh("value", "new", "result")
+    head, step = "", ""
+    if isinstance(owner, ast.If):
+        head, step = f"{indent}if {scene.text.of(owner.test)}:\n", _STEP
+    return f"{head}{indent}{step}{name} = {value}\n{indent}{barrier}\n{head}{indent}{step}{target} = {name}\n"
 
 
 def _loads_of(scene: Scene, target: ast.Subscript, value: ast.expr) -> bool:
@@ -317,7 +335,9 @@ def _atomic(
     call = _add(scene, verb, target, value)
     says = f"write `{call}` in place of `{scene.text.of(statement)}` in line {statement.lineno}"
     pieces = [Piece(*scene.text.span(statement), call), *(scene.cut(other) for other in gone)]
-    return scene.candidate("atomic", says, pieces, scene.distance(statement))
+    made = scene.candidate("atomic", says, pieces, scene.distance(statement))
+    own = scene.by_thread(target.slice, scene.of_threads)  # two threads at one place: the index may be the mistake
+    return made._replace(odd=int(own or False))
 
 
 def arrays(scene: Scene) -> Iterator[Candidate]:
@@ -369,14 +389,15 @@ def filled(scene: Scene) -> Iterator[Candidate]:
         thread = f"{cuda}.threadIdx.x"
         dimensions = len(shape.elts) if isinstance(shape, ast.Tuple) else 1
         single = isinstance(shape, ast.Constant) and shape.value == 1
+        k = scene.fresh("k", "at")
         index = ", ".join(["0"] * dimensions)
         if single:
             lines = [f"if {thread} == 0:", f"{_STEP}{name}[{index}] = 0", barrier]
         elif dimensions == 1:
-            lines = [f"for k in range({thread}, {name}.size, {cuda}.blockDim.x):", f"{_STEP}{name}[k] = 0", barrier]
+            lines = [f"for {k} in range({thread}, {name}.size, {cuda}.blockDim.x):", f"{_STEP}{name}[{k}] = 0", barrier]
         elif dimensions == 2:
-            lines = [f"for k in range({thread}, {name}.size, {cuda}.blockDim.x):",
-                     f"{_STEP}{name}[k // {name}.shape[1], k % {name}.shape[1]] = 0", barrier]  # fmt: skip
+            lines = [f"for {k} in range({thread}, {name}.size, {cuda}.blockDim.x):",
+                     f"{_STEP}{name}[{k} // {name}.shape[1], {k} % {name}.shape[1]] = 0", barrier]  # fmt: skip
         else:
             continue
         suite = scene.text.suites[statement]

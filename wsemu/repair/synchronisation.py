@@ -102,11 +102,13 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 def inserted(scene: Scene) -> Iterator[Candidate]:
     """A call that synchronises, at the gaps around the places of the findings."""
     gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
-    for rank, lines in enumerate(_statements(scene)):
+    lacking = dict.fromkeys(lines for lines in _lacking(scene) if lines[-1])
+    others = [lines for lines in _statements(scene) if lines not in lacking]
+    for rank, lines in [*((0, lines) for lines in lacking), *enumerate(others)]:
         for gap in gaps:
             if not _beside(scene, gap, lines[-1]):
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
-                odd = "syncthreads()" in lines[-1] and _under_a_condition(scene, gap)
+                odd = int("syncthreads()" in lines[-1] and _under_a_condition(scene, gap))
                 near = _far(scene, gap) + 1.5 * rank + 2.0 * odd
                 made = scene.candidate("insert", says, [scene.put(gap, *lines)], near, 1)
                 yield made._replace(odd=odd)
@@ -166,6 +168,30 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
         found[(scene.call("syncthreads") or "",)] = None
     found.pop(("",), None)
     return [*found]
+
+
+def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
+    """What is nowhere in the kernel, and belongs to what is there: the other method of a pattern, an arrive where there
+    is a wait, a fence before an atomic that tells of a store."""
+    for call in scene.called(*_SIBLINGS):
+        for name in _SIBLINGS[last_name(call)]:
+            line = _sibling(scene, call, name)
+            receiver = line.rpartition(f".{name}(")[0]
+            if not any(scene.text.of(other.func) == f"{receiver}.{name}" for other in scene.called(name)):
+                yield (line,)
+    given = {tuple(map(scene.text.of, call.args[:2])) for call in scene.called() if last_name(call) in GIVES}
+    given |= {tuple(map(scene.text.of, call.args[-2:])) for call in scene.called() if "_to_shared" in last_name(call)}
+    for call in scene.called("mbarrier_wait_parity", "mbarrier_wait", "mbarrier_try_wait_parity"):
+        where = tuple(map(scene.text.of, call.args[:2]))
+        if where not in given:
+            yield (scene.call("mbarrier_arrive", *where) or "",)
+    for call in scene.called("bar_sync", "barrier_sync"):
+        which = tuple(map(scene.text.of, call.args[:2]))
+        if len(which) > 1 and which not in given:
+            yield (scene.call(last_name(call).replace("sync", "arrive"), *which) or "",)
+    told = {"race", "scope"} & {*scene.codes} and "global" in scene.said
+    if told and any("atomic" in scene.text.of(call.func) for call in scene.called()):
+        yield (scene.call("threadfence") or "",)
 
 
 def _unwaited(scene: Scene) -> Iterator[str]:
@@ -233,7 +259,7 @@ def exchanged(scene: Scene) -> Iterator[Candidate]:
             waits = (other in WAITS) - (name in WAITS)
             made = scene.replacement("call", call, new, 0.5 * rank, waits)
             if made:
-                yield made._replace(odd=name in _OF_PATTERNS)
+                yield made._replace(odd=int(name in _OF_PATTERNS))
     for call in scene.called("ld_nc"):
         if len(call.args) == 2:
             index = scene.text.of(call.args[1])
@@ -258,7 +284,7 @@ def deleted(scene: Scene) -> Iterator[Candidate]:
         says = f"delete `{first}` in line {target.lineno}"
         far = min(scene.distance(target), 3.0) if leaves(target) else scene.distance(target) + 1
         gives = isinstance(target, ast.Expr) and isinstance(target.value, ast.Call) and last_name(target.value) in GIVES
-        yield scene.candidate("delete", says, [scene.cut(target)], far, -1)._replace(odd=gives)
+        yield scene.candidate("delete", says, [scene.cut(target)], far, -1)._replace(odd=int(gives))
 
 
 def moved(scene: Scene) -> Iterator[Candidate]:
@@ -280,7 +306,7 @@ def moved(scene: Scene) -> Iterator[Candidate]:
                 f"move `{line.splitlines()[0]}` from line {statement.lineno} to {gap.says.replace('after', 'behind')}"
             )
             says = says.replace(" to before", " to before").replace(" to behind", " to after")
-            odd = "syncthreads()" in line and _under_a_condition(scene, gap)
+            odd = int("syncthreads()" in line and _under_a_condition(scene, gap))
             made = scene.candidate("move", says, pieces, scene.distance(statement) + 0.3 * steps + 2.0 * odd)
             yield made._replace(odd=odd)
 

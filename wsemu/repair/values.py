@@ -69,6 +69,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
     yield from comparisons(scene)
     yield from indices(scene)
     yield from assignments(scene)
+    yield from identities(scene)
 
 
 # -- arguments of what synchronises ------------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                 made = scene.replacement(kind, argument, new, near)
                 if made:
                     alone = what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) <= _WARP
-                    yield made._replace(odd=alone or (what == "parity" and new in ("0", "1")))
+                    yield made._replace(odd=int(alone or (what == "parity" and new in ("0", "1"))))
 
 
 def _of_the_same(scene: Scene, call: ast.Call) -> float:
@@ -302,11 +303,22 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
             if isinstance(argument, ast.BinOp) and isinstance(argument.op, (ast.Add, ast.Sub)):
                 options.append(scene.text.of(argument.left))
             for rank, new in enumerate(dict.fromkeys(options)):
-                made = scene.replacement("bound", argument, new, far + 0.3 * rank + 0.5 * n)
+                simpler = new in others and _step_from(scene, argument) == new
+                near = far + 0.3 * rank + 0.5 * n
+                if simpler:
+                    near = -5.0 - scene.distance(argument)
+                made = scene.replacement("bound", argument, new, near)
                 if made:
-                    yield made
+                    yield made._replace(odd=-1 if simpler else 0)
         if len(call.args) == 1 and (made := scene.replacement("bound", stop, f"1, {scene.text.of(stop)}", far + 1)):
             yield made
+
+
+def _step_from(scene: Scene, node: ast.expr) -> str:
+    """What a number is added to, or taken from."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
+        return scene.text.of(node.left)
+    return ""
 
 
 def _loop_distance(scene: Scene, call: ast.Call) -> float:
@@ -357,7 +369,8 @@ def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
             before = scene.text.of(node)
             at = before.find(symbol, len(parts[0]) if n == 0 else 0)
             new = before[:at] + changed + before[at + len(symbol) :]
-            made = scene.replacement("compare", node, new, 0.5)
+            number = isinstance(other, ast.Constant) and symbol in ("<", ">")  # `t < 3`, not `t <= 2`
+            made = scene.replacement("compare", node, new, 1.0 if number else 0.5)
             if made:
                 yield made
         for rank, new in enumerate(_by(scene, other, 1)):
@@ -392,7 +405,7 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
             for rank, new in enumerate(dict.fromkeys(texts_)):
                 made = scene.replacement(kind, part, new, 0.4 * rank)
                 if made:
-                    yield made
+                    yield made._replace(odd=int(not _names(new) >= _names(scene.text.of(part))))
     if isinstance(node.ctx, ast.Load):
         return
     for rank, whole in enumerate(("cuda.grid(1)",)):
@@ -401,6 +414,11 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         )
         if made and len(parts) == 1:
             yield made
+
+
+def _names(text: str) -> set[str]:
+    """The names of an expression."""
+    return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
 
 
 def _smaller(scene: Scene, node: ast.expr) -> list[str]:
@@ -464,3 +482,28 @@ def _exchanged(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidat
             near = 0.5 - scene.distance(statement.targets[0])
             return scene.replacement("swap", statement.targets[0], f"{other}, {one}", near)
     return None
+
+
+_OF_A_GRID = {
+    "threadIdx.x": "grid(1)",
+    "blockDim.x": "gridsize(1)",
+    "grid(1)": "threadIdx.x",
+    "gridsize(1)": "blockDim.x",
+}
+"""a thread of a CTA, or the number of them -> the same of the grid"""
+
+
+def identities(scene: Scene) -> Iterator[Candidate]:
+    """Which thread of the CTA in the place of which one of the grid, where CTAs meet at one place."""
+    if "CTA (" not in scene.said:
+        return
+    cuda = scene.modules.get("cuda", "cuda")
+    exchanged = {f"{cuda}.{one}": f"{cuda}.{other}" for one, other in _OF_A_GRID.items()}
+    for statement in scene.statements:
+        head = statement.iter if isinstance(statement, ast.For) else statement
+        if isinstance(head, (ast.If, ast.While, ast.FunctionDef)):
+            continue
+        for node in ast.walk(head):
+            new = exchanged.get(scene.text.of(node)) if isinstance(node, (ast.Attribute, ast.Call)) else None
+            if new and (made := scene.replacement("index", node, new, -6.0 - scene.distance(node))):
+                yield made

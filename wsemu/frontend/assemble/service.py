@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import EXIT, immediate_post_dominators
 from wsemu.frontend.assemble.simplify import assignments, used_registers
-from wsemu.model.isa import AS_LOAD, ATOMICS, NO_STORE, OPERATIONS, OWN_SHARED, SERVICE, UNCOUNTED
+from wsemu.model.isa import AS_LOAD, ATOMICS, NO_STORE, OPERATIONS, OWN_SHARED, SCOPES, SERVICE, UNCOUNTED
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
@@ -56,7 +56,7 @@ def choose_services(graph: Graph, blocks: Blocks) -> None:
     one = graph.constants.get(("b32", 1))
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
-            if instruction.operation in SERVICE and not instruction.auxiliary & ~OWN_SHARED:
+            if instruction.operation in SERVICE and not instruction.auxiliary & ~(OWN_SHARED | SCOPES):
                 service = _service(instruction, different, used.isdisjoint(instruction.results), one)
                 block.instructions[at] = replace(instruction, auxiliary=instruction.auxiliary | service)
 

@@ -156,7 +156,7 @@ def _bulk_load(flags: Flags, *, own: bool) -> Lower:
     """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}; `own`: to
     the CTA's own memory"""
     mechanism, many, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
-    if not mechanism:
+    if not mechanism or (many and own):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
-from wsemu.frontend.ptx.memory import address_of
+from wsemu.frontend.ptx.memory import address_of, own_shared, refuse_unless_shared
 from wsemu.frontend.ptx.syntax import Number, Sink, Vector
 from wsemu.model.matrix import (
     CLAMPS,
@@ -138,7 +138,9 @@ def load_matrix(e: Emitter, instruction: Instruction) -> None:
     destination, source = instruction.operands
     address, offset, array = address_of(e, source, space)
     with _Lanes(e, count):
-        rows = e.effect("ld.v4.b32", (address,), ("b32",) * 4, offset, array=array, element="uint16")
+        refuse_unless_shared(e, instruction, address, offset)
+        own = own_shared(e, _SHARED)
+        rows = e.effect("ld.v4.b32", (address,), ("b32",) * 4, offset, own, array=array, element="uint16")
     results = _targets(e, destination, count, "b32")
     e.effect_into(f"spread.x{count}{trans}", (*rows, _members(e)), results)
     _write_all(e, destination, results)
@@ -153,7 +155,9 @@ def store_matrix(e: Emitter, instruction: Instruction) -> None:
     values = _read_all(e, source, count, "b32")
     rows = e.effect(name, (*values, _members(e)), ("b32",) * move_counts(name)[0])
     with _Lanes(e, count):
-        e.effect("st.v4.b32", (address, *rows), (), offset, array=array, element="uint16")
+        refuse_unless_shared(e, instruction, address, offset)
+        own = own_shared(e, _SHARED)
+        e.effect("st.v4.b32", (address, *rows), (), offset, own, array=array, element="uint16")
 
 
 def move_matrix(e: Emitter, instruction: Instruction) -> None:
@@ -303,7 +307,8 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     destination, source, *given = instruction.operands
     base = _base(e, source, space)
     elements = _Elements(e, found, matrix, layout, base, _stride(e, found, matrix, layout, given))
-    values = [_value(e, addresses, elements.bits) for addresses in elements.pieces()]
+    own = own_shared(e, space)
+    values = [_value(e, addresses, elements.bits, own) for addresses in elements.pieces()]
     count, type_of = found.registers(matrix), found.part.register
     values += [e.constant(type_of, 0)] * (count - len(values))
     _converge(e)
@@ -324,14 +329,15 @@ def _base(e: Emitter, operand: Operand, space: list[str]) -> Register:
     return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
 
 
-def _value(e: Emitter, addresses: list[Register], bits: int) -> Register:
-    """A register of a fragment from memory."""
+def _value(e: Emitter, addresses: list[Register], bits: int, own: int) -> Register:
+    """A register of a fragment from memory; `own` as of `own_shared`."""
     whole = max(bits, 32)
     if len(addresses) == 1:
-        return e.effect(f"ld.b{whole}", (addresses[0],), (f"b{whole}",), element=_ELEMENT[max(bits, 8)])[0]
+        element = _ELEMENT[max(bits, 8)]
+        return e.effect(f"ld.b{whole}", (addresses[0],), (f"b{whole}",), auxiliary=own, element=element)[0]
     result = e.constant("b32", 0)
     for n, address in enumerate(addresses):
-        (part,) = e.effect(f"ld.b{bits}", (address,), (f"b{bits}",), element=_ELEMENT[bits])
+        (part,) = e.effect(f"ld.b{bits}", (address,), (f"b{bits}",), auxiliary=own, element=_ELEMENT[bits])
         wide = e.emit(f"cvt.b32.u{bits}", part)
         result = e.emit("or.b32", result, e.emit("shl.b32", wide, e.constant("b32", bits * n)))
     return result
@@ -348,15 +354,16 @@ def _store(e: Emitter, instruction: Instruction) -> None:
     base = _base(e, destination, space)
     elements = _Elements(e, found, "c", layout, base, _stride(e, found, "c", layout, given))
     values = _read_all(e, source, found.registers("c"), found.part.register)
+    own = own_shared(e, space)
     _converge(e)
     for addresses, value in zip(elements.pieces(), values, strict=True):
         whole = max(elements.bits, 32)
         if len(addresses) == 1:
-            e.effect(f"st.b{whole}", (addresses[0], value), (), element=_ELEMENT[elements.bits])
+            e.effect(f"st.b{whole}", (addresses[0], value), (), auxiliary=own, element=_ELEMENT[elements.bits])
             continue
         for n, address in enumerate(addresses):
             part = e.emit("cvt.b16.s32", e.emit("shr.u32", value, e.constant("b32", 16 * n)))
-            e.effect("st.b16", (address, part), (), element="uint16")
+            e.effect("st.b16", (address, part), (), auxiliary=own, element="uint16")
 
 
 def _wmma(e: Emitter, instruction: Instruction) -> None:

@@ -28,6 +28,8 @@ from wsemu.model.isa import (
     LOCAL,
     NO_STORE,
     NON_COHERENT,
+    OF_CLUSTER,
+    OF_CTA,
     OFFSET_MASK,
     OPERATIONS,
     OWN_SHARED,
@@ -37,7 +39,7 @@ from wsemu.model.isa import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 SPACES = {
     "param": "param", "param::entry": "param", "param::func": "param",
@@ -49,7 +51,7 @@ FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": 
 """scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 _SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
-_NARROW = frozenset({"cta", "cluster"})
+_NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER}
 """scopes that leave other CTAs out"""
 _LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 _HINTS = frozenset(
@@ -86,10 +88,20 @@ def space_of(instruction: Instruction) -> str:
 _OWN = frozenset({"shared", "shared::cta"})
 
 
-def _own(e: Emitter, instruction: Instruction) -> int:
+def own_shared(e: Emitter, modifiers: Iterable[str]) -> int:
     """OWN_SHARED where an access says that it goes to the CTA's own shared memory, and the program has addresses of
     other CTAs' (PTX ISA, "State spaces": `.shared` is `.shared::cta`)."""
-    return OWN_SHARED if not _OWN.isdisjoint(instruction.modifiers) and "mapa" in e.source.text else 0
+    return OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(modifiers) else 0
+
+
+def _scope(instruction: Instruction) -> int:
+    """The scope of a strong access, as the bytecode has it: none is written for one that is wide enough."""
+    return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), 0)
+
+
+def _strong_bits(e: Emitter, instruction: Instruction) -> int:
+    """What a strong access says of whom it goes to."""
+    return own_shared(e, instruction.modifiers) | _scope(instruction)
 
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -141,13 +153,12 @@ def load(e: Emitter, instruction: Instruction) -> None:
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(instruction, space, length, bits)
     if strong:
-        _within_scope(e, instruction, address, offset)
         (value,) = e.effect(
             f"atom.or.b{bits}",
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
-            auxiliary=AS_LOAD | NO_STORE | _own(e, instruction),
+            auxiliary=AS_LOAD | NO_STORE | _strong_bits(e, instruction),
             array=array,
             element=element_name(type_),
         )
@@ -157,7 +168,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
-        auxiliary = e.unused | constant | _own(e, instruction)
+        auxiliary = e.unused | constant | own_shared(e, instruction.modifiers)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
@@ -180,17 +191,15 @@ def store(e: Emitter, instruction: Instruction) -> None:
         return
     address, offset, array = address_of(e, destination, "" if space == "param" else space)
     strong = _strong(instruction, space, length, int(width[1:]))
-    if strong:
-        _within_scope(e, instruction, address, offset)
     if "release" in strong:
         _fence(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
-        how = AS_STORE | _own(e, instruction)
+        how = AS_STORE | _strong_bits(e, instruction)
         e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
-    how = _own(e, instruction)
+    how = own_shared(e, instruction.modifiers)
     e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
 
 
@@ -269,31 +278,6 @@ def _fence(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
     fence_of(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
 
-def _within_scope(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
-    """End the run where a strong access of a scope that leaves other CTAs out goes to memory that they may use, too:
-    with them it would not be atomic (PTX ISA, "Morally strong operations")."""
-    space = space_of(instruction)
-    if _NARROW.isdisjoint(instruction.modifiers) or space == "local":
-        return
-    if space != "global" and "cta" in instruction.modifiers and "mapa" in e.source.text:
-        there = e.emit("add.b64", address, e.constant("b64", offset))
-        far = e.emit("setp.ne.b64", rank_of(e, there), e.emit("cvt.b64.u32", e.special("cluster_ctarank")))
-        if space != "shared":
-            far = e.emit(
-                "and.pred", far, e.emit("setp.eq.b64", _segment(e, address, offset), e.constant("b64", SHARED))
-            )
-        _refuse_where(e, far, f"`{_full(instruction)}` of another CTA's shared memory")
-    if space == "shared":
-        return
-    reaches = _several(e, "nclusterid" if "cluster" in instruction.modifiers else "nctaid")
-    if space != "global":
-        reaches = e.emit(
-            "and.pred", reaches, e.emit("setp.gt.u64", _segment(e, address, offset), e.constant("b64", LOCAL))
-        )
-    several = "clusters" if "cluster" in instruction.modifiers else "CTAs"
-    _refuse_where(e, reaches, f"`{_full(instruction)}` of global memory in a grid of several {several}")
-
-
 def rank_of(e: Emitter, address: Register) -> Register:
     """The rank of the CTA that an address is in, b64."""
     inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
@@ -306,7 +290,14 @@ def _segment(e: Emitter, address: Register, offset: int) -> Register:
     return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
 
 
-def _refuse_where(e: Emitter, condition: Register, what: str) -> None:
+def refuse_unless_shared(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
+    """End the run where a generic address leaves shared memory."""
+    if not space_of(instruction):
+        outside = e.emit("setp.ne.b64", _segment(e, address, offset), e.constant("b64", SHARED))
+        refuse_where(e, outside, f"`{_full(instruction)}` outside of shared memory")
+
+
+def refuse_where(e: Emitter, condition: Register, what: str) -> None:
     """End the run, as not modelled, in lanes that execute this instruction and of which a condition is true."""
     if e.guard != TRUE:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
@@ -314,13 +305,6 @@ def _refuse_where(e: Emitter, condition: Register, what: str) -> None:
     e.guard, e.negated = condition, False
     e.unsupported(what)
     e.guard, e.negated = kept
-
-
-def _several(e: Emitter, number: str) -> Register:
-    """Whether the grid has several CTAs, or clusters."""
-    one = e.constant("b32", 1)
-    x, y, z = (e.emit("setp.ne.b32", e.special(f"{number}.{axis}"), one) for axis in "xyz")
-    return e.emit("or.pred", x, e.emit("or.pred", y, z))
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
@@ -410,13 +394,16 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
     if space_of(instruction) not in ("", "global") or size * length not in (4, 8, 16) or order != "relaxed":
         raise UnhandledForm
-    _within_scope(e, instruction, address, offset)
+    if not space_of(instruction):
+        outside = e.emit("setp.eq.b64", _segment(e, address, offset), e.constant("b64", SHARED))
+        refuse_where(e, outside, f"`{_full(instruction)}` outside of global memory")
     _must_be_aligned(e, instruction, address, offset, size * length)
     targets = e.elements(instruction.operands[0], length) if has_result else (Sink(instruction.at),) * length
     results = [e.target(target, type_) for target in targets]
     element = element_name(_atomic_type(instruction))
     for n, (value, result) in enumerate(zip(values, results, strict=True)):
-        e.effect_into(operation, (address, value), (result,), offset + n * size, array=array, element=element)
+        place = offset + n * size
+        e.effect_into(operation, (address, value), (result,), place, _scope(instruction), array, element)
     for target, result in zip(targets, results, strict=True):
         e.write_register(target, result)
 
@@ -425,12 +412,7 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
     """End the run where a vector does not lie at a multiple of its size."""
     full = e.emit("add.b64", address, e.constant("b64", offset))
     wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
-    if e.guard != TRUE:
-        wrong = e.emit("andn.pred" if e.negated else "and.pred", wrong, e.guard)
-    kept = e.guard, e.negated
-    e.guard, e.negated = wrong, False
-    e.unsupported(f"`{_full(instruction)}` at no multiple of {size} bytes")
-    e.guard, e.negated = kept
+    refuse_where(e, wrong, f"`{_full(instruction)}` at no multiple of {size} bytes")
 
 
 def atomic(e: Emitter, instruction: Instruction) -> None:
@@ -455,12 +437,11 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     address, offset, array = address_of(e, operands[has_result], space_of(instruction))
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
-    _within_scope(e, instruction, address, offset)
     if order in ("release", "acq_rel"):
         _fence(e, instruction, RELEASES)
     result = e.target(destination, type_)
     element = element_name(_atomic_type(instruction))
-    how = _own(e, instruction)
+    how = _strong_bits(e, instruction)
     e.effect_into(operation, (address, *values), (result,), offset, how, array=array, element=element)
     e.write_register(destination, result)
     if order in ("acquire", "acq_rel"):

@@ -36,8 +36,11 @@ class Reached:
         self._beyond: dict[int, set[int]] = {}
         self.changes_maps = False
         """whether tensor maps are changed: `tensormap.replace`"""
+        self.maps_addresses = False
+        """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
         for home, function in self.functions:  # which grows meanwhile
             self.changes_maps |= home.file.text.find("tensormap.", function.at, function.end) >= 0
+            self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
 
     def _use(self, home: Module, names: set[str]) -> set[int]:

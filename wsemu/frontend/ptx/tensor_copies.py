@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
-from wsemu.model.isa import CHANGED_MAPS, TENSOR_REDUCTIONS
+from wsemu.model.isa import CHANGED_MAPS, OWN_TILE, TENSOR_REDUCTIONS
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -83,7 +83,8 @@ def copied(flags: Flags) -> Lower:
     if spaces not in _LOADS:
         raise UnhandledForm
     _, credits_, many, hint = picked(others, _TILE, _CREDITS, _MULTICAST, _HINT)
-    if not credits_:
+    own = OWN_TILE * (spaces[0] == "shared::cta")
+    if not credits_ or (many and own):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -95,7 +96,7 @@ def copied(flags: Flags) -> Lower:
         e.effect(
             operation,
             (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas),
-            auxiliary=rank | _changing(e),
+            auxiliary=rank | own | _changing(e),
         )
 
     return lower

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.memory import full_address
+from wsemu.frontend.ptx.memory import full_address, own_shared
 from wsemu.frontend.ptx.syntax import Number
 from wsemu.model.tensor_map import MAP_BYTES, MOST_RANK
 
@@ -48,50 +48,51 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
     space = _SPACES[rest.pop(0)] if rest[0] in _SPACES else ""
     if mode != "tile" or rest not in (["b1024", "b32"], ["b1024", "b64"]):
         raise UnhandledForm
+    own = own_shared(e, modifiers)
     place = full_address(e, operands[0], space)
     if field in ("global_dim", "global_stride"):
         at, value = operands[1:]
         if not isinstance(at, Number) or not 0 <= at.value < MOST_RANK - (field == "global_stride"):
             raise UnhandledForm
-        (_extent if field == "global_dim" else _stride)(e, place, at.value, value)
+        (_extent if field == "global_dim" else _stride)(e, place, at.value, value, own)
         return
     (value,) = operands[1:]
     if field == "global_address":
-        e.effect("st.b64", (place, e.read(value, "b64")))
+        e.effect("st.b64", (place, e.read(value, "b64")), auxiliary=own)
     elif field == "rank":
-        _put(e, place, 2, 4, 3, e.read(value, "b32"))
+        _put(e, place, 2, 4, 3, e.read(value, "b32"), own)
     elif field in _FLAGS and isinstance(value, Number) and 0 <= value.value < _FLAGS[field][2]:
         first, bits, _ = _FLAGS[field]
-        _put(e, place, 2, first, bits, e.constant("b32", value.value))
+        _put(e, place, 2, first, bits, e.constant("b32", value.value), own)
         if field == "swizzle_mode":
             span = 0x80 << value.value if value.value else 0x10
-            e.effect("st.b32", (place, e.constant("b32", span)), immediate=4 * _SPAN)
+            e.effect("st.b32", (place, e.constant("b32", span)), immediate=4 * _SPAN, auxiliary=own)
     else:
         raise UnhandledForm
 
 
-def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register) -> None:
-    """Bits of a word of the map."""
-    (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word)
+def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register, own: int) -> None:
+    """Bits of a word of the map; `own` as of `own_shared`."""
+    (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word, auxiliary=own)
     mask = (1 << bits) - 1
     kept = e.emit("and.b32", old, e.constant("b32", ~(mask << first)))
     part = e.emit("shl.b32", e.emit("and.b32", value, e.constant("b32", mask)), e.constant("b32", first))
-    e.effect("st.b32", (place, e.emit("or.b32", kept, part)), immediate=4 * word)
+    e.effect("st.b32", (place, e.emit("or.b32", kept, part)), immediate=4 * word, auxiliary=own)
 
 
-def _extent(e: Emitter, place: Register, at: int, value: Operand) -> None:
+def _extent(e: Emitter, place: Register, at: int, value: Operand, own: int) -> None:
     one_less = e.emit("sub.b32", e.read(value, "b32"), e.constant("b32", 1))
-    e.effect("st.b32", (place, one_less), immediate=4 * (8 + at))
+    e.effect("st.b32", (place, one_less), immediate=4 * (8 + at), auxiliary=own)
 
 
-def _stride(e: Emitter, place: Register, at: int, value: Operand) -> None:
+def _stride(e: Emitter, place: Register, at: int, value: Operand, own: int) -> None:
     """36 bits, in units of 16 bytes: 32 in a word of its own."""
     units = e.read(value, "b64")
     if float(e.module.file.version) >= _STRIDES_IN_BYTES:
         units = e.emit("shr.u64", units, e.constant("b64", 4))
-    e.effect("st.b32", (place, e.emit("cvt.b32.s64", units)), immediate=4 * (3 + at))
+    e.effect("st.b32", (place, e.emit("cvt.b32.s64", units)), immediate=4 * (3 + at), auxiliary=own)
     high = e.emit("cvt.b32.s64", e.emit("shr.u64", units, e.constant("b64", 32)))
-    _put(e, place, 7, 4 * at, 4, high)
+    _put(e, place, 7, 4 * at, 4, high, own)
 
 
 def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:
@@ -105,7 +106,7 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
         raise UnhandledForm
     lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
     source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
-    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",))
+    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=own_shared(e, modifiers))
     e.effect("st.b32", (e.emit("add.b64", target, lane), word))
     e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))
 

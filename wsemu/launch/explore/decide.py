@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
@@ -15,7 +18,7 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding, Residency
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPERATIONS
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OF_CLUSTER, OPCODE, OPERATIONS, SCOPES
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
@@ -60,7 +63,15 @@ def feasible(bound: Bound, places: Places) -> bool:
     atomics steers it, whatever it executes."""
     looking = set(SCHEDULES) <= set(bound.settings.checkers)
     known = not bound.program.asynchronous and not bound.program.unmodelled
-    return looking and known and _by_atomics(bound, places)
+    apart = math.prod(bound.configuration.cluster) == 1 or not _scopes(bound) & OF_CLUSTER
+    return looking and known and apart and _by_atomics(bound, places)
+
+
+def _scopes(bound: Bound) -> int:
+    """The scopes without all CTAs that strong accesses of a launch name."""
+    code = bound.program.code
+    atomics = np.isin(code[:, 0], [OPCODE[name] for name in ATOMICS])
+    return int(np.bitwise_or.reduce(code[atomics, 7], initial=0)) & SCOPES
 
 
 def small(bound: Bound) -> bool:
@@ -74,6 +85,8 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
     """Whether all orders end well of a launch whose CTAs each arrive at a counter, once."""
     from wsemu.launch.explore.arrivals import Arrivals
 
+    if _scopes(bound) and math.prod(bound.configuration.grid) > 1:
+        return None  # they need not be atomic with each other
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
     ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))

@@ -40,6 +40,7 @@ from wsemu.model.isa import (
     NAMES,
     NO_STORE,
     OPERATIONS,
+    SCOPES,
     SEGMENT_SHIFT,
     SHARED,
     access_shape,
@@ -103,6 +104,8 @@ class Own(Knowledge):
                 continue
             start, own = self.flat(address), event.warp * LANES + lane
             if atomic:
+                if self.code[event.pc][7] & SCOPES:
+                    raise _UnfitError
                 self.unordered += ((start, size),) if event.pc not in self.ordered else ()
             elif store:
                 self.wrote += (_Wrote(start, size, event.cta * self.of_cta + own, event.interval),)
@@ -286,7 +289,7 @@ class Messages:
         name = NAMES[self.code[asks[0][0].pc][0]]
         if len(places) != 1 or asks[0][0].place[0] >= 0 or ATOMICS[name][0] != "add" or ATOMICS[name][1][0] == "f":
             return False
-        if any(session.operand(a[0]) == 0 for a in asks):
+        if any(session.operand(a[0]) == 0 or self.code[a[0].pc][7] & SCOPES for a in asks):
             return False
         self.spare = asks[0][0].place
         return True
@@ -311,6 +314,8 @@ class Messages:
         if place[0] >= 0:
             return [(b"own", None)]
         size = access_shape(NAMES[self.code[ask.pc][0]])[1]
+        if self.code[ask.pc][7] & SCOPES:
+            raise _UnfitError  # it need not be atomic with those of others
         if self.sizes.setdefault(place, size) != size:
             raise _UnfitError
         if self.writer.get(place) == state.cta:

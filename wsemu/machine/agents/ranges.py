@@ -26,7 +26,7 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
     WHEN,
 )
-from wsemu.machine.memory.shadow import RACE, add_element, mark, note_range, record_conflict, set_number, width
+from wsemu.machine.memory.shadow import RACE, add_element, loads, mark, note_range, record_conflict, set_number, width
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
 from wsemu.machine.memory.window import in_window
 from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
@@ -237,7 +237,9 @@ def conflicts(m, pc, kind, v, reads):
         return True
     if v & ATOMIC_BIT == 0:
         return kind == ATOMIC
-    return kind == READ or width(m, v) != width(m, pc)
+    if kind == READ:
+        return loads(m, v) == 0
+    return width(m, v) != width(m, pc)
 
 
 @compiled

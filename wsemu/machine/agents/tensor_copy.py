@@ -29,6 +29,7 @@ from wsemu.model.isa import (
     CHANGED_MAPS,
     OFFSET_MASK,
     OPCODE,
+    OWN_TILE,
     READ,
     ROW,
     SEGMENT_SHIFT,
@@ -449,7 +450,8 @@ def inner_place(m, w, pc, registers, i, lane, p, report):
     """Host address of a lane's tile in shared memory, or 0."""
     to = to_of(m, registers, i, lane)
     span = span_of(p, to & ~ADDRESS_WRAPPED)
-    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), 1 if loads(i) else OWN, report)
+    own = loads(i) == 0 or (i.aux >> UNUSED_SHIFT) & OWN_TILE
+    return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), OWN if own else 1, report)
 
 
 @compiled

@@ -28,7 +28,7 @@ from wsemu.machine.memory.cell_bits import (
     MAX_INSTRUCTIONS,
     WARP_SHIFT,
 )
-from wsemu.machine.memory.shadow import INTRA_WARP, RACE, record_conflict
+from wsemu.machine.memory.shadow import INTRA_WARP, RACE, alike, clash, loads, record_conflict
 from wsemu.machine.records import instruction_at, lane_access_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_relies, lane_row, lanes_unknown
@@ -92,10 +92,10 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 def left_apart(m, w, access, before, base, lanes, kind, size):
     """The same in a program with asynchronous operations: of an agent nothing follows of what came before it."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
-    other_kind, other_size = kind_of(m, access)
+    other_kind, _ = kind_of(m, access)
     if (base >> WARP_SHIFT) & ACTORS >= GENERIC or other_kind != kind:
         return before
-    if kind == ATOMIC and (u >= GENERIC or other_size != size):
+    if kind == ATOMIC and (u >= GENERIC or not alike(m, access, base)):
         return before
     while lanes:
         lane = lowest_bit(lanes)
@@ -118,8 +118,8 @@ def left_over(m, w, access, before, base, lanes, kind, size):
         return left_apart(m, w, access, before, base, lanes, kind, size)
     if m.apart == 0 and interval <= warp_at(m.warps, u).synced:
         return np.int64(0)
-    other_kind, other_size = kind_of(m, access)
-    if u != w or other_kind != kind or (kind == ATOMIC and other_size != size):
+    other_kind, _ = kind_of(m, access)
+    if u != w or other_kind != kind or (kind == ATOMIC and not alike(m, access, base)):
         return before
     while lanes:
         before &= not_before(m, w, access, before, lowest_bit(lanes))
@@ -149,7 +149,9 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
     other_kind, other_size = kind_of(m, access)
     actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
-    if kind == READ and other_kind == READ:
+    reads = kind == READ or (kind == ATOMIC and actor < GENERIC and loads(m, pc) != 0)
+    read = other_kind == READ or (other_kind == ATOMIC and u < GENERIC and loads(m, access) != 0)
+    if reads and read:
         return
     if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
@@ -161,7 +163,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
             if not agent_known(m, w, lane, interval):
                 report_pair(m, np.int64(RACE), w, pc, lane, access, before, address, kind, other_kind, size)
             elif actor >= BULK and u < BULK and not agent_relied(m, w, lane, space, interval):
-                code = np.int64(PROXY_WAR if other_kind == READ else PROXY)
+                code = np.int64(PROXY_WAR if read else PROXY)
                 report_pair(m, code, w, pc, lane, access, before, address, kind, other_kind, size)
             continue
         unknown = lanes_unknown(m, w, lane, u, before, interval)
@@ -170,7 +172,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
         if actor >= BULK:
             unfenced = not_relied(m, w, lane, space, u, before & ~unknown, interval)
             if unfenced:
-                code = np.int64(PROXY_WAR if other_kind == READ else PROXY)
+                code = np.int64(PROXY_WAR if read else PROXY)
                 report_pair(m, code, w, pc, lane, access, unfenced, address, kind, other_kind, size)
 
 
@@ -201,11 +203,8 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
             if (access >> INTERVAL_SHIFT) & INTERVALS > m.base:
                 judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size)
         elif (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
-            other_kind, other_size = kind_of(m, access)
-            clash = (
-                kind == WRITE or other_kind == WRITE or kind != other_kind or (kind == ATOMIC and size != other_size)
-            )
-            if clash and not (own and m.lockstep):
+            other_kind, _ = kind_of(m, access)
+            if (other_kind == WRITE or clash(m, kind, pc, access)) and not (own and m.lockstep):
                 report_lanes(m, w, pc, access, r.lanes, lanes, address, kind, other_kind, size)
         r.lanes = left_over(m, w, access, r.lanes, base, lanes, kind, size)
         if access == base:  # the same instruction, in the same interval

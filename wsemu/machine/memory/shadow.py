@@ -53,7 +53,7 @@ from wsemu.machine.memory.shadow_cells import (
 )
 from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
-from wsemu.machine.state import REFINE, SWEEP, TRACKED, WRITTEN
+from wsemu.machine.state import REFINE, SWEEP, TRACKED, UNUSED_SHIFT, WRITTEN
 from wsemu.machine.sync.lane_clocks import agent_known, lane_knows
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -63,8 +63,11 @@ from wsemu.model.isa import (
     LANES,
     N_CONTROL,
     N_MEMORY,
+    NO_STORE,
+    OF_CTA,
     OPCODE,
     READ,
+    SCOPES,
     SEGMENT_SHIFT,
     SHARED,
     WRITE,
@@ -177,14 +180,54 @@ def width(m, v):
 
 
 @compiled
+def scope(m, v):
+    """The scope that an atomic names, 0 for one that takes in all CTAs."""
+    return (instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & SCOPES
+
+
+@compiled
+def loads(m, v):
+    """1 for an atomic that stands for a load."""
+    return np.int64((instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & NO_STORE != 0)
+
+
+@compiled
+def cta_of(m, v):
+    """The CTA, by its place in the group, that made an access of this group."""
+    return ((v >> WARP_SHIFT) & (GENERIC - 1)) // m.cta_warps
+
+
+@compiled
+def in_scope(m, pc, v):
+    """The atomic at pc of the CTA at hand and the atomic v each name a scope that takes in the other."""
+    scopes = scope(m, pc) | scope(m, v)
+    if scopes == 0:
+        return True
+    if (v >> INTERVAL_SHIFT) & INTERVALS <= m.base:
+        return False
+    return cta_of(m, v) == m.member or (m.clusters != 0 and scopes & OF_CTA == 0)
+
+
+@compiled
 def clash(m, kind, pc, v):
-    """An access of this kind at pc conflicts with the read or atomic v.  Atomics of different width are not atomic
-    with respect to each other."""
+    """An access of this kind at pc conflicts with the read or atomic v.  Atomics of different width, or one of which
+    is not in the scope of the other, are not atomic with respect to each other."""
     if kind == WRITE:
         return True
     if v & ATOMIC_BIT == 0:
-        return kind == ATOMIC
-    return kind == READ or width(m, v) != width(m, pc)
+        return kind == ATOMIC and loads(m, pc) == 0
+    if loads(m, v) and (kind == READ or loads(m, pc)):
+        return False
+    return kind == READ or width(m, v) != width(m, pc) or not in_scope(m, pc, v)
+
+
+@compiled
+def alike(m, v, new):
+    """What conflicts with the atomic v conflicts with the atomic `new` as well."""
+    named = scope(m, v)
+    if width(m, v) != width(m, new) or named != scope(m, new) or loads(m, new) > loads(m, v):
+        return False
+    return named == 0 or cta_of(m, v) == cta_of(m, new)
 
 
 @compiled
@@ -210,15 +253,18 @@ def keeps(m, w, e, new, floor):
         return True
     if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
         return False
-    return (e ^ new) & ATOMIC_BIT != 0 or (e & ATOMIC_BIT != 0 and width(m, e) != width(m, new))
+    return (e ^ new) & ATOMIC_BIT != 0 or (e & ATOMIC_BIT != 0 and not alike(m, e, new))
 
 
 @compiled
 def add_element(m, e, floor, foreign):
     """Enter e into the set that is being made.  Of other CTAs' accesses the first read and the first atomic of each
-    width do: nothing orders any of them before what this CTA does.  `foreign` has a bit for each that is there."""
+    width and scope, and of those that stand for loads, do: nothing orders any of them before what this CTA does.
+    `foreign` has a bit for each that is there."""
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
-        bit = width(m, e) if e & ATOMIC_BIT else 1
+        bit = np.int64(1)
+        if e & ATOMIC_BIT:
+            bit = width(m, e) << (8 * (scope(m, e) // OF_CTA) + 24 * loads(m, e))
         if foreign & bit:
             return foreign
         foreign |= bit

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsemu.machine.agents.agents import new_agent, room
 from wsemu.machine.agents.copies import COPIED, cell_of, lane_address, number_of
-from wsemu.machine.agents.ranges import host_place, judge_written, note_written, prepare, touch_range
+from wsemu.machine.agents.ranges import OTHERS, host_place, judge_written, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combined
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, GENERIC
@@ -128,6 +128,12 @@ def wait(m, warp, w, pc, i, mask):
 
 
 @compiled
+def goal_of(m, i):
+    """Where in shared memory a value has to go."""
+    return np.int64(OTHERS if i.op >= REDUCE or m.clusters == 0 else 1)
+
+
+@compiled
 def send_all(m, w, pc, registers, i, mask):
     """st.async, red.async.  Status."""
     size = np.int64(8) if i.op in (STORE64, REDUCE64) else np.int64(4)
@@ -135,19 +141,19 @@ def send_all(m, w, pc, registers, i, mask):
     rest = mask
     while rest and status == DONE:  # before anything is done
         to = lane_address(registers, i.a, 0, lowest_bit(rest))
-        if host_place(m, w, pc, lowest_bit(rest), to, size, size, True, True, False):
+        if host_place(m, w, pc, lowest_bit(rest), to, size, size, True, goal_of(m, i), False):
             status = prepare(m, pc, to, size, True)
         rest &= rest - 1
     if status != DONE:
         return status
     m.serial += 1
-    if not names_mbarriers(m, w, pc, registers, i.b, mask):
+    if not names_mbarriers(m, w, pc, registers, i, i.b, mask):
         return failed(m, w, pc)
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        if live_in(m, w, pc, registers, i.b, lane, lane_address(registers, i.a, 0, lane)) < 0:
+        if live_in(m, w, pc, registers, i.b, lane, np.int64(-1)) < 0:
             return failed(m, w, pc)
     while mask:
         lane = lowest_bit(mask)
@@ -161,7 +167,7 @@ def send_all(m, w, pc, registers, i, mask):
 def send(m, w, pc, registers, i, lane, size):
     """A value of one lane.  Whether the hardware goes on."""
     to = lane_address(registers, i.a, 0, lane)
-    host = host_place(m, w, pc, lane, to, size, size, True, True, True)
+    host = host_place(m, w, pc, lane, to, size, size, True, goal_of(m, i), True)
     number = np.int64(0)
     bit = np.int64(1) << lane
     if m.clocks:
@@ -189,7 +195,7 @@ def send(m, w, pc, registers, i, lane, size):
             store_u32(host, combined(i.aux >> UNUSED_SHIFT, load_u32(host), value) if i.op >= REDUCE else value)
         if m.clusters:
             reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
-    return credit(m, w, pc, live_in(m, w, pc, registers, i.b, lane, to), lane, size, number)
+    return credit(m, w, pc, live_in(m, w, pc, registers, i.b, lane, np.int64(-1)), lane, size, number)
 
 
 def cluster_operation(address, w, pc, mask, why):

@@ -103,6 +103,7 @@ from wsemu.model.isa import (
     NOINC,
     OFFSET_MASK,
     OPCODE,
+    OWN_TILE,
     PEEK,
     PROXIES,
     RELAXED,
@@ -122,7 +123,8 @@ ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"],
 TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 INIT_FENCE = OPCODE["fence.mbarrier_init"]
-BULK_SEND, BULK_MULTICAST, TENSOR_MULTICAST = (OPCODE[n] for n in ("bulk.send", "bulk.multicast", "tensor.multicast"))
+BULK_SEND, BULK_MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
+TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"]
 CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
     OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
 )
@@ -574,7 +576,7 @@ def own_alone(m, w, pc, registers, i, mask, far):
             continue
         if not far:
             address = (SHARED << SEGMENT_SHIFT) | word_ << 3
-            record_finding(m.report_entry, m.address, (FOREIGN, pc, w, group, -1, -1), (address, member, 0, 0, 0))
+            record_finding(m.report_entry, m.address, (FOREIGN, pc, w, group, -1, -1), (address, member, -1, 0, 0))
             return False
         reach(m, w, pc, member, group, np.int64(0), i.op == ARRIVE and i.aux & (RELAXED | NARROW) == 0)
     return True
@@ -656,22 +658,62 @@ def give_copies(m, b, w, lane):
 
 
 @compiled
-def names_mbarriers(m, w, pc, registers, at, lanes):
-    """Whether lanes name words for mbarriers, and if they can be but those of the CTA, live ones."""
-    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
-        return False
-    return m.clusters or all_live(m, w, pc, registers, at, np.int64(0), lanes)
+def goal_of(m, registers, i, lane):
+    """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
+    if i.op == BULK_LOAD and i.aux & 1:
+        return np.int64(m.member)
+    if i.op == TENSOR_LOAD and (i.aux >> UNUSED_SHIFT) & OWN_TILE:
+        return np.int64(m.member)
+    to = load_i64(registers + i.a + 8 * lane)
+    if i.op == BULK_MULTICAST or to >> SEGMENT_SHIFT != SHARED:
+        return np.int64(-1)
+    return (to & OFFSET_MASK) >> m.window
 
 
 @compiled
-def live_in(m, w, pc, registers, at, lane, to):
-    """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, in the CTA that the
-    copy goes to (T11).  -1: there is none, which is reported."""
+def together(m, w, pc, registers, i, at, lanes):
+    """Whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not is
+    reported."""
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        word_, goal = word_of(registers, at, np.int64(0), lane), goal_of(m, registers, i, lane)
+        member = word_ >> (m.window - 3)
+        if goal < 0 or goal == member:
+            continue
+        alike = np.int64(1) << lane
+        others = rest
+        while others:
+            other = lowest_bit(others)
+            others &= others - 1
+            same = word_of(registers, at, np.int64(0), other) == word_ and goal_of(m, registers, i, other) == goal
+            alike |= np.int64(same) << other
+        address = (SHARED << SEGMENT_SHIFT) | word_ << 3
+        record_finding(m.report_entry, m.address, (FOREIGN, pc, w, alike, -1, -1), (address, member, goal, 0, 0))
+        return False
+    return True
+
+
+@compiled
+def names_mbarriers(m, w, pc, registers, i, at, lanes):
+    """Whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the CTA,
+    live ones."""
+    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
+        return False
+    if m.clusters == 0:
+        return all_live(m, w, pc, registers, at, np.int64(0), lanes)
+    return together(m, w, pc, registers, i, at, lanes)
+
+
+@compiled
+def live_in(m, w, pc, registers, at, lane, member):
+    """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, of a multicast in the
+    CTA that the copy goes to (T11), of rank `member`.  -1: there is none, which is reported."""
     word_ = word_of(registers, at, np.int64(0), lane)
     number = np.int64(0)
-    if m.clusters and to >> SEGMENT_SHIFT == SHARED:
+    if member >= 0:
         bits = m.window - 3
-        member = (to & OFFSET_MASK) >> m.window
         word_ = (word_ & ((np.int64(1) << bits) - 1)) | member << bits
         if member < m.members:
             number = number_at(m, word_)
@@ -737,10 +779,10 @@ def goals_of(m, registers, i, lane):
 
 
 @compiled
-def goal_at(m, registers, i, lane, goal):
-    """Where a lane's copy goes to, in one of these CTAs; `m.cast` says so too."""
-    m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
-    return cast_to(m, load_i64(registers + i.a + 8 * lane))
+def cast_of(m, i, goal):
+    """Rank of the CTA that a copy goes to, which is that of a multicast; -1 for others."""
+    many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
+    return np.int64(goal) if many and m.clusters else np.int64(-1)
 
 
 @compiled
@@ -752,10 +794,9 @@ def credits_live(m, w, pc, registers, i, bars, lanes):
         lanes &= lanes - 1
         goals = goals_of(m, registers, i, lane)
         while goals and good:
-            to = goal_at(m, registers, i, lane, lowest_bit(goals))
+            member = cast_of(m, i, lowest_bit(goals))
             goals &= goals - 1
-            good = live_in(m, w, pc, registers, bars, lane, to) >= 0
-    m.cast = -1
+            good = live_in(m, w, pc, registers, bars, lane, member) >= 0
     return good
 
 
@@ -771,7 +812,8 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
         while goals:
             goal = lowest_bit(goals)
             goals &= goals - 1
-            to = goal_at(m, registers, i, lane, goal)
+            m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
+            to = cast_to(m, load_i64(registers + i.a + 8 * lane))
             status = call(entry, m.address, w, pc, bit)
             m.cast = -1
             if status != DONE:
@@ -783,7 +825,8 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
                 reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
             if i.op == BULK_SEND and m.clocks:
                 leaves(m, w, number)
-            if not credit(m, w, pc, live_in(m, w, pc, registers, bars, lane, to), lane, m.credited, number):
+            at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
+            if not credit(m, w, pc, at, lane, m.credited, number):
                 end_parts(m)
                 return failed(m, w, pc)
         m.lanes_done |= bit
@@ -807,7 +850,7 @@ def load_bulk(m, w, pc, registers, i, mask):
         m.serial += 1
         m.lanes_done = 0
         call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
-        if not names_mbarriers(m, w, pc, registers, i.imm, lanes):
+        if not names_mbarriers(m, w, pc, registers, i, i.imm, lanes):
             return failed(m, w, pc)
         if not credits_live(m, w, pc, registers, i, i.imm, lanes):
             return failed(m, w, pc)
@@ -820,7 +863,7 @@ def load_tiles(m, w, pc, registers, i, mask):
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
-        if not names_mbarriers(m, w, pc, registers, i.c, mask):
+        if not names_mbarriers(m, w, pc, registers, i, i.c, mask):
             return failed(m, w, pc)
         if not credits_live(m, w, pc, registers, i, i.c, mask):
             return failed(m, w, pc)

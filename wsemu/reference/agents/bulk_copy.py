@@ -35,24 +35,44 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     credited, in the CTA that they go to (T11)."""
     sizes = _sizes(run, fields, lanes)
     moving = sum(1 << lane for lane, size in sizes.items() if size)
-    check_mbarriers(run, fields[6], moving)
+    check_mbarriers(run, name, fields[3], fields[6], moving, own=bool(fields[7] & 1))
     for lane in lanes_of(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
-            live_at(run, fields[6], lane, to)
+            live_at(run, name, fields[6], lane, to)
     copies = Copies(run, bulk=True)
     for lane in lanes_of(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
-            _load(run, copies, fields, lane, sizes[lane], to, inside=name == "bulk.send")
+            _load(run, name, copies, fields, lane, sizes[lane], to)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def check_mbarriers(run: WarpRun, row: int, lanes: int) -> None:
-    """Stop where lanes name no mbarrier of the CTA; in a cluster it is for its offset that it is named."""
-    if lanes and run.launch.clusters:
-        mbarrier.check(run, row, lanes)
-    elif lanes:
+def check_mbarriers(run: WarpRun, name: str, to: int, row: int, lanes: int, *, own: bool = False) -> None:
+    """Stop where lanes name no mbarrier that their copies may credit: one in the CTA that they go to, whose address
+    stands in row `to`, or in the CTA at hand if the copy says so (`own`); a multicast of bytes takes its offset alone
+    (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
+    if lanes and not run.launch.clusters:
         mbarrier.targets(run, row, 0, lanes)
+    elif lanes:
+        found = mbarrier.check(run, row, lanes)
+        if name != "bulk.multicast":
+            _together(run, found, to, lanes, own=own)
+
+
+def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool) -> None:
+    """Stop where the mbarrier that a lane names lies in another CTA than its copy goes to; `named`: address of an
+    mbarrier -> lanes."""
+    here = run.launch.grouping.of(run.cta.number)[1]
+    bars = {lane: address for address, there in named.items() for lane in lanes_of(there)}
+    goals = {}
+    for lane in lanes_of(lanes):
+        place = run.read(to, "b64", lane)
+        if own or place >> SEGMENT_SHIFT == SHARED:
+            goals[lane] = here if own else peers.member_of(run, place & OFFSET_MASK)
+    for lane, goal in goals.items():
+        if peers.member_of(run, bars[lane] & OFFSET_MASK) != goal:
+            alike = sum(1 << other for other in goals if (bars[other], goals[other]) == (bars[lane], goal))
+            mbarrier.elsewhere(run, alike, bars[lane], goal)
 
 
 def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]:
@@ -64,16 +84,17 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
     return [peers.in_cta(run, to, rank) for rank in range(16) if mask >> rank & 1]
 
 
-def live_at(run: WarpRun, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
-    """The mbarrier that a lane names, in the CTA that its copy goes to."""
+def live_at(run: WarpRun, name: str, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
+    """The mbarrier that a lane names; of a multicast the one at that place in the CTA that the copy goes to (T11)."""
     address = run.read(row, "b64", lane)
-    if to >> SEGMENT_SHIFT == SHARED and run.launch.clusters:
+    if name.endswith(".multicast") and run.launch.clusters:
         address = peers.in_cta(run, address, peers.member_of(run, to & OFFSET_MASK))
     return mbarrier.live(run, address, 1 << lane)
 
 
-def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int, to: int, *, inside: bool) -> None:
+def _load(run: WarpRun, name: str, copies: Copies, fields: list[int], lane: int, size: int, to: int) -> None:
     """One lane's copy to one CTA."""
+    inside = name == "bulk.send"
     source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
     own = False if inside else True if fields[7] & 1 else None
     target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True, own=own)
@@ -86,21 +107,23 @@ def _load(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
         agent = run.cta.order.fork(run.cta.number)
     if target:
         peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
-    mbarrier.credit(run, live_at(run, fields[6], lane, to), lane, agent, size)
+    mbarrier.credit(run, live_at(run, name, fields[6], lane, to), lane, agent, size)
 
 
 def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """`st.async`, `red.async`: a value of each lane goes to shared `a` in the cluster, and the mbarrier at `b` there is
-    credited with its bytes.  In the generic proxy (PTX ISA, "st.async": a weak operation)."""
+    credited with its bytes.  In the generic proxy (PTX ISA, "st.async": a weak operation, in a cluster of several
+    CTAs; "red.async": to another one)."""
     reduces, size = name.startswith("async.reduce"), 4 if name.endswith("b32") else 8
     what, type_ = BULK_REDUCTIONS[fields[7]] if reduces else ("", "")
-    check_mbarriers(run, fields[4], lanes)
+    check_mbarriers(run, name, fields[3], fields[4], lanes)
     for lane in lanes_of(lanes):
-        live_at(run, fields[4], lane, run.read(fields[3], "b64", lane))
+        live_at(run, name, fields[4], lane, run.read(fields[3], "b64", lane))
+    own = False if reduces or not run.launch.clusters else None
     copies = Copies(run, bulk=False, kind=ATOMIC if reduces else WRITE, width=size if reduces else 0)
     for lane in lanes_of(lanes):
         to = run.read(fields[3], "b64", lane)
-        target = locate(run, to, lane, size, writes=True, shared=True)
+        target = locate(run, to, lane, size, writes=True, shared=True, own=own)
         value = run.read(fields[2], "b", lane).to_bytes(size, "little")
         if target:
             side = Side(target, size, range(size))
@@ -109,7 +132,7 @@ def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
         else:
             agent = run.cta.order.fork(run.cta.number)
-        mbarrier.credit(run, live_at(run, fields[4], lane, to), lane, agent, size)
+        mbarrier.credit(run, live_at(run, name, fields[4], lane, to), lane, agent, size)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 

@@ -13,6 +13,7 @@ from wsemu.model.isa import (
     ATOMIC,
     CHANGED_MAPS,
     OFFSET_MASK,
+    OWN_TILE,
     READ,
     ROW,
     SEGMENT_SHIFT,
@@ -76,6 +77,8 @@ class Tile(NamedTuple):
     """address of the tensor"""
     changing: bool
     """the kernel changes maps: this one is read in order, and not by the asynchronous proxy"""
+    own: bool
+    """it has to lie in the CTA's own shared memory"""
 
     @property
     def span(self) -> int:
@@ -112,13 +115,14 @@ class Tile(NamedTuple):
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all its bytes (T23)."""
-    bulk_copy.check_mbarriers(run, fields[5], lanes)
+    own = bool(fields[7] & OWN_TILE)
+    bulk_copy.check_mbarriers(run, name, fields[3], fields[5], lanes, own=own)
     goals: dict[int, list[int]] = {}
     for lane in lanes_of(lanes):
         masks = fields[2] + (fields[7] & TENSOR_RANK) * ROW
         goals[lane] = bulk_copy.ranks(run, name, masks, lane, fields[3])
         for to in goals[lane]:
-            bulk_copy.live_at(run, fields[5], lane, to)
+            bulk_copy.live_at(run, name, fields[5], lane, to)
     copies = _Copies(run)
     for lane, tile in _tiles(run, fields, lanes, stores=False).items():
         for to in goals[lane]:
@@ -126,7 +130,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             agent = copies.load(lane, moved)
             if to >> SEGMENT_SHIFT == SHARED:
                 peers.reach(run, peers.member_of(run, to & OFFSET_MASK), 1 << lane, agent)
-            mbarrier.credit(run, bulk_copy.live_at(run, fields[5], lane, to), lane, agent, tile.fields.tile_bytes)
+            mbarrier.credit(run, bulk_copy.live_at(run, name, fields[5], lane, to), lane, agent, tile.fields.tile_bytes)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
@@ -208,7 +212,8 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
         refuse(TYPE, ELEMENT_TYPES[decoded.type].code)
     to = run.read(fields[3], "b64", lane)
     rows = tuple(_rows(decoded, at, to, stores=stores))
-    return Tile(decoded, place, to, rows, decoded.address, bool(fields[7] & CHANGED_MAPS))
+    own = stores or bool(fields[7] & OWN_TILE)
+    return Tile(decoded, place, to, rows, decoded.address, bool(fields[7] & CHANGED_MAPS), own)
 
 
 def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
@@ -321,7 +326,7 @@ class _Copies:
         self, lane: int, tile: Tile, runs: Sequence[tuple[int, int]], *, stores: bool
     ) -> tuple[Place, list[tuple[Place, int]]] | None:
         """Where the tile lies in shared memory, and the rows of it in the tensor; None where one of them does not."""
-        own = True if stores else None
+        own = True if tile.own else None
         inner = locate(self._run, tile.to, lane, tile.span, not stores, SHARED_ALIGNMENT, shared=True, own=own)
         if inner is None:
             return None

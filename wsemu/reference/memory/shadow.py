@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import ATOMIC, LOCAL, NO_STORE, OF_CLUSTER, OF_CTA, READ, SCOPES, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
@@ -39,6 +39,32 @@ MOST_EVENTS = 1_000_000
 """of a trace"""
 
 
+class Scope(NamedTuple):
+    """Whom an atomic is atomic with (PTX ISA, "Scope"): the threads of its CTA or of its cluster, or all."""
+
+    named: int
+    """OF_CTA, OF_CLUSTER or 0"""
+    cta: int
+    cluster: int
+
+    def takes_in(self, other: Scope) -> bool:
+        if self.named == OF_CTA:
+            return self.cta == other.cta
+        return self.named != OF_CLUSTER or self.cluster == other.cluster
+
+    def meets(self, other: Scope) -> bool:
+        """Whether each takes in the other's thread (PTX ISA, "Morally strong operations")."""
+        return self.takes_in(other) and other.takes_in(self)
+
+    def covers(self, other: Scope) -> bool:
+        """Whether what does not meet the other does not meet this."""
+        return self.named == other.named and (not self.named or self.cta == other.cta)
+
+
+EVERYONE = Scope(0, -1, -1)
+"""of what is no atomic of lanes"""
+
+
 class Access(NamedTuple):
     """An access of a warp to a byte, `size` bytes a lane."""
 
@@ -48,20 +74,30 @@ class Access(NamedTuple):
     interval: int
     pc: int
     size: int
+    scope: Scope = EVERYONE
+    loads: bool = False
+    """an atomic that stands for a load"""
 
     @property
     def actor(self) -> tuple[int, int]:
         return self.cta, self.warp
 
+    @property
+    def writes(self) -> bool:
+        return self.kind == WRITE or (self.kind == ATOMIC and not self.loads)
+
     def conflicts(self, other: Access) -> bool:
         """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
-        if self.kind == other.kind == ATOMIC:
-            return self.size != other.size
-        return self.kind != READ or other.kind != READ
+        if not (self.writes or other.writes):
+            return False
+        atomic = self.kind == other.kind == ATOMIC
+        return not atomic or self.size != other.size or not self.scope.meets(other.scope)
 
-    def stands_in(self, other: Access) -> bool:
-        """Whether what conflicts with the one, both being no plain writes, conflicts with the other as well."""
-        return self.kind == other.kind and (self.kind == READ or self.size == other.size)
+    def covers(self, earlier: Access) -> bool:
+        """Whether what conflicts with an earlier access, both being no plain writes, conflicts with this as well."""
+        if self.kind != earlier.kind or self.kind == READ:
+            return self.kind == earlier.kind
+        return self.size == earlier.size and self.scope.covers(earlier.scope) and self.loads <= earlier.loads
 
 
 class Byte(NamedTuple):
@@ -222,7 +258,8 @@ class Watch:
         if not lanes_at:
             return
         actor = run.cta.number, run.warp.number
-        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size)
+        loads = stands_for_load(run, kind)
+        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size, scope_of(run, kind), loads)
         found: list[Conflict] = []
         among: list[LaneConflict] = []
         for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
@@ -257,7 +294,7 @@ class Watch:
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
-        kept = [e for e in state.since if not self._before(e, now) or not e.stands_in(now)]
+        kept = [e for e in state.since if not self._before(e, now) or not now.covers(e)]
         here = [self.together(e.cta, now.cta) for e in kept]
         earlier = [e for e, own in zip(kept, here, strict=True) if not own]
         return Byte(state.write, (*_firsts(earlier), *(e for e, own in zip(kept, here, strict=True) if own), now))
@@ -339,8 +376,23 @@ def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
     return lanes
 
 
+def scope_of(run: WarpRun, kind: int) -> Scope:
+    """The scope of the access that a warp makes now."""
+    if kind != ATOMIC:
+        return EVERYONE
+    cta = run.cta.number
+    cluster = run.launch.grouping.of(cta)[0] if run.launch.clusters else cta
+    return Scope(run.launch.code[run.group.pc][7] & SCOPES, cta, cluster)
+
+
+def stands_for_load(run: WarpRun, kind: int) -> bool:
+    """Whether the access that a warp makes now is an atomic that leaves memory as it is."""
+    return kind == ATOMIC and bool(run.launch.code[run.group.pc][7] & NO_STORE)
+
+
 def _firsts(earlier: list[Access]) -> list[Access]:
-    """Of the accesses of earlier groups the first read and the first atomic of each width: nothing orders any of them
-    before this group's."""
-    firsts = {(e.kind, e.size if e.kind == ATOMIC else 0): e for e in reversed(earlier)}
+    """Of the accesses of earlier groups the first read and the first atomic of each width and scope, and of those that
+    stand for loads: nothing orders any of them before this group's."""
+    kinds = [(e.kind, (e.size, e.scope.named, e.loads) if e.kind == ATOMIC else None) for e in earlier]
+    firsts = dict(zip(reversed(kinds), reversed(earlier), strict=True))
     return [e for e in earlier if e in firsts.values()]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers
-from wsemu.reference.memory.shadow import Watch
+from wsemu.reference.memory.shadow import EVERYONE, Watch, scope_of, stands_for_load
 from wsemu.reference.state import lanes_of
 from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN, ThreadOrder
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wsemu.model.grid import Grouping
     from wsemu.model.program import Program
     from wsemu.reference.memory.bounds import Place
-    from wsemu.reference.memory.shadow import Options
+    from wsemu.reference.memory.shadow import Options, Scope
     from wsemu.reference.sync.thread_clocks import Clocks
     from wsemu.reference.warp import WarpRun
 
@@ -46,18 +46,32 @@ class Touch(NamedTuple):
     agent: int = -1
     bulk: bool = False
     """in the asynchronous proxy"""
+    scope: Scope = EVERYONE
+    loads: bool = False
+    """an atomic that stands for a load"""
+
+    @property
+    def writes(self) -> bool:
+        return self.kind == WRITE or (self.kind == ATOMIC and not self.loads)
 
     def conflicts(self, other: Touch) -> bool:
         """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
-        if self.kind == other.kind == ATOMIC:
-            return (self.agent < 0) != (other.agent < 0) or self.width != other.width
-        return self.kind != READ or other.kind != READ
-
-    def stands_in(self, other: Touch) -> bool:
-        """Whether what conflicts with the one, both being no writes, conflicts with the other as well."""
-        if self.agent >= 0 or self.kind != other.kind:
+        if not (self.writes or other.writes):
             return False
-        return self.kind == READ or (other.agent < 0 and self.width == other.width)
+        if self.kind == other.kind == ATOMIC:
+            if (self.agent < 0) != (other.agent < 0) or self.width != other.width:
+                return True
+            return not self.scope.meets(other.scope)
+        return True
+
+    def covers(self, earlier: Touch) -> bool:
+        """Whether what conflicts with an earlier access, both being no writes, conflicts with this as well."""
+        if self.agent >= 0 or self.kind != earlier.kind:
+            return False
+        if self.kind == READ:
+            return True
+        alike = earlier.agent < 0 and self.width == earlier.width and self.loads <= earlier.loads
+        return alike and self.scope.covers(earlier.scope)
 
 
 class Made(NamedTuple):
@@ -136,9 +150,10 @@ class ThreadWatch(Watch):
                     sizes.setdefault(address, size)
         actor = run.cta.number, run.warp.number
         interval, time = self.order.interval(actor), self.order.time(actor)
+        scope, loads = scope_of(run, kind), stands_for_load(run, kind)
         found: list[Conflict] = []
         for address, lanes in lanes_at.items():
-            now = Touch(kind, *actor, interval, time, run.group.pc, sizes[address], unit)
+            now = Touch(kind, *actor, interval, time, run.group.pc, sizes[address], unit, scope=scope, loads=loads)
             found += self._make(now, lanes, range(address, address + unit))
         self.tell(run, run.group.pc, found)
 
@@ -186,7 +201,7 @@ class ThreadWatch(Watch):
             if now.bulk and not by.bulk:
                 unfenced = self._unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
                 if unfenced:
-                    yield Conflict(now, lane, address, "proxy-war" if by.kind == READ else "proxy", by, unfenced)
+                    yield Conflict(now, lane, address, "proxy" if by.writes else "proxy-war", by, unfenced)
 
     def _after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
         """A byte after an access."""
@@ -196,7 +211,7 @@ class ThreadWatch(Watch):
         merged = lanes
         for earlier, before in state.since:
             left = before
-            if self.together(earlier.cta, now.cta) and now.stands_in(earlier):
+            if self.together(earlier.cta, now.cta) and now.covers(earlier):
                 for clock in clocks.values():
                     left &= self._unknown(earlier, left, clock, -1)
             if earlier == now:  # the same instruction, at the same time
@@ -248,10 +263,11 @@ class ThreadWatch(Watch):
 
 
 def _firsts(earlier: list[Made]) -> list[Made]:
-    """Of the reads and atomics of earlier groups the first read, and the first atomic of each width: nothing orders any
-    of them before this group's."""
-    firsts: dict[tuple[int, int, bool], Made] = {}
+    """Of the reads and atomics of earlier groups the first read, and the first atomic of each width and scope, and of
+    those that stand for loads: nothing orders any of them before this group's."""
+    firsts: dict[tuple[int, int, int, bool, bool], Made] = {}
     for made in earlier:
         atomic = made.by.kind == ATOMIC
-        firsts.setdefault((made.by.kind, made.by.width * atomic, made.by.agent >= 0 and atomic), made)
+        kind = made.by.kind, made.by.width * atomic, made.by.scope.named, made.by.loads, made.by.agent >= 0 and atomic
+        firsts.setdefault(kind, made)
     return [*firsts.values()]

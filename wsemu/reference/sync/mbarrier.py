@@ -149,7 +149,7 @@ def addresses(
     for address, there in found.items():
         member = peers.member_of(run, address & OFFSET_MASK)
         if member != own and not far:  # M20
-            at_(run, there).report("remote-mbarrier", there, None, address=address, rank=member)
+            at_(run, there).report("remote-mbarrier", there, None, address=address, rank=member, goal=-1)
             raise StopError("fault", run.group.pc, run.warp.number)
         if member != own:
             peers.reach(run, member, there, -1, told=told)
@@ -186,10 +186,16 @@ def is_far(run: WarpRun, mbarrier: Mbarrier) -> bool:
     return peers.member_of(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
 
 
-def check(run: WarpRun, row: int, lanes: int) -> None:
-    """Stop where lanes name no place for an mbarrier of the CTA or another one; for copies, which credit the one in the
-    CTA that they go to."""
-    _places_of(run, row, 0, lanes)
+def check(run: WarpRun, row: int, lanes: int) -> dict[int, int]:
+    """Address -> lanes that name it; stops where one is no place for an mbarrier of the CTA or another one."""
+    return _places_of(run, row, 0, lanes)
+
+
+def elsewhere(run: WarpRun, lanes: int, address: int, goal: int) -> NoReturn:
+    """Stop: copies of these lanes go to the CTA of rank `goal`, and name an mbarrier of another one."""
+    member = peers.member_of(run, address & OFFSET_MASK)
+    at_(run, lanes).report("remote-mbarrier", lanes, None, address=address, rank=member, goal=goal)
+    raise StopError("fault", run.group.pc, run.warp.number)
 
 
 def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
