@@ -100,12 +100,14 @@ def _compiling(real: Any) -> Any:
     return compile_
 
 
-def _executing(real: Any, compile_: Any) -> Any:
+def _executing(real: Any, plain: Any, compile_: Any) -> Any:
     @functools.wraps(real)
     def exec_(source: Any, *spaces: Any, **named: Any) -> None:
         frame = sys._getframe(1)
         if _as_text(source) is not None:
-            source = compile_(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
+            kernels = frame.f_globals.get("__name__") != "dataclasses"  # what that makes is no kernel, and is much
+            made = compile_ if kernels else plain
+            source = made(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
         space, own = (*spaces, None, None)[:2]
         space, own = named.pop("globals", space), named.pop("locals", own)
         if space is None:
@@ -120,7 +122,7 @@ def remembering() -> Iterator[None]:
     """Inside the `with` block the texts that `exec` and `compile` get are kept."""
     kept = builtins.exec, builtins.compile
     builtins.compile = _compiling(kept[1])
-    builtins.exec = _executing(kept[0], builtins.compile)
+    builtins.exec = _executing(kept[0], kept[1], builtins.compile)
     try:
         yield
     finally:
