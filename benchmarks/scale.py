@@ -11,7 +11,8 @@ corners     as many kernels of CTAs that are alike or nearly (tests/properties/c
 sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
 launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
             best of several
-cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, and whether the arrays are the same bytes
+cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, whether the arrays are the same bytes, and what the
+            machine gives: what as many processes do at once that share nothing
 cluster     with `--examples N`: a fuzzing campaign of so many examples on a Dask cluster of 4 whose workers are killed,
             one every 2 s (`--kill-every`), against an undisturbed one here
 
@@ -239,25 +240,77 @@ def saxpy(alpha, x, y):
     y[i] = alpha * x[i] + y[i]
 
 
-def cores() -> bool:
+def _sgemv_arrays() -> tuple[Any, ...]:
     draw = np.random.default_rng(0)
+    return draw.random((4096, 4096), np.float32), draw.random(4096, np.float32), np.zeros(4096, np.float32)
+
+
+def _saxpy_arrays() -> tuple[Any, ...]:
+    x = np.random.default_rng(0).random(1 << 22, np.float32)
+    return np.float32(2), x, x.copy()
+
+
+SPREAD: dict[str, tuple[Any, int, int, Callable[[], tuple[Any, ...]]]] = {
+    "SGEMV 4096": (sgemv, 32, 128, _sgemv_arrays),
+    "SAXPY 2^22": (saxpy, 16384, 256, _saxpy_arrays),
+}
+REPEATS = 7
+
+
+def _launched(name: str, workers: int) -> tuple[float, bytes]:
+    """Milliseconds of a launch on so many cores, the best of several, and the bytes of its result."""
+    kernel, grid, block, make = SPREAD[name]
+    first = make()
+    found, result = [], b""
+    for _ in range(REPEATS):
+        arguments = (*first[:-1], first[-1].copy())
+        began = time.perf_counter()
+        wsemu.check(kernel, grid, block, arguments, workers=workers)
+        found.append(time.perf_counter() - began)
+        result = arguments[-1].tobytes()
+    return 1e3 * min(found), result
+
+
+def _beside(name: str, together: Any, times: Any) -> None:
+    """One of several processes that make such a launch at once, each on one core: its median, in ms."""
+    kernel, grid, block, make = SPREAD[name]
+    arguments = make()
+    wsemu.check(kernel, grid, block, arguments, workers=1)
+    found = []
+    for _ in range(REPEATS):
+        together.wait()
+        began = time.perf_counter()
+        wsemu.check(kernel, grid, block, arguments, workers=1)
+        found.append(time.perf_counter() - began)
+    times.put(1e3 * sorted(found)[REPEATS // 2])
+
+
+def _machine_gives(name: str, count: int, alone: float) -> float:
+    """What so many cores do of what one does, each: launches that have nothing to do with each other, at once."""
+    spawn = multiprocessing.get_context("spawn")
+    together, times = spawn.Barrier(count), spawn.Queue()
+    processes = [spawn.Process(target=_beside, args=(name, together, times)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    taken = [times.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return alone * count / sum(taken)
+
+
+def cores() -> bool:
     same = True
-    a, x, big = (draw.random(shape, np.float32) for shape in ((4096, 4096), 4096, 1 << 22))
-    for name, kernel, grid, block, make in (
-        ("SGEMV 4096", sgemv, 32, 128, lambda: (a, x, np.zeros(4096, np.float32))),
-        ("SAXPY 2^22", saxpy, 16384, 256, lambda: (np.float32(2), big, big.copy())),
-    ):
-        results, alone = [], 0.0
-        count = 1
+    for name in SPREAD:
+        results, alone, count = set(), 0.0, 1
         while count <= (os.cpu_count() or 1):
-            arguments = make()
-            wsemu.check(kernel, grid, block, arguments, workers=count)
-            results.append(arguments[-1].tobytes())
-            seconds = _best(lambda: wsemu.check(kernel, grid, block, make(), workers=count), 3)  # noqa: B023
-            alone = alone or seconds
-            print(f"cores: {name} on {count}: {seconds:.1f} ms, {alone / seconds / count:.2f} of linear")
+            taken, result = _launched(name, count)
+            results.add(result)
+            alone = alone or taken
+            linear, given = alone / taken / count, _machine_gives(name, count, alone)
+            print(f"cores: {name} on {count}: {taken:.1f} ms, {linear:.2f} of linear; ", end="")
+            print(f"so many processes at once, each with a launch of its own: {given:.2f}", flush=True)
             count *= 2
-        same &= len(set(results)) == 1
+        same &= len(results) == 1
     return same
 
 

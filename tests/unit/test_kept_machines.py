@@ -12,11 +12,14 @@ import wsemu
 from tests.properties.loop_programs import LoopProgram, loaded, program
 from wsemu import cuda
 from wsemu.machine import run
+from wsemu.machine.memory import shadow_planes
 
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(shadow_planes, "ROOM", room := shadow_planes.Room(shadow_planes.RESTING_BYTES))
+    monkeypatch.setattr(run, "ROOM", room)
 
 
 def _said(kernel: Any, made: LoopProgram, n: int, seed: int, **options: Any) -> tuple[Any, ...]:
@@ -66,6 +69,23 @@ def test_arrays_of_other_sizes_have_their_own_bounds() -> None:
         assert codes == (set() if size == 64 else {"out-of-bounds"})
 
 
+def test_what_was_said_of_a_launch_is_said_of_the_next_that_does_the_same_and_of_no_other() -> None:
+    def told(threads: int, **options: Any) -> Any:
+        x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+        return wsemu.check(_moves, 1, threads, (x, y, 1), **options).model_copy(update={"seconds": 0.0})
+
+    first = told(64)
+    again = told(64)
+    assert again == first
+    again.notes.append("somebody's own")
+    assert told(64) == first
+    assert told(64, checkers=["race"]).proof != first.proof
+    assert told(32).counters != first.counters
+    x, y = np.ones(128, np.float32)[::2], np.zeros(64, np.float32)
+    assert wsemu.check(_moves, 1, 64, (x, y, 1)).counters.global_load_sectors > first.counters.global_load_sectors
+    assert told(64) == first
+
+
 @cuda.jit
 def _doubles(x: Any) -> None:
     x[cuda.threadIdx.x] *= 2
@@ -78,6 +98,41 @@ def test_machines_are_kept_for_small_launches_and_few(monkeypatch: pytest.Monkey
         wsemu.check(_doubles, 1, block, (x,))
         assert (x[:block] == 2).all()
     assert len(run._kept) == 2
+
+
+@cuda.jit
+def _neighbours(x: Any, apart: int) -> None:
+    i = cuda.grid(1)
+    x[i] = 1
+    if i + apart < x.shape[0] and i < apart:
+        x[i + apart] = 2
+
+
+def test_shadow_memory_that_stays_with_machines_holds_nothing_of_launches_before() -> None:
+    def said(workers: int, apart: int) -> dict[str, Any]:
+        x = np.zeros(2048, np.float32)
+        report = wsemu.check(_neighbours, 32, 64, (x, apart), workers=workers)
+        return report.model_copy(update={"seconds": 0.0, "inputs": None}).model_dump()
+
+    cases = [(workers, apart) for workers in (1, 4, 3) for apart in (0, 1024, 0, 64, 5, 0)]
+    first = []
+    for case in cases:
+        run._kept.clear()
+        first.append(said(*case))
+    assert {report["verdict"] for report in first} == {"verified", "failed"}
+    run._kept.clear()
+    assert [said(*case) for case in cases] == first
+
+
+def test_room_for_shadow_memory_that_stays_goes_to_the_last_kinds_of_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow_planes, "ROOM", room := shadow_planes.Room(16 * 128))
+    monkeypatch.setattr(run, "ROOM", room)
+    for block in (32, 64, 128, 64):
+        wsemu.check(_doubles, 1, block, (np.ones(128, np.float32),))
+    assert not room.has(16 * 128)
+    while run._drop_oldest(None):
+        pass
+    assert room.has(16 * 128)
 
 
 def test_a_machine_that_looks_for_nothing_is_kept_too() -> None:

@@ -45,7 +45,10 @@ class Fixes:
             return
         for cure in [cure for cure in found if not cure.changes]:
             name = display_path(cure.file)
-            printer.text(f"no patch of `{name}`, which a compiler wrote: edit its source, {cure.says}", "warning")
+            why = (
+                "" if any(edit.kind == "launch" for edit in cure.edits) else ", which a compiler wrote: edit its source"
+            )
+            printer.text(f"no patch of `{name}`{why}: {cure.says}", "warning")
         found = [cure for cure in found if cure.changes]
         for cure in found:
             name = display_path(cure.file)

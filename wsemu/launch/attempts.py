@@ -10,6 +10,8 @@ import ast
 import contextlib
 import hashlib
 import linecache
+import math
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.cure import Cure
+    from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
@@ -44,6 +47,7 @@ MOST_KEPT = 64 << 20
 _LONGER = 20
 """times the warp instructions of the launch that one with an edit may execute"""
 _AT_LEAST = 200_000
+_MOST_THREADS = 1024
 
 
 class Attempted(NamedTuple):
@@ -76,11 +80,15 @@ class Launched:
     """places of errors, as the machine noted them"""
     suppressed: bool
     """some are accepted"""
+    site: tuple[str, int] | None = None
+    """the file and line of the user's that launches"""
     checking: bool = False
     """the launch is made as it was"""
     expected: dict[str, Any] = field(default_factory=dict)
     """what arrays should hold afterwards, by name, where that is known"""
     _known: dict[bytes, Attempted | None] = field(default_factory=dict)
+    _other: tuple[LaunchConfiguration, Sequence[Any]] | None = None
+    """the configuration and the arguments of a launch that is tried, where they are others"""
 
     @classmethod
     def of(
@@ -97,7 +105,7 @@ class Launched:
         stopped = ran.places.outcome.status != "done"
         return cls(
             kernel, arguments, uninitialized, captured, ran.bound, ran.before, done * x * y * z if stopped else done,
-            _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
+            _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed), _site(),
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -106,6 +114,30 @@ class Launched:
     @property
     def settings(self) -> Settings:
         return self.bound.settings
+
+    def given(self) -> Sequence[Any]:
+        """The arguments."""
+        return self.arguments
+
+    def launch(self) -> tuple[str, int, str] | None:
+        """The text and the number of the line that launches, and its file; None where it is not known, and for PTX."""
+        if self.site is None or isinstance(self.kernel, Code):
+            return None
+        text = "".join(linecache.getlines(self.site[0]))
+        return (text, self.site[1], self.site[0]) if text else None
+
+    def attempt_launch(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: tuple[Any, ...],
+        texts: dict[str, tuple[Any, str]] | None = None,
+    ) -> Attempted | None:  # fmt: skip
+        """Another launch, inside `again`, perhaps with other source; None where it cannot run."""
+        self._other = replace(self.bound.configuration, grid=grid, block=block), arguments
+        try:
+            if math.prod(grid) > math.prod(self.bound.configuration.grid) + 1 or math.prod(block) > _MOST_THREADS:
+                return None
+            return self.attempt(texts or {}, lambda _: None)
+        finally:
+            self._other = None
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -203,35 +235,49 @@ class Launched:
             array.blank = True
         kernel = kernel or self.kernel
         anew = compiled if isinstance(kernel, Code) else compiled_anew
-        made = anew(kernel, self.arguments, self.settings.fma)
+        made = anew(kernel, self._other[1] if self._other else self.arguments, self.settings.fma)
+        most = max(_LONGER * self.instructions, _AT_LEAST)
+        chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
+        if self._other:
+            return self._run(kernel, made, chosen, look)
         key = program_digest(made.program)
         if key not in self._known:
-            most = max(_LONGER * self.instructions, _AT_LEAST)
-            chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
             self._known[key] = self._run(kernel, made, chosen, look)
         return self._known[key]
 
     def _run(self, kernel: Any, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
         """A launch of a program; None where it is no better."""
-        launch = (kernel, self.bound.configuration, self.arguments, chosen, self.uninitialized)
+        configuration, arguments = self._other or (self.bound.configuration, self.arguments)
+        launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
         run, orders = ran_with_orders(bound, 1)
         told = self.amiss and not (self.suppressed or self.checking or orders.steered())
         if told and _amiss(bound.program, run[0]) >= self.amiss:
             return None
         done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
-        return Attempted(done.report, self._results(), _stores(done), look(done.report))
+        return Attempted(done.report, self._results(bound), _stores(done), look(done.report))
 
-    def _results(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
+    def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
         """Copies of the arrays that can have been stored to."""
         pairs = zip(self.bound.segments, self.before, strict=True)
         stored = {n for n, ((now, _), before) in enumerate(pairs, FIRST_ARRAY) if before is not now}
+        names = {array.name for array in self.bound.arrays if array.segment in stored}
         return tuple(
             (a.name, np.ndarray(a.shape, a.dtype, data.data, a.offset, a.strides).copy())
-            for a in self.bound.arrays
-            if a.segment in stored and 0 not in a.shape
-            for data in (self.bound.segments[a.segment - FIRST_ARRAY][0],)
+            for a in bound.arrays
+            if a.name in names and 0 not in a.shape
+            for data in (bound.segments[a.segment - FIRST_ARRAY][0],)
         )
+
+
+def _site() -> tuple[str, int] | None:
+    """The innermost line outside of wsemu, which launches."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if not is_own(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+    return None
 
 
 def _amiss(program: Program, outcome: Outcome) -> int:

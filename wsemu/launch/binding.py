@@ -36,7 +36,8 @@ class Memory:
         self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
         self._place: dict[int, tuple[int, int]] = {}
-        bounds = sorted((*np.lib.array_utils.byte_bounds(a), n) for n, a in enumerate(arrays))
+        self._first = [int(a.ctypes.data) for a in arrays]
+        bounds = sorted((*_bounds(a, self._first[n]), n) for n, a in enumerate(arrays))
         groups: list[tuple[list[int], int, int]] = []
         for start, end, n in bounds:
             if groups and start < groups[-1][2]:
@@ -50,14 +51,13 @@ class Memory:
     def _add(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
         segment = FIRST_ARRAY + len(self.segments)
         for n in group:
-            first = arrays[n].__array_interface__["data"][0]
-            self._place[n] = (segment, first - low)
+            self._place[n] = (segment, self._first[n] - low)
         size = high - low if any(arrays[n].size for n in group) else 0
         data = np.zeros(0, np.uint8)
         if size:
             memory = (ctypes.c_uint8 * size).from_address(low)
             memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
-            data = np.ctypeslib.as_array(memory)
+            data = np.frombuffer(memory, np.uint8)  # type: ignore[call-overload]  # ctypes arrays are buffers
         self.segments.append((data, any(self._writable[n] for n in group)))
 
     def place(self, n: int) -> tuple[int, int]:
@@ -79,6 +79,14 @@ class Packed:
     def mapped(self) -> Any:
         """The array of the tensor map that this is, or this."""
         return self.maps[0][2].array if self.maps and not self.maps[0][1] else self
+
+
+def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
+    """Where the memory of an array begins and ends, whose first element is there."""
+    if array.flags.c_contiguous:
+        return first, first + array.nbytes
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return low, high
 
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
@@ -234,15 +242,20 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
     A guess (a device function's parameter may have the name of another argument of the kernel): `machine.run.Launch`
     starts anew when it proves wrong.
     """
-    named = {array.name: array.segment for array in bound}
-    own = {array.name for array in (*program.shared, *program.locals)}
-    found = set()
-    for name, op in zip(program.array_of, program.code[:, 0].tolist(), strict=True):
-        if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and name not in own:
-            if name not in named:
-                return None
-            found.add(named[name])
-    return frozenset(found)
+    named: dict[str | None, int] = {array.name: array.segment for array in bound}
+    stored = _stored(program)
+    return frozenset(named[name] for name in stored) if stored <= named.keys() else None
+
+
+def _stored(program: Program) -> frozenset[str | None]:
+    """The names that its stores have for what they write, but for those of its own arrays."""
+    if "stored" not in program.derived:
+        own = {array.name for array in (*program.shared, *program.locals)}
+        writing = zip(program.array_of, program.code[:, 0].tolist(), strict=True)
+        names = {name for name, op in writing if OPERATIONS[NAMES[op]].kind in ("store", "atomic")}
+        program.derived["stored"] = frozenset(names - own)
+    found: frozenset[str | None] = program.derived["stored"]
+    return found
 
 
 def _unpacked(data: bytes, type_: str, at: int) -> int | float:

@@ -13,6 +13,7 @@ from wsemu.evidence.places import Places
 from wsemu.launch.code import Code
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
+from wsemu.launch.same import keep, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,8 +96,12 @@ def judged(
 
     outcome, trace, initial = run
     program, configuration = bound.program, bound.configuration
-    rows = address_rows(program, bound.rows, bound.names, bound.arrays)
+    rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    alone = more is None and orders is not None and not orders.may_decide()
+    known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
+    if known is not None:
+        return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
     decide = gives_places = None
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
@@ -117,6 +122,8 @@ def judged(
     before = initial() if (report.findings or keeping) and not tried else []
     if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
+    if alone:
+        keep(bound, outcome, notes, report)
     return Examined(bound, places, trace, report, before)
 
 

@@ -130,6 +130,8 @@ class Report(Record):
     def is_cured_by(self, cure: Cure) -> bool:
         """Whether this launch, too, is verified with the edits of another launch's cure; False where it cannot be made
         again."""
+        if any(edit.kind == "launch" for edit in cure.edits):
+            return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)
 
     def __eq__(self, other: object) -> bool:

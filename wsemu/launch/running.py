@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
+from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
 from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
@@ -100,7 +99,7 @@ def together(program: Program, configuration: LaunchConfiguration, sms: int) -> 
     return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
-_OF_CLUSTERS = tuple(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+_OF_CLUSTERS = frozenset(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
 
 
 def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
@@ -108,7 +107,7 @@ def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> 
     if not program.cooperative:
         return
     asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
-    if asks or configuration.cluster != (1, 1, 1) or np.isin(program.code[:, 0], _OF_CLUSTERS).any():
+    if asks or configuration.cluster != (1, 1, 1) or not _OF_CLUSTERS.isdisjoint(program.opcodes):
         raise UnsupportedError(
             f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
             remedy="let it meet in one of them",
@@ -167,7 +166,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only)
-        outcome = run.run()
+        outcome = as_before(program, run.run())
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":

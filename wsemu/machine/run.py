@@ -20,7 +20,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, Planes, Suspects, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, Suspects, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -96,8 +96,8 @@ MAX_EVENTS = 1_000_000
 _T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
-_PARTLY_USED = frozenset({"raw", "slots", "known"})
-"""large tables of a machine, of which a run says what it has touched"""
+_PARTLY_USED = frozenset({"raw", "slots", "known", "bases"})
+"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -124,11 +124,10 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
-_REDUCE, _TILES_REDUCE = OPCODE["bulk.reduce"], OPCODE["tensor.reduce"]
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
-_TILES = [OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast")]
-_SENT_REDUCTIONS = [OPCODE[f"async.reduce.b{bits}"] for bits in (32, 64)]
+_TILES = frozenset(OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast"))
+_REDUCTIONS = frozenset(OPCODE[name] for name in ("bulk.reduce", "async.reduce.b32", "async.reduce.b64"))
 _BULK = {
     *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce", "multicast")),
     OPCODE["bulk.send"],
@@ -138,6 +137,8 @@ _BULK = {
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
+_CONTENDED = frozenset((*ATOMIC_NUMBERS, *_REDUCTIONS, OPCODE["tensor.reduce"]))
+"""operations with which CTAs may change one place"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,8 @@ class Image:
     """it has matrix operations"""
     sums: bool
     """whose sums are rounded once"""
+    access_bytes: int
+    """of a lane, the same in all accesses; 0: they differ, or there are none"""
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
@@ -180,11 +183,12 @@ def _image_of(key: ProgramKey) -> Image:
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[np.minimum(code[:, 0], N_OPERATIONS - 1)]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
-    reductions = code[:, 0] == _REDUCE
-    code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
-    code[np.isin(code[:, 0], _TILES), 7] <<= UNUSED_SHIFT
-    reductions = np.isin(code[:, 0], _SENT_REDUCTIONS)
-    code[reductions, 7] = code[reductions, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[reductions, 7]]
+    opcodes = program.opcodes
+    for reduce in opcodes & _REDUCTIONS:
+        rows = code[:, 0] == reduce
+        code[rows, 7] = code[rows, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[rows, 7]]
+    for tiles in opcodes & _TILES:
+        code[code[:, 0] == tiles, 7] <<= UNUSED_SHIFT
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -194,15 +198,16 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
-    has_atomics = bool(np.isin(code[:, 0], [*ATOMIC_NUMBERS, _REDUCE, _TILES_REDUCE, *_SENT_REDUCTIONS]).any())
-    opcodes = frozenset(code[:, 0].tolist())
+    has_atomics = not opcodes.isdisjoint(_CONTENDED)
     asynchronous = program.asynchronous
     multiplies = any(
         FIRST_MATRIX <= opcode < N_WARP or FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS for opcode in opcodes
     )
     read_only = loads_read_only(program)
     sums = multiplies and rounds_once(program)
-    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies, sums)
+    sizes = {size & 255 for size in auxiliary.tolist() if size >= 0}
+    size = sizes.pop() if len(sizes) == 1 else 0
+    return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies, sums, size)
 
 
 class ProgramKey:
@@ -362,7 +367,7 @@ class Machine:
         self.cta_warps = -(-threads // LANES)
         self.warp_count = count = groups.members * self.cta_warps
         self.width = width_of(groups, self.cta_warps)
-        self.state = np.zeros(1, layout.MACHINE)
+        self.state = layout.table(1, layout.MACHINE)
         shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
         self.window = 0 if groups.members == 1 else window(shared_bytes, asynchronous=program.asynchronous)
         self._lay_out_registers(rows, block, dynamic)
@@ -373,9 +378,9 @@ class Machine:
         accesses = int(self.accesses["pattern"].max()) + 1
         self.patterns = np.zeros(2 * accesses, layout.PATTERN)
         self.weighed = np.zeros(accesses, layout.WEIGHED)
-        self.warps = np.zeros(count, layout.WARP)
-        self.barriers = np.zeros(groups.members * layout.BARRIERS, layout.BARRIER)
-        self.ctas = np.zeros(groups.members, layout.CTA)
+        self.warps = layout.table(count, layout.WARP)
+        self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
+        self.ctas = layout.table(groups.members, layout.CTA)
         self.raw = _pooled(MOST_FINDINGS, layout.RAW)
         self.slots = _pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
@@ -386,7 +391,7 @@ class Machine:
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
         self.shared = aligned(2 * (before + shared_room))
         self.local = aligned(2 * local_room * count)
-        self.segments = np.zeros(FIRST_ARRAY + len(segments), layout.SEGMENT)
+        self.segments = layout.table(FIRST_ARRAY + len(segments), layout.SEGMENT)
         self._lay_out_segments(segments, before + shared_bytes, local_bytes)
         self._lay_out_warps(local_room, threads)
         self._lay_out_ctas()
@@ -398,6 +403,10 @@ class Machine:
             self._lay_out_mbarriers()
         self.key: Any = None
         """under which it is kept for the next launch of its kind; None: it is not"""
+        self.number = 0
+        """which of the workers of its launches it was: it has touched what the next one of that number will"""
+        self._told: tuple[tuple[bytes, ...], Outcome] | None = None
+        """what the tables held after its last launch in which nothing was found, and the outcome"""
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
@@ -678,6 +687,8 @@ class Machine:
         self._keep = segments
         for segment, (data, _) in zip(self.segments[FIRST_ARRAY:], segments, strict=True):
             segment["host"], segment["bytes"] = address_of(data), data.nbytes
+        if self.planes:
+            self.planes.again()
 
     def remember(self) -> bool:
         """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some
@@ -691,10 +702,24 @@ class Machine:
         self._first = [(block, block.copy()) for block in blocks]
         return True
 
+    def as_before(self, budget: int) -> Outcome | None:
+        """The outcome of the launch before, where this one did the same."""
+        if self._told is None or self.state[0]["raw_count"] or (self.planes and self.planes.suspects()):
+            return None
+        tables, outcome = self._told
+        return outcome if tables == self._counted() and outcome.warp_instructions <= budget else None
+
+    def tell(self, outcome: Outcome) -> None:
+        """Remember an outcome without findings of a launch that ran to its end: that of whatever leaves the same."""
+        self._told = self._counted(), outcome
+
+    def _counted(self) -> tuple[bytes, ...]:
+        return self.flow.tobytes(), self.accesses.tobytes(), self.patterns.tobytes()
+
     def rest(self) -> bool:
         """After a run: be ready for `again`; False where it has grown."""
         state, planes = self.state[0], self.planes
-        if planes and not planes.rest():
+        if planes and not planes.rest(self.image.access_bytes):
             return False
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
@@ -1034,8 +1059,8 @@ _kept: dict[Any, list[Machine]] = {}
 """machines that have run, by what the next launch must have in common with theirs"""
 _MOST_KEPT = 16
 """kinds of launches"""
-MOST_REMEMBERED = 1 << 12
-"""CTAs of a launch whose machine may be kept"""
+MOST_REMEMBERED = 1 << 17
+"""CTAs that a machine may run which is kept: 8 bytes each"""
 _ROOMS = Rooms()
 
 
@@ -1044,15 +1069,28 @@ def _leave(machine: Machine) -> None:
 
     A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
     """
+    if machine.key is not None and machine.planes:
+        while not ROOM.has(machine.planes.held()) and _drop_oldest(machine.key):
+            pass
     if machine.key is None or not machine.rest():
         machine.close()
         return
     with _keeping:
         known = _kept.pop(machine.key, [])
         _kept[machine.key] = [*known, machine]
-        oldest = [] if len(_kept) <= _MOST_KEPT else _kept.pop(next(iter(_kept)))
-    for old in oldest:
-        old.close()
+        many = len(_kept) > _MOST_KEPT
+    if many:
+        _drop_oldest(machine.key)
+
+
+def _drop_oldest(but: Any) -> bool:
+    """Let go of the machines of the kind of launches that was made longest ago; False where there is no other."""
+    with _keeping:
+        oldest = next((key for key in _kept if key != but), None)
+        machines = _kept.pop(oldest, [])
+    for machine in machines:
+        machine.close()
+    return oldest is not None
 
 
 def _copy(data: Bytes, workers: int) -> Bytes:
@@ -1070,11 +1108,14 @@ MUCH = 1 << 20
 """bytes that are worth being copied by several"""
 
 
-def _take(key: Any) -> Machine | None:
-    """A machine that was left by a launch of this kind."""
+def _take(key: Any, number: int) -> Machine | None:
+    """A machine that was left by a launch of this kind, that of this worker if it is there."""
     with _keeping:
         known = _kept.get(key) if key else None
-        return known.pop() if known else None
+        if not known:
+            return None
+        own = (at for at, machine in enumerate(known) if machine.number == number)
+        return known.pop(next(own, -1))
 
 
 _keeping = threading.Lock()
@@ -1162,32 +1203,35 @@ class Launch:
         wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
         return {n: _copy(data, self._workers()) for n, data in wanted.items()}
 
-    def _ready(self) -> Machine:
-        """A machine for the launch: one that has run another of its kind, where there is one."""
-        key = self._kind()
-        kept = _take(key)
+    def _ready(self, number: int, workers: int) -> Machine:
+        """A machine for a share of the launch: one that has run another of its kind, where there is one."""
+        share = min(self.most, -(-self.grouping.number // workers))
+        key = self._kind(share)
+        kept = _take(key, number)
         if kept is not None:
             kept.again(self.rows, self.segments)
             return kept
-        machine = self._machine()
+        machine = self._machine(most=share)
         if key and machine.remember():
-            machine.key = key
+            machine.key, machine.number = key, number
         return machine
 
-    def _kind(self) -> Any:
+    def _kind(self, share: int) -> Any:
         """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
         watch = self.watch
-        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or self.most > MOST_REMEMBERED:
+        if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
             return None
         return (
-            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, self.most,
+            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
             self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
         )  # fmt: skip
 
-    def _machine(self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None) -> Machine:
+    def _machine(
+        self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None, most: int | None = None
+    ) -> Machine:
         return Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
-            watch or self.watch, self.arch, self.most, self.rooms, self.grouping.shape, self.clusters,
+            watch or self.watch, self.arch, most or self.most, self.rooms, self.grouping.shape, self.clusters,
         )  # fmt: skip
 
     def run(self) -> Outcome:
@@ -1223,7 +1267,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready() for _ in range(workers)]
+        machines = [self._ready(number, workers) for number in range(workers)]
         statuses = self._statuses(machines)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
@@ -1237,8 +1281,14 @@ class Launch:
                 if machine.planes:
                     machine.planes.close()
             return Outcome("done"), False
-        outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         plain = workers == 1 and not self.descending
+        budget = self.budget - CTA_COST * (self.ctas - 1)
+        kept = machines[0] if plain and machines[0].key and statuses == [layout.DONE] else None
+        known = kept.as_before(budget) if kept else None
+        if kept and known:
+            _leave(kept)
+            return known, True
+        outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         self.written = written_bytes([m.marks for m in machines])
         astray = not plain and (
             any(o.findings or o.status != "done" for o in outcomes)
@@ -1252,9 +1302,16 @@ class Launch:
             astray = True
         if astray:
             self.workers, self.descending = 1, False
-        merged = _merge(self.program, machines, outcomes, self.budget - CTA_COST * (self.ctas - 1))
+        merged = _merge(self.program, machines, outcomes, budget)
         merged.arch = self.arch
-        _on_all([functools.partial(_leave, m) for m in machines])
+        if kept and not astray and merged.status == "done" and not merged.findings:
+            kept.tell(merged)
+        leaving: list[Callable[[], None]] = [functools.partial(_leave, m) for m in machines]
+        if workers > 1 and any(m.planes and m.planes.nbytes >= MUCH for m in machines):
+            _on_all(leaving)
+        else:
+            for leave in leaving:
+                leave()
         return merged, not astray
 
     def _workers(self) -> int:
@@ -1373,16 +1430,14 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
     n = len(program.code)
     count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
-    for m in machines:
-        columns_of = (m.flow[name].tolist() for name in ("count", "lanes", "length"))
-        for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, strict=True)):
-            if came:
-                count[pc] += came
-                lanes[pc] += lanes_came
-                count[pc + length] -= came
-                lanes[pc + length] -= lanes_came
-    tables = [m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines]
-    accesses = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
+    columns_of = [_sum([m.flow[name] for m in machines]).tolist() for name in ("count", "lanes")]
+    for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, machines[0].flow["length"].tolist(), strict=True)):
+        if came:
+            count[pc] += came
+            lanes[pc] += lanes_came
+            count[pc + length] -= came
+            lanes[pc + length] -= lanes_came
+    accesses = _sum([m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines])
     if result.status != "done":
         for pc, mask in machines[-1].unfinished(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
@@ -1396,6 +1451,11 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
         own = 2 * int(machines[0].accesses["pattern"][pc])
         count_of = result.accesses[pc] = AccessCount(*accesses[pc].tolist())
         count_of.worst_wavefronts, count_of.worst_sectors = _worst(machines, own), _worst(machines, own + 1)
+
+
+def _sum(tables: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    total: npt.NDArray[np.int64] = tables[0] if len(tables) == 1 else np.sum(tables, axis=0)
+    return total
 
 
 def _worst(machines: list[Machine], number: int) -> Pattern | None:

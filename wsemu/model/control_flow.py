@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.isa import NAMES, OPCODE
+from wsemu.model.isa import N_OPERATIONS, NAMES, OPCODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ CTA_COST = 32
 """warp instructions of the step budget that each CTA after the first takes to start"""
 TURN = 128
 """warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
-_CHANGES_FLOW = tuple(OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+_CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
+_CHANGES_FLOW[[OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap")]] = True
 
 
 def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -28,7 +29,7 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     Both engines count executions, and a warp's turn, by these stretches.
     """
     n = len(code)
-    ends = np.flatnonzero(np.isin(code[:, 0], _CHANGES_FLOW))
+    ends = np.flatnonzero(_CHANGES_FLOW[np.minimum(code[:, 0], N_OPERATIONS)])
     return np.append(ends, n - 1)[np.searchsorted(ends, np.arange(n))] - np.arange(n) + 1
 
 
@@ -64,7 +65,10 @@ def loop_numbers(program: Program) -> list[int]:
     A loop is a strongly connected component of the control flow: control can go from any instruction of it to any other
     and back.  Reference: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
     """
-    return _components([successors(pc, row) for pc, row in enumerate(program.code.tolist())])
+    after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
+    if not any(way <= pc for pc, ways in enumerate(after) for way in ways):
+        return [-1] * len(after)  # nothing goes back
+    return _components(after)
 
 
 def inner_loop_numbers(program: Program) -> list[int]:

@@ -8,7 +8,7 @@ from wsemu.model.finding import Finding, Record
 
 Kind = Literal[
     "insert", "call", "move", "argument", "delete", "pair", "split", "unguard", "return", "stage", "bound", "compare",
-    "index", "swap", "size", "pad", "atomic", "fill", "load", "guard",
+    "index", "swap", "size", "pad", "atomic", "fill", "load", "guard", "launch",
 ]  # fmt: skip
 """insert      a statement that synchronises
 call        another function with the same arguments
@@ -29,7 +29,8 @@ pad         a column more, against bank conflicts
 atomic      an update that is atomic
 fill        zeros in an array before it is read
 load        a load that gives 0 where it would lie outside
-guard       a condition around an access"""
+guard       a condition around an access
+launch      the grid, the block or an argument, on the host"""
 
 
 class Change(Record):

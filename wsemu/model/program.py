@@ -12,8 +12,8 @@ from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
 
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""
-_OF_GRID = [OPCODE["grid.arrive"], OPCODE["grid.wait"]]
-_WITH_TIMES = [OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]]
+_OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))
+_WITH_TIMES = frozenset((OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]))
 """what else than operations of kind `async` wants to know what came before in time"""
 
 
@@ -157,11 +157,19 @@ class Program:
     """what is worked out of the code, which does not change, once for all launches"""
 
     @property
+    def opcodes(self) -> frozenset[int]:
+        """The operations that it has."""
+        if "opcodes" not in self.derived:
+            self.derived["opcodes"] = frozenset(self.code[:, 0].tolist())
+        found: frozenset[int] = self.derived["opcodes"]
+        return found
+
+    @property
     def asynchronous(self) -> bool:
         """Whether it has operations of kind `async`, or looks into the memory of other CTAs: the order of memory
         accesses is then kept lane by lane."""
         if "asynchronous" not in self.derived:
-            self.derived["asynchronous"] = bool((self.code[:, 0] >= N_CONTROL).any()) or "window" in self.specials
+            self.derived["asynchronous"] = max(self.opcodes, default=0) >= N_CONTROL or "window" in self.specials
         found: bool = self.derived["asynchronous"]
         return found
 
@@ -175,7 +183,7 @@ class Program:
     def cooperative(self) -> bool:
         """Whether it has the barrier of the grid: its launches are cooperative, all CTAs alive at once."""
         if "cooperative" not in self.derived:
-            self.derived["cooperative"] = bool(np.isin(self.code[:, 0], _OF_GRID).any())
+            self.derived["cooperative"] = not _OF_GRID.isdisjoint(self.opcodes)
         found: bool = self.derived["cooperative"]
         return found
 
@@ -183,8 +191,8 @@ class Program:
     def meets_alone(self) -> bool:
         """Whether of what is asynchronous it has the barrier of the grid alone: no phases, no copies, no proxies."""
         if "meets alone" not in self.derived:
-            others = (self.code[:, 0] >= N_CONTROL) & ~np.isin(self.code[:, 0], _OF_GRID)
-            alone = not others.any() and not np.isin(self.code[:, 0], _WITH_TIMES).any()
+            others = any(op >= N_CONTROL and op not in _OF_GRID for op in self.opcodes)
+            alone = not others and _WITH_TIMES.isdisjoint(self.opcodes)
             self.derived["meets alone"] = self.cooperative and alone and "window" not in self.specials
         found: bool = self.derived["meets alone"]
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -83,7 +84,16 @@ _current: ContextVar[Settings] = ContextVar("wsemu_settings")
 
 def current() -> Settings:
     """The settings in force here."""
-    return _current.get(None) or Settings()
+    chosen = _current.get(None)
+    if chosen is None:
+        chosen = _default(FIX_BUDGET)
+    return chosen
+
+
+@functools.lru_cache(maxsize=1)
+def _default(fix_budget: float) -> Settings:
+    """Those of a program that asks for nothing."""
+    return Settings(fix_budget=fix_budget)
 
 
 @contextmanager

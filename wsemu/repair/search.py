@@ -8,6 +8,7 @@ is expected, where that is known, and with each other.
 from __future__ import annotations
 
 import difflib
+import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,12 +18,12 @@ import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
-from wsemu.repair import shapes, synchronisation, values
+from wsemu.repair import host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -131,6 +132,18 @@ class Launched(Protocol):
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
 
+    def given(self) -> Sequence[Any]:
+        """The arguments."""
+
+    def launch(self) -> tuple[str, int, str] | None:
+        """The text of the file and the number of the line that launches, and the file's name; None where unknown."""
+
+    def attempt_launch(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: tuple[Any, ...],
+        texts: dict[str, tuple[Any, str]] | None = None,
+    ) -> Attempted | None:  # fmt: skip
+        """Another launch, perhaps with other source."""
+
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
         """Of a kernel in PTX its file's text and path, first and last line, and the files that its lines name by
         number; None for others, and where several files are linked."""
@@ -157,6 +170,8 @@ class Tried(NamedTuple):
     attempted: Attempted
     number: int
     """of the trial"""
+    file: str = ""
+    """that is edited, where no change says so"""
 
 
 @dataclass()
@@ -191,7 +206,12 @@ class Search:
 
     def run(self) -> None:
         """Try single edits, then further ones upon those that helped."""
+        first = bool(host.FIRST & {*_codes(self.report)})
+        if first:
+            self.of_launches()
         self.level((), None, self.report, 1)
+        if not first and not self.cures:
+            self.of_launches()
         depth = 1
         while not self.cures and self.partly and depth < _DEPTH and not self.over():
             depth += 1
@@ -200,6 +220,31 @@ class Search:
                 self.level(base.edits, base.source, base.attempted.report, depth)
                 if self.cures:
                     break
+
+    def of_launches(self) -> None:
+        """Try other launches of the kernel as it is."""
+        known = self.launched.launch()
+        if known is None:
+            return
+        source, line, file = known
+        file = next((name for name in self.texts if os.path.abspath(name) == os.path.abspath(file)), file)
+        try:
+            text = self.texts.get(file) or Text(file, source)
+        except SyntaxError:
+            return
+        launch = host.launch_at(text, line, self.report.kernel)
+        if launch is None:
+            return
+        numbers = scene(text, frozenset(), self.report, text).numbers
+        for other in host.others(text, launch, self.report, self.launched, numbers):
+            if self.over():
+                return
+            self.tried += 1
+            attempted = self.launched.attempt_launch(other.grid, other.block, other.arguments)
+            if attempted is not None and is_cure(attempted.report, self.report) and self.keeps(attempted):
+                self.texts.setdefault(file, text)
+                made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
+                self.cures.append(made._replace(file=file))
 
     def _left(self, tried: Tried) -> tuple[int, int, float]:
         errors = tried.attempted.report.errors
@@ -210,7 +255,7 @@ class Search:
         file = before[0].edit.changes[0].file if before else None
         candidates: list[tuple[float, str, Text, Candidate]] = []
         for name, text in self.texts.items():
-            if file in (None, name):
+            if name in self.lines and file in (None, name):
                 base = text if source is None else Text(name, source)
                 candidates += [
                     (score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))
@@ -426,6 +471,8 @@ def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
 
 
 def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    if one.shape != other.shape:
+        return False
     if one.dtype.kind in "fc" or other.dtype.kind in "fc":
         return bool(np.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True))
     return bool(np.array_equal(one, other))
@@ -441,7 +488,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
         number = numbers.setdefault(digest(tried.attempted.results), len(numbers))
         if number and _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
             continue  # fewer stores are no other way to mend it
-        file = tried.edits[0].edit.changes[0].file
+        file = tried.file or tried.edits[0].edit.changes[0].file
         left = {f.code for f in tried.attempted.report.findings}
         gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]
         found.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -254,7 +255,7 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
             lines = ", ".join(str(call.lineno) for call in alike)
             says = f"write `{new}` in place of the count `{count}` in lines {lines}"
             near = min(map(scene.distance, alike)) + 0.5 + 0.3 * rank
-            yield scene.candidate("argument", says, pieces, near)
+            yield scene.candidate("argument", says, pieces, near)._replace(odd=1)
 
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
@@ -418,7 +419,7 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
 
 def _names(text: str) -> set[str]:
     """The names of an expression."""
-    return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    return {*re.findall(r"\b[A-Za-z_]\w*", text)}
 
 
 def _smaller(scene: Scene, node: ast.expr) -> list[str]:

@@ -56,7 +56,10 @@ def _reachable_copies(graph: Graph) -> Blocks:
     decided[TRUE] = True
     blocks: Blocks = {}
     for block in graph.blocks:
-        copy = replace(block, phis=list(block.phis), instructions=list(block.instructions))
+        copy = Block(
+            block.index, [*block.phis], [*block.instructions], block.successors, block.predicate,
+            block.span, block.stack, block.end, block.trap,
+        )  # fmt: skip
         if len(block.successors) == 2:
             taken, other = block.successors
             if block.predicate in decided:

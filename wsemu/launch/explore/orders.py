@@ -47,6 +47,10 @@ class Orders:
         key = _Key(self.bound.program)
         return _may_wait(key) or _may_look(key)
 
+    def may_decide(self) -> bool:
+        """Whether there are any: a launch without speaks for itself."""
+        return not _ATOMIC.isdisjoint(self.bound.program.opcodes)
+
     def goes_on(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
         """Whether a run that ended with its patience has to be made anew, with all of its budget."""
         if outcome.status != "budget" or self.patience() is None:
@@ -138,7 +142,7 @@ class _Key:
 def _may_wait(key: _Key) -> bool:
     """Whether what an atomic returns may decide a branch."""
     code = key.program.code
-    if not _ATOMIC.intersection(code[:, 0].tolist()):
+    if _ATOMIC.isdisjoint(key.program.opcodes):
         return False
     from wsemu.proof.taint import tainted
 

@@ -7,7 +7,7 @@ Compiled code stops when it needs more: `refine` gives a segment finer cells (an
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ ACCESS_RECORDS = 1 << 14
 
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
+RESTING_BYTES = 1 << 27
+"""of planes that stay with their machines between launches, as far as they were touched: the next one finds memory that
+the system has given already"""
 Cells = npt.NDArray[np.int64]
 Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
 """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
@@ -69,6 +72,58 @@ class Pool:
 POOL = Pool()
 
 
+class Room:
+    """How much memory planes hold between launches, of all machines."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._lock = threading.Lock()
+
+    def take(self, n: int) -> bool:
+        """Whether there is room for n bytes more, which are taken then."""
+        with self._lock:
+            if n > self._left:
+                return False
+            self._left -= n
+            return True
+
+    def give(self, n: int) -> None:
+        with self._lock:
+            self._left += n
+
+    def has(self, n: int) -> bool:
+        return n <= self._left
+
+
+ROOM = Room(RESTING_BYTES)
+
+
+class _Resting(NamedTuple):
+    """The planes of a segment between two launches of a kind: nothing is in them."""
+
+    number: int
+    size: int
+    """bytes of the segment"""
+    grain: int
+    writes: Cells
+    reads: Cells
+    marks: npt.NDArray[np.uint8]
+    low: int
+    """the first cell that any launch has touched"""
+    high: int
+    """behind the last one"""
+
+    @property
+    def held(self) -> int:
+        """Bytes that the system has given."""
+        return 16 * (self.high - self.low)
+
+    def leave(self) -> None:
+        ROOM.give(self.held)
+        POOL.give(self.writes, 0, 0)
+        POOL.give(self.reads, 0, 0)
+
+
 class Planes:
     """Shadow memory of one machine."""
 
@@ -90,6 +145,9 @@ class Planes:
         self.exact = suspects is not None
         if suspects is not None:
             self._watch(suspects)
+        self._resting: list[_Resting] = []
+        self._extents: dict[int, tuple[int, int]] = {}
+        """of the planes that were taken up again: the cells that launches before have touched"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
         self._first_elements = len(self.elements)
 
@@ -143,25 +201,70 @@ class Planes:
         return cells[MARGIN : MARGIN + (int(segment["bytes"]) >> int(segment["grain"]))]
 
     def _give_back(self, cells: Cells, number: int) -> None:
-        segment = self.segments[number]
-        if segment["high"]:
-            assert 0 <= segment["low"] < segment["high"] <= len(cells) - MARGIN
-            POOL.give(cells, int(segment["low"]) + MARGIN, int(segment["high"]) + MARGIN)
-        else:
-            POOL.give(cells, 0, 0)
+        POOL.give(cells, *self._touched(self.segments[number]))
 
-    def rest(self) -> bool:
-        """After a run: be as before it; False where the sets have grown."""
+    def _touched(self, segment: Any) -> tuple[int, int]:
+        """The cells of a segment's planes that a run has touched: from the first to behind the last."""
+        low, high = int(segment["low"]), int(segment["high"])
+        return (low + MARGIN, high + MARGIN) if high else (0, 0)
+
+    def rest(self, size: int) -> bool:
+        """After a run: be as before it; False where the sets have grown.
+
+        Planes stay for the next run where all accesses have `size` bytes (0: they have not): each run gets them then,
+        with the same cells.
+        """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
+        state = self.state[0]
+        if size and not state["suspects"]:
+            self._rest_planes(size.bit_length() - 1)
         self._leave_planes()
         self.marks.clear()
-        state = self.state[0]
         self.sets[: int(state["set_count"])] = 0
         self.elements[: int(state["element_count"])] = 0
         if state["set_count"]:
             self.memo.view(np.int64)[:] = 0
         return True
+
+    def held(self) -> int:
+        """Bytes of the planes that the run has touched."""
+        touched = [self._touched(self.segments[number]) for number in self.writes]
+        return 16 * sum(high - low for low, high in touched)
+
+    def _rest_planes(self, grain: int) -> None:
+        """Clear planes with such cells, and keep them for `again` as far as there is room."""
+        for number in [number for number in self.writes if self.segments[number]["grain"] == grain]:
+            low, high = self._touched(self.segments[number])
+            before = self._extents.pop(number, (low, high))
+            size = int(self.segments[number]["bytes"])
+            resting = _Resting(
+                number, size, grain, self.writes[number], self.reads[number], self.marks[number],
+                min(low, before[0]), max(high, before[1]),
+            )  # fmt: skip
+            if ROOM.take(resting.held):
+                resting.writes[low:high] = 0
+                resting.reads[low:high] = 0
+                self._resting.append(resting)
+                del self.writes[number], self.reads[number]
+        self._extents.clear()
+
+    def again(self) -> None:
+        """Before another run, whose segments are as large as they will be: take up the planes that stayed."""
+        for resting in self._resting:
+            segment = self.segments[resting.number]
+            if segment["bytes"] != resting.size:
+                resting.leave()
+                continue
+            ROOM.give(resting.held)
+            number = resting.number
+            self._extents[number] = resting.low, resting.high
+            self.writes[number], self.reads[number], self.marks[number] = resting.writes, resting.reads, resting.marks
+            segment["grain"] = resting.grain
+            segment["writes"] = address_of(resting.writes) + 8 * MARGIN
+            segment["reads"] = address_of(resting.reads) + 8 * MARGIN
+            segment["marks"] = address_of(resting.marks)
+        self._resting.clear()
 
     def _leave_planes(self) -> None:
         for planes in (self.writes, self.reads):
@@ -172,6 +275,9 @@ class Planes:
     def close(self) -> None:
         """Leave the memory to later launches."""
         self._leave_planes()
+        for resting in self._resting:
+            resting.leave()
+        self._resting.clear()
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))

@@ -1,0 +1,58 @@
+"""What was said of a launch, for the next one that did the same.
+
+A kernel that is launched a thousand times does the same each time, most of the time: the engine gives the very outcome
+of the launch before (`machine.run`), and what was said of that holds, but for the time that it took.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound, BoundArray
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+    from wsemu.model.settings import Settings
+
+_KEY = "said"
+
+
+class _Said(NamedTuple):
+    """A report, and all that it hangs on."""
+
+    outcome: Outcome
+    configuration: LaunchConfiguration
+    settings: Settings
+    names: tuple[str, ...]
+    arrays: list[BoundArray]
+    uninitialized: frozenset[int]
+    notes: tuple[str, ...]
+    report: Report
+
+
+def as_before(program: Program, outcome: Outcome) -> Outcome:
+    """The outcome that `said` may know, where this one is equal to it: as of CTAs that are spread over the cores."""
+    known: _Said | None = program.derived.get(_KEY)
+    return known.outcome if known is not None and known.outcome == outcome else outcome
+
+
+def said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
+    """The report of a launch that ended like the one before it, and took so long; None where that has to be judged."""
+    known: _Said | None = bound.program.derived.get(_KEY)
+    if known is None or known.outcome is not outcome or known != _said(bound, outcome, notes, known.report):
+        return None
+    return known.report.again(seconds=seconds)
+
+
+def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
+    """Keep a report for the next launch, where nothing but its outcome decides what it says."""
+    if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
+        bound.program.derived[_KEY] = _said(bound, outcome, notes, report.again())
+
+
+def _said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:
+    return _Said(
+        outcome, bound.configuration, bound.settings, bound.names, bound.arrays, bound.uninitialized, notes, report
+    )

@@ -1,0 +1,260 @@
+"""Edits of what the host says: the grid, the block and the arguments of a launch, where it stands in the source.
+
+They are tried by the same kernel with another launch; the text is that of the line that launches.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.model.cure import Edit
+from wsemu.repair.scene import Candidate, last_name
+from wsemu.repair.text import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.repair.search import Launched
+    from wsemu.repair.text import Text
+
+FIRST = frozenset("out-of-bounds oversubscribed count-mismatch read-only-written".split())
+"""codes for which the launch is tried before the kernel"""
+_OF_NUMBERS = frozenset("deadlock count-mismatch oversubscribed barrier-divergence dangling-arrive all-arrive".split())
+"""codes for which a count that findings name may be that of the threads"""
+_WARP, _MOST_THREADS = 32, 1024
+_MOST = 24
+"""launches that are tried"""
+_AXES = "xyz"
+
+
+class Launch(NamedTuple):
+    """A launch in the source."""
+
+    grid: ast.expr
+    block: ast.expr
+    arguments: Sequence[ast.expr]
+    line: int
+
+
+class Other(NamedTuple):
+    """A launch that is tried."""
+
+    candidate: Candidate
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: tuple[Any, ...]
+
+
+def launch_at(text: Text, line: int, kernel: str) -> Launch | None:
+    """The launch of a kernel, by its name, that stands on a line; None where none is found, or several are."""
+    found = []
+    for node in ast.walk(text.tree):
+        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0):
+            match node:
+                case ast.Call(func=ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[grid, block, *_]))):
+                    found += [Launch(grid, block, node.args, node.lineno)] if name == kernel else []
+                case ast.Call(args=[ast.Name(id=name), grid, block, ast.Tuple(elts=given)]) if name == kernel:
+                    found += [Launch(grid, block, given, node.lineno)] if last_name(node) == "check" else []
+    return found[0] if len(found) == 1 and not any(isinstance(a, ast.Starred) for a in found[0].arguments) else None
+
+
+def others(text: Text, launch: Launch, report: Any, launched: Launched, numbers: list[int]) -> list[Other]:
+    """The launches that are tried, the likeliest first."""
+    made = _Others(text, launch, report, [*launched.given()], numbers, {f.code for f in report.findings})
+    found = sorted(made.all(), key=lambda other: other.candidate.near)
+    return found[:_MOST]
+
+
+class _Others(NamedTuple):
+    text: Text
+    launch: Launch
+    report: Any
+    given: list[Any]
+    numbers: list[int]
+    codes: set[str]
+
+    def all(self) -> Iterator[Other]:
+        """All of them."""
+        if "out-of-bounds" in self.codes:
+            yield from self.smaller_grids()
+            yield from self.smaller_blocks()
+            yield from self.axes()
+            yield from self.arrays()
+            yield from self.larger()
+        if self.codes & _OF_NUMBERS:
+            yield from self.threads()
+        yield from self.exchanged()
+        yield from self.scalars()
+
+    def put(self, pieces: list[Piece], says: str, near: float, **other: Any) -> Other:
+        changes = [self.text.change(piece) for piece in sorted(pieces)]
+        candidate = Candidate(Edit(kind="launch", says=says, changes=changes), tuple(pieces), near)
+        base = {"grid": self.report.grid, "block": self.report.block, "arguments": tuple(self.given)}
+        return Other(candidate, **{**base, **other})
+
+    def written(self, node: ast.expr, new: str, near: float, value: Any, **other: Any) -> Other:
+        """Another expression in the place of one of the launch."""
+        says = f"write `{new}`{'' if new == str(value) else f', {value},'} in place of `{self.text.of(node)}`"
+        says += f" in line {node.lineno}, where the kernel is launched"
+        return self.put([Piece(*self.text.span(node), new)], says, near, **other)
+
+    def part(self, node: ast.expr, axis: int) -> ast.expr | None:
+        """What stands for one axis of a grid or block."""
+        if isinstance(node, ast.Tuple):
+            return node.elts[axis] if axis < len(node.elts) else None
+        return node if axis == 0 else None
+
+    def extents(self) -> dict[int, str]:
+        """The extents of the arrays -> how the host can write them."""
+        found: dict[int, str] = {}
+        for node, value in zip(self.launch.arguments, self.given, strict=False):
+            shape = getattr(value, "shape", ())
+            for axis, extent in enumerate(shape):
+                if isinstance(node, ast.Name):
+                    short = f"{node.id}.size" if len(shape) == 1 else f"{node.id}.shape[{axis}]"
+                    found.setdefault(int(extent), short)
+                else:
+                    found.setdefault(int(extent), str(extent))
+        return found
+
+    def smaller_grids(self) -> Iterator[Other]:
+        """As many CTAs as an array has elements for."""
+        for axis, (count, threads) in enumerate(zip(self.report.grid, self.report.block, strict=True)):
+            node, by = self.part(self.launch.grid, axis), self.part(self.launch.block, axis)
+            if node is None:
+                continue
+            extent, name = max(self.extents().items(), default=(0, ""))
+            needed = -(-extent // threads)
+            if 0 < needed < count:
+                new = str(needed)
+                simple = isinstance(by, (ast.Name, ast.Constant, ast.Attribute))
+                if by is not None and simple and not name.isdigit() and not isinstance(node, ast.Constant):
+                    size = self.text.of(by)
+                    new = f"({name} + {size} - 1) // {size}"
+                grid = _with(self.report.grid, axis, needed)
+                yield self.written(node, new, 0.1 * (count - needed), needed, grid=grid)
+
+    def smaller_blocks(self) -> Iterator[Other]:
+        """As many threads as an array has elements."""
+        for axis, threads in enumerate(self.report.block):
+            node = self.part(self.launch.block, axis)
+            extent, name = max(self.extents().items(), default=(0, ""))
+            if node is not None and 0 < extent < threads and self.report.grid[axis] == 1:
+                new = str(extent) if isinstance(node, ast.Constant) else name
+                yield self.written(node, new, 1.0, extent, block=_with(self.report.block, axis, extent))
+
+    def threads(self) -> Iterator[Other]:
+        """As many threads as the findings say that a barrier counts."""
+        node, block = self.part(self.launch.block, 0), self.report.block
+        wanted = [n for n in self.numbers if n % _WARP == 0 and _WARP <= n <= _MOST_THREADS and n != block[0]]
+        for rank, count in enumerate(dict.fromkeys([*wanted, block[0] + _WARP]) if block[1:] == (1, 1) else ()):
+            if node is not None and count <= _MOST_THREADS:
+                yield self.written(node, str(count), 0.5 * rank, count, block=(count, 1, 1))
+
+    def exchanged(self) -> Iterator[Other]:
+        """The grid in the place of the block, and the block in that of the grid."""
+        grid, block = self.report.grid, self.report.block
+        threads = grid[0] * grid[1] * grid[2]
+        if grid != block and threads <= _MOST_THREADS and threads % _WARP == 0:
+            one, other = self.launch.grid, self.launch.block
+            says = f"exchange the grid `{self.text.of(one)}` and the block `{self.text.of(other)}` in line {one.lineno}"
+            pieces = [
+                Piece(*self.text.span(one), self.text.of(other)),
+                Piece(*self.text.span(other), self.text.of(one)),
+            ]
+            yield self.put(pieces, says, 1.5, grid=block, block=grid)
+
+    def axes(self) -> Iterator[Other]:
+        """x and y in the other order, of the grid, the block, or both."""
+        nodes = [("grid", self.launch.grid), ("block", self.launch.block)]
+        pairs = [(name, n.elts[:2]) for name, n in nodes if isinstance(n, ast.Tuple) and len(n.elts) > 1]
+        values = {"grid": self.report.grid, "block": self.report.block}
+        pairs = [(name, parts) for name, parts in pairs if values[name][0] != values[name][1]]
+        for chosen in ([[pair] for pair in pairs] + [pairs]) if len(pairs) > 1 else [pairs] if pairs else []:
+            pieces, other = [], {}
+            for name, (x, y) in chosen:
+                pieces += [Piece(*self.text.span(x), self.text.of(y)), Piece(*self.text.span(y), self.text.of(x))]
+                other[name] = (values[name][1], values[name][0], values[name][2])
+            says = (
+                f"exchange x and y of the {' and of the '.join(name for name, _ in chosen)} in line {self.launch.line}"
+            )
+            yield self.put(pieces, f"{says}, where the kernel is launched", 0.5, **other)
+
+    def scalars(self) -> Iterator[Other]:
+        """A number that is no array's extent, by one, or that extent; two numbers in the other order."""
+        numbers = [
+            (n, node, value)
+            for n, (node, value) in enumerate(zip(self.launch.arguments, self.given, strict=False))
+            if isinstance(value, int) and not isinstance(value, bool)
+        ]
+        for k, (n, node, value) in enumerate(numbers):
+            for m, other, second in numbers[k + 1 :]:
+                if value != second:
+                    yield self.swapped(n, node, m, other, 1.2)
+            if value in self.extents():
+                continue  # it is what it should be
+            for extent, name in self.extents().items():
+                if abs(extent - value) <= max(value, extent) // 2:
+                    far = 0.8 + 0.1 * min(abs(extent - value), 9)
+                    yield self.written(node, name, far, extent, arguments=_with(tuple(self.given), n, extent))
+            for by in (-1, 1) if value > 1 else (1,):
+                text = str(value + by)
+                if not isinstance(node, ast.Constant):
+                    text = f"{self.text.of(node)} {'+' if by > 0 else '-'} 1"
+                far = 1.0 + 0.2 * (by > 0)
+                yield self.written(node, text, far, value + by, arguments=_with(tuple(self.given), n, value + by))
+
+    def arrays(self) -> Iterator[Other]:
+        """Two arrays of one type and of different shapes in the other order."""
+        known = [
+            (n, node, value)
+            for n, (node, value) in enumerate(zip(self.launch.arguments, self.given, strict=False))
+            if hasattr(value, "shape") and hasattr(value, "dtype")
+        ]
+        for k, (n, node, value) in enumerate(known):
+            for m, other, second in known[k + 1 :]:
+                alike = value.dtype == second.dtype and len(value.shape) == len(second.shape)
+                if alike and value.shape != second.shape:
+                    yield self.swapped(n, node, m, other, 0.7)
+
+    def swapped(self, n: int, node: ast.expr, m: int, other: ast.expr, near: float) -> Other:
+        """Two arguments in the other order."""
+        given = list(self.given)
+        given[n], given[m] = given[m], given[n]
+        one, two = self.text.of(node), self.text.of(other)
+        says = f"exchange the arguments `{one}` and `{two}` in line {node.lineno}, where the kernel is launched"
+        pieces = [Piece(*self.text.span(node), two), Piece(*self.text.span(other), one)]
+        return self.put(pieces, says, near, arguments=tuple(given))
+
+    def larger(self) -> Iterator[Other]:
+        """An array that is stored to beyond its end, as long as another one is."""
+        import numpy as np
+
+        stored = [f for f in self.report.findings if f.code == "out-of-bounds"]
+        names = {s.array for f in stored for s in f.sites if s.array}
+        kinds = {s.text.partition(" ")[0] for f in stored for s in f.sites if s.primary}
+        if len(names) != 1 or kinds != {"store"}:
+            return
+        arrays = [(n, v) for n, v in enumerate(self.given) if isinstance(v, np.ndarray)]
+        for n, small in arrays:
+            node = self.launch.arguments[n]
+            if not isinstance(node, ast.Name) or f"`{self.report_name(n)}`" not in {f"`{name}`" for name in names}:
+                continue
+            for shape in dict.fromkeys(v.shape for _, v in arrays if v.ndim == small.ndim and v.size > small.size):
+                if 2 * (np.prod(shape) - small.size) > small.size:
+                    continue
+                more = np.zeros(shape, small.dtype)
+                more[tuple(slice(0, extent) for extent in small.shape)] = small
+                what = f"{shape[0]} elements" if len(shape) == 1 else f"the shape {shape}"
+                had = small.size if len(shape) == 1 else small.shape
+                says = f"make `{node.id}`, which line {self.launch.line} hands over, with {what} in place of {had}"
+                yield self.put([], says, 0.2, arguments=_with(tuple(self.given), n, more))
+
+    def report_name(self, n: int) -> str:
+        """What the kernel calls an argument."""
+        return str(self.report._launched.bound.names[n])
+
+
+def _with(values: tuple[Any, ...], n: int, new: Any) -> tuple[Any, ...]:
+    return (*values[:n], new, *values[n + 1 :])
