@@ -346,7 +346,9 @@ def test_each_execution_counts_as_its_lanes_lie(kernel, element, arch):
     rng = np.random.default_rng(3)
     shapes = [LANE % 16, LANE // 4 * 3 % 20, rng.permutation(32), rng.integers(0, 64, 32), LANE * 9]
     masks = [FULL, FULL, 0x0F0F0F0F, int(rng.integers(1, 1 << 32))]
-    before, address, mask = shapes[0], [], []
+    before = shapes[0]
+    address: list[np.ndarray] = []
+    mask: list[int] = []
     for _ in range(60):
         before = before if rng.random() < 0.7 else shapes[rng.integers(len(shapes))]
         address.append(before + rng.choice([0, 1, 2, 4, 16, 32, 128]))
