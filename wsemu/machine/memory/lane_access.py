@@ -100,6 +100,9 @@ def lie_so(b: Builder, place: Value, first: Value, steps: Value, mask: Value) ->
     return b.zext(b.icmp_unsigned("==", b.and_(b.bitcast(other, I32), b.trunc(mask, I32)), I32(0)), I64)
 
 
+AT_ONCE = ((4, 1), (8, 1), (8, 2))
+"""bytes and elements of the accesses that lanes lying apart make without a loop: others are seldom, and code takes long
+to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
 
 
@@ -162,7 +165,7 @@ def load_store(
                 else:
                     b.store(b.load(memory, align=1), register)
 
-        each_lane(b, mask, move, at_once=size * n in (4, 8, 16) and size > 2)
+        each_lane(b, mask, move, at_once=(size, n) in AT_ONCE)
         b.branch(done)
         b.position_at_end(done)
 
