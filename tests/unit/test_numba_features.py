@@ -345,6 +345,46 @@ def test_members_of_enumerations_are_chosen_and_compared() -> None:
     assert x.tolist() == [3, 1, 1, 1]
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_one", "equal"),
+    [
+        (Level.LOW, Level.LOW, 1, 1),
+        (Level.LOW, Level.HIGH, 0, 0),
+        (Level.LOW, Size.SMALL, 0, 1),
+        (Level.LOW, 1, 0, 1),
+        (1, Level.LOW, 0, 1),
+        (Level.LOW, np.int32(1), 0, 1),
+    ],
+)
+def test_members_of_integers_are_one_in_their_own_class_alone(left: Any, right: Any, is_one: int, equal: int) -> None:
+    x = np.zeros(6)
+    launched(
+        "a[0] = b is c\na[1] = b == c\na[2] = b is not c\na[3] = b != c\na[4] = LEFT is RIGHT\na[5] = b is RIGHT",
+        x, left, right, LEFT=left, RIGHT=right,
+    )  # fmt: skip
+    assert x.tolist() == [is_one, equal, 1 - is_one, 1 - equal, is_one, is_one]
+
+
+def test_a_member_of_integers_stays_one_where_paths_and_loops_meet() -> None:
+    x = np.zeros(4)
+    launched(
+        "s = Level.LOW\nfor i in range(b):\n    a[0] += s is Level.HIGH\n"
+        "    s = Level.HIGH if s is Level.LOW else Level.LOW\n"
+        "a[1] = s is Level.HIGH\na[2] = s is c\nn = s\nfor i in range(b):\n    n = n + 1\na[3] = n is Level.LOW",
+        x, 5, 2, Level=Level,
+    )  # fmt: skip
+    assert x.tolist() == [2, 1, 0, 0]
+
+
 def test_the_parts_of_a_complex_array_are_views() -> None:
     x = np.array([1 + 2j, 3 + 4j])
     launched("a.real[0] = 9\ncuda.atomic.add(a.imag, 1, 0.5)", x)

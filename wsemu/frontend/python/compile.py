@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import sys
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -74,6 +75,13 @@ class TupleType:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberType:
+    """An argument that is a member of an enumeration of integers: int64, and `is` asks for its class."""
+
+    cls: enum.EnumMeta
+
+
+@dataclass(frozen=True, slots=True)
 class TensorMapType:
     """An argument that is a tensor map."""
 
@@ -94,7 +102,7 @@ class PatternType:
 
 DEPTH = 12_000
 """frames of the interpreter that a compilation may use: recursive functions are walked in place"""
-ArgumentType = NumberType | ArrayType | TupleType | PatternType | TensorMapType | StaticType
+ArgumentType = NumberType | MemberType | ArrayType | TupleType | PatternType | TensorMapType | StaticType
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,8 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
     if isinstance(value, int) and not isinstance(value, np.generic):
         if not -(1 << 63) <= value < 1 << 64:
             raise UsageError(f"argument `{name}` is {value}, which does not fit into 64 bits")
+        if isinstance(value, enum.IntEnum):
+            return MemberType(type(value))
         return int64 if value < 1 << 63 else uint64
     if isinstance(value, np.generic):
         found = number_type(value.dtype)
@@ -215,6 +225,8 @@ def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType
             return ComplexValue(type_, *(Scalar(part, parameter(part.register, "value", axis)) for axis in range(2)))
         case NumberType():
             return Scalar(type_, parameter(type_.register, "value"))
+        case MemberType():
+            return Scalar(int64, parameter("b64", "value"), enumeration=type_.cls)
         case ArrayType():
             return _array(type_, name, parameter)
         case TupleType():

@@ -28,6 +28,12 @@ def common_class(values: Sequence[Value]) -> type | None:
     return first if all(class_of(value) is first for value in values) else None
 
 
+def of_integers(values: Sequence[Value]) -> enum.EnumMeta | None:
+    """The class of integers that all of these are members of; None where there is none."""
+    classes = {value.enumeration if isinstance(value, Scalar) else None for value in values}
+    return classes.pop() if len(classes) == 1 else None
+
+
 def place(value: Value) -> Scalar:
     """The place of a member in its class."""
     if isinstance(value, EnumValue):

@@ -273,7 +273,8 @@ class Expressions:
             elif isinstance(left, Static) or isinstance(right, Static):
                 same = False  # only one of them can be None
             elif isinstance(left, (Scalar, ComplexValue)) and isinstance(right, (Scalar, ComplexValue)):
-                equal = arithmetic.compare(self.b, "==", left, right) if left.type is right.type else FALSE
+                alike = joining.same_types(left, right)
+                equal = arithmetic.compare(self.b, "==", left, right) if alike else FALSE
                 return equal if isinstance(op, ast.Is) else negate(self.b, equal)
             else:
                 raise self.unsupported(node, f"`is` between {describe(left)} and {describe(right)}", "use `==`")

@@ -95,6 +95,7 @@ def same_value(a: Any, v: Any) -> bool:
     match a:
         case Scalar():
             alike = a.register == v.register and a.type is v.type and a.literal == v.literal
+            alike = alike and a.enumeration is v.enumeration
             return alike and (a.type.kind != "f" or repr(a.literal) == repr(v.literal))  # -0.0 is not 0.0
         case ComplexValue():
             return same_value(a.real, v.real) and same_value(a.imag, v.imag)
@@ -121,7 +122,7 @@ def blank(b: Builder, value: Value) -> Value:
     """What a variable of the form of `value` holds where nothing has been assigned to it: zeros."""
     match value:
         case Scalar():
-            return constant(value.type, 0)
+            return replace(constant(value.type, 0), enumeration=value.enumeration)
         case ComplexValue():
             return ComplexValue(value.type, constant(value.real.type, 0), constant(value.imag.type, 0))
         case TupleValue():
@@ -213,7 +214,9 @@ def _scalar_phi(b: Builder, block: Block, sources: list[Block], numbers: list[Sc
     if all(same_value(n, numbers[0]) for n in numbers):
         return numbers[0]
     registers = [register(b, n) for n in numbers]
-    return Scalar(numbers[0].type, phi(b, block, numbers[0].type.register, sources, registers))
+    members = enumerations.of_integers(numbers)
+    type_ = numbers[0].type
+    return Scalar(type_, phi(b, block, type_.register, sources, registers), enumeration=members)
 
 
 def phi(b: Builder, block: Block, type_: str, sources: list[Block], registers: list[Register]) -> Register:
@@ -258,7 +261,7 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
             number = v if v.type is wanted.type else convert_at(b, source, v, _common([v.type, wanted.type]))
             if isinstance(number, ComplexValue):
                 return ComplexValue(number.type, scalar(number.real), scalar(number.imag))
-            return scalar(number)
+            return replace(scalar(number), enumeration=enumerations.of_integers([v, wanted]))
         match v, wanted:
             case TupleValue(), TupleValue():
                 return TupleValue(tuple(map(walk, v.items, wanted.items)), v.names)
@@ -305,7 +308,8 @@ def _widest(a: Value, v: Value) -> Value:
     match a, v:
         case Scalar() | ComplexValue(), Scalar() | ComplexValue():
             type_ = _common([a.type, v.type])
-            return a if type_ is a.type else v if type_ is v.type else constant_of(type_)
+            wide = a if type_ is a.type else v if type_ is v.type else constant_of(type_)
+            return replace(wide, enumeration=enumerations.of_integers([a, v])) if isinstance(wide, Scalar) else wide
         case TupleValue(), TupleValue() if len(a.items) == len(v.items):
             return TupleValue(tuple(map(_widest, a.items, v.items)), a.names)
         case PatternValue(), PatternValue() if a.cls is v.cls and a.fields.keys() == v.fields.keys():
@@ -330,7 +334,9 @@ def constant_of(type_: NumberType) -> Value:
 def same_types(a: Value, v: Value) -> bool:
     """Whether two values of one form have the same types."""
     match a, v:
-        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+        case Scalar(), Scalar():
+            return a.type is v.type and a.enumeration is v.enumeration
+        case ComplexValue(), ComplexValue():
             return a.type is v.type
         case TupleValue(), TupleValue():
             return all(map(same_types, a.items, v.items))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import operator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,8 @@ def literal(value: Any) -> Number:
     number = operator.index(value)
     if not -(1 << 63) <= number < 1 << 64:
         raise KernelError(f"integer {number} does not fit into 64 bits", remedy="use a float, or a smaller integer")
-    return Scalar(int64 if number < 1 << 63 else uint64, None, number, True)
+    members = type(value) if isinstance(value, enum.IntEnum) else None
+    return Scalar(int64 if number < 1 << 63 else uint64, None, number, True, members)
 
 
 def _numpy_literal(value: np.generic) -> Number:
@@ -389,7 +391,10 @@ def choose_number(b: Builder, condition: Scalar, x: Number, y: Number) -> Number
         assert isinstance(y, ComplexValue)
         return ComplexValue(x.type, choose(b, condition, x.real, y.real), choose(b, condition, x.imag, y.imag))
     assert isinstance(y, Scalar)
-    return choose(b, condition, x, y)
+    chosen = choose(b, condition, x, y)
+    if x.enumeration is y.enumeration is None:
+        return chosen
+    return replace(chosen, enumeration=x.enumeration if x.enumeration is y.enumeration else None)
 
 
 def reinterpret(x: Scalar, to: NumberType) -> Scalar:

@@ -7,6 +7,7 @@ or something that exists only then (a module, a function, a dtype, `None`).  Typ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import EnumMeta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ class Scalar(Value):
     literal: int | float | bool | None = None
     is_python_literal: bool = False
     """written in the source or a host int/float: Numba's Literal[int], which types like int64"""
+    enumeration: EnumMeta | None = None
+    """the class of integers that it is a member of (`enum.IntEnum`), which `is` compares, too"""
 
 
 @dataclass(frozen=True, slots=True)
