@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.language import cuda_names as _names
-from wsemu.language.markers import Foreign
+from wsemu.language.markers import Foreign, NotModelled
 
 if TYPE_CHECKING:
     from wsemu.language.cuda_signatures import *  # noqa: F403
@@ -73,7 +73,7 @@ HOST = frozenset(
     CudaAPIError CudaDriverError CudaSupportError In InOut Out as_cuda_array close config current_context default_stream
     defer_cleanup detect device_array device_array_like devicearray driver_is_available event event_elapsed_time
     external_stream from_cuda_array_interface get_current_device gpus is_available is_bfloat16_supported is_cuda_array
-    is_float16_supported
+    is_float16_supported is_fp8_supported KernelRuntimeError
     is_supported_version legacy_default_stream list_devices managed_array mapped mapped_array mapped_array_like
     per_thread_default_stream pinned pinned_array pinned_array_like profile_start profile_stop profiling runtime
     select_device stream synchronize to_device
@@ -84,11 +84,19 @@ HOST = frozenset(
 
 _NOT_MODELLED = frozenset(
     """
-    BaseCUDAMemoryManager GetIpcHandleMixin HostOnlyCUDAMemoryManager IpcHandle KernelRuntimeError MappedMemory
-    MemoryInfo MemoryPointer PinnedMemory cuda_error cudadrv literal nvvm open_ipc_array set_memory_manager
+    BaseCUDAMemoryManager Dim3 GetIpcHandleMixin GridGroup HostOnlyCUDAMemoryManager IpcHandle MappedMemory MemoryInfo
+    MemoryPointer PinnedMemory alias api_util cache_hints cext cgutils codegen cpython cuda_error cuda_paths datamodel
+    debuginfo descriptor device_init deviceufunc dim3 dispatcher flags grid_group initialize intrinsics itanium_mangler
+    literal locks lowering mathimpl memory_management misc models nvvm nvvmutils open_ipc_array
+    prepare_shape_strides_dtype require_context serialize set_memory_manager simulator stubs target typeconv typing
+    ufuncs utils
     """.split()
 )
 """names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+
+
+_PARTS = frozenset("api args compiler core cudadrv decorators devices driver errors kernels vectorizers".split())
+"""modules of Numba-CUDA that are there without an import of their own"""
 
 
 _COMPILING = frozenset(
@@ -140,10 +148,12 @@ if not TYPE_CHECKING:
             from wsemu.launch.second_way import asking
 
             return asking(name)
-        if name in _NOT_MODELLED:
-            from wsemu.model.errors import MissingName
+        if name in _PARTS:
+            from wsemu.host import takeover
 
-            raise MissingName(f"`cuda.{name}` is not modelled", remedy="do without it, or ask for it with `hasattr`")
+            return takeover.part(name)
+        if name in _NOT_MODELLED:
+            return NotModelled(f"cuda.{name}")
         return getattr(_names, name)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numba.core import types as numba_types
 
 from tests.commands import wsemu
 from wsemu import cuda
 from wsemu.app import program
 from wsemu.host import takeover
+from wsemu.launch import second_way
 from wsemu.launch.check import check
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.settings import Settings
@@ -320,10 +325,95 @@ def test_forall_launches_enough_threads():
     assert x[0] == 3
 
 
-def test_what_is_only_known_of_compiled_code_is_told_to_be_missing():
-    with pytest.raises(AttributeError, match="has no `inspect_asm`: nothing is compiled for a GPU here"):
-        count.inspect_asm  # noqa: B018
+CONSTANT = np.zeros(3, np.int64)
+
+
+@cuda.jit(max_registers=40, launch_bounds=256)
+def with_figures(x):
+    tile = cuda.shared.array(64, np.float32)
+    own = cuda.local.array(4, np.int32)
+    first = CONSTANT[0]
+    own[0] = first
+    tile[cuda.threadIdx.x] = own[0]
+    x[0] = tile[0]
+
+
+def test_a_kernel_tells_its_figures_for_each_combination_of_types_that_was_launched():
+    asked: Any = with_figures
+    assert asked.get_shared_mem_per_block() == {}
+    asked[1, 1](np.zeros(1))
+    asked[1, 1](np.zeros(4, np.float32)[::2])
+    launched = [(numba_types.float64[::1],), (numba_types.float32[:],)]
+    assert asked.signatures == list(asked.overloads) == launched
+    figures = "shared_mem_per_block local_mem_per_thread const_mem_size max_threads_per_block regs_per_thread".split()
+    assert [getattr(asked, f"get_{name}")(launched[0]) for name in figures] == [256, 16, 24, 256, 40]
+    assert asked.get_regs_per_thread() == dict.fromkeys(launched, 40)
+    assert asked.specialize(np.zeros(1)).get_regs_per_thread() == 40
+    said = io.StringIO()
+    asked.inspect_types(said)
+    assert "with_figures (array(float64, 1d, C))" in said.getvalue()
+    assert "first :: int64" in said.getvalue()
+    assert asked.stats.cache_hits == {}
+    asked.recompile()
+    assert asked.get_shared_mem_per_block() == {}
+
+
+def test_a_kernel_is_compiled_for_types_without_a_launch():
+    asked: Any = count
+    assert asked.compile("void(int32[::1])").argument_types == (numba_types.int32[::1],)
+
+
+NAMES_OF_THE_DISPATCHER = """
+    add_overload compile_device disable_compile fold_argument_types get_annotation_info get_call_template get_metadata
+    get_overload inspect_cfg inspect_disasm_cfg
+""".split()
+
+
+@pytest.mark.parametrize("name", NAMES_OF_THE_DISPATCHER)
+def test_what_only_numbas_compiler_does_is_told_to_be_missing(name):
+    with pytest.raises(UnsupportedError, match=rf"`count.{name}` is not modelled"):
+        getattr(count, name)()
+
+
+@pytest.mark.parametrize("name", ["asm", "llvm", "lto_ptx", "sass", "sass_cfg"])
+def test_code_is_shown_where_numba_cuda_compiles_it(name, monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise UsageError("no compiler")
+
+    monkeypatch.setattr(second_way, "ask_compiled", refuse)
+    asked: Any = count
+    asked[1, 32](np.zeros(32, np.int32))
+    with pytest.raises(UnsupportedError, match=rf"`count.inspect_{name}` is not modelled: no compiler"):
+        getattr(asked, f"inspect_{name}")()
     assert not hasattr(count, "anything")
+
+
+NAMES_WITHOUT = "HostOnlyCUDAMemoryManager IpcHandle MemoryPointer codegen nvvm set_memory_manager target".split()
+
+
+@pytest.mark.parametrize("name", NAMES_WITHOUT)
+def test_a_name_that_is_not_modelled_is_imported_and_refused_when_it_is_used(name):
+    found = getattr(cuda, name)
+    assert not isinstance(3, found)
+    for used in (found, found.anything, types.new_class("derived", (found,))):
+        with pytest.raises(UnsupportedError, match=rf"`cuda.{name}.* is not modelled"):
+            used()
+
+
+def test_the_context_makes_streams_and_events_and_says_what_it_has_not():
+    context: Any = cuda.current_context()
+    assert context.create_event().query()
+    assert bool(context.get_default_stream())
+    with context.defer_cleanup(), pytest.raises(UnsupportedError, match=r"`device.memalloc` is not modelled"):
+        context.memalloc(8)
+    assert not hasattr(context, "anything")
+
+
+def test_modules_of_numba_cuda_are_there_without_an_import():
+    module: Any = cuda
+    assert module.cudadrv.driver.CudaAPIError is module.CudaAPIError
+    assert module.devices.get_context() is module.current_context()
+    assert issubclass(module.errors.KernelRuntimeError, RuntimeError)
 
 
 def test_hints_of_arguments():

@@ -5,6 +5,8 @@ Relies on names that numba-cuda does not promise to keep: the tests pin its vers
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -42,12 +44,28 @@ class Compiled:
         made = self.library.get_cubin(cc=(*HOPPER, "a"))
         return made if isinstance(made, bytes) else bytes(getattr(made, "code", made))
 
-    def machine_code(self) -> str:
-        """The disassembly, by nvdisasm."""
+    def registers(self) -> int:
+        """Of a thread: what ptxas notes in the ELF section `.nv.info` of a cubin (EIATTR_REGCOUNT)."""
+        found = re.search(rb"\x04\x2f\x08\x00.{4}(.{4})", self.cubin(), re.DOTALL)
+        if found is None:
+            raise UnsupportedError("the cubin does not say how many registers a thread has")
+        return int.from_bytes(found[1], "little")
+
+    def linked_ptx(self) -> str:
+        """The PTX after optimization at link time."""
+        with _device():
+            return str(self.library.get_lto_ptx(cc=HOPPER))
+
+    def machine_code(self, *options: str) -> str:
+        """The disassembly, by nvdisasm; UnsupportedError where that is missing."""
+        if shutil.which("nvdisasm") is None:
+            raise UnsupportedError("machine code is not shown: `nvdisasm` is missing", remedy="install CUDA's toolkit")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kernel.cubin"
             path.write_bytes(self.cubin())
-            return subprocess.run(["nvdisasm", "-c", str(path)], capture_output=True, text=True, check=True).stdout
+            return subprocess.run(
+                ["nvdisasm", *(options or ["-c"]), str(path)], capture_output=True, text=True, check=True
+            ).stdout
 
 
 @contextmanager
@@ -82,16 +100,20 @@ def compile_kernel(
 ) -> Compiled:
     """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would; `lineinfo` adds the source's lines
     to the PTX."""
+    numba_cuda.prepare(arguments)
+    return compile_for(kernel, tuple(numba_cuda.type_of(value) for value in arguments), lto=lto, lineinfo=lineinfo)
+
+
+def compile_for(kernel: Declared, signature: tuple[Any, ...], *, lto: bool = True, lineinfo: bool = False) -> Compiled:
+    """The same for Numba's types of the arguments."""
     from numba.cuda.dispatcher import _Kernel
 
-    numba_cuda.prepare(arguments)
     with _device():
         dispatcher = numba_cuda.dispatcher(kernel)
         options = {name: value for name, value in dispatcher.targetoptions.items() if name in _OPTIONS}
         options["link"] = list(options.get("link") or [])
         if lineinfo and not options.get("debug"):
             options["lineinfo"] = True
-        signature = tuple(numba_cuda.type_of(value) for value in arguments)
         made = _Kernel(dispatcher.py_func, signature, lto=lto, **options)
         library = made._codelibrary
         text = library.get_asm_str()

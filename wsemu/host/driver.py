@@ -11,7 +11,7 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.language.markers import unknown
+from wsemu.language.markers import NotModelled, unknown
 from wsemu.model import settings
 from wsemu.model.device_array import DeviceArray as DeviceArray
 from wsemu.model.device_array import DeviceNDArray as DeviceNDArray
@@ -151,7 +151,7 @@ class Device:
     COOPERATIVE_LAUNCH = INTEGRATED = KERNEL_EXEC_TIMEOUT = TCC_DRIVER = PCI_BUS_ID = PCI_DEVICE_ID = 0
     supports_float16 = True
     supports_bfloat16 = True
-    supports_fp8 = False
+    supports_fp8 = True
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -163,6 +163,8 @@ class Device:
         """The limits that differ by architecture."""
         found = _OF_LIMITS.get(name)
         if found is None:
+            if name in _OF_DRIVER:
+                return NotModelled(f"device.{name}")
             if name.startswith("__"):
                 raise AttributeError(name)
             raise AttributeError(unknown("the emulated device", name, {*vars(Device), *_OF_LIMITS}))
@@ -178,7 +180,32 @@ class Device:
     def reset(self) -> None:
         """Nothing is held."""
 
-    synchronize = push = pop = reset
+    synchronize = push = pop = prepare_for_use = release_primary_context = reset
+
+    def get_device_identity(self) -> dict[str, int]:
+        """Where it sits on the bus."""
+        return {"pci_domain_id": 0, "pci_bus_id": 0, "pci_device_id": 0}
+
+    def from_identity(self, identity: object) -> Device:
+        return self
+
+    def can_access_peer(self, peer_device: object) -> bool:
+        """False: there is one device."""
+        return False
+
+    def create_stream(self) -> Stream:
+        return Stream()
+
+    get_default_stream = get_legacy_default_stream = get_per_thread_default_stream = create_stream
+
+    def create_external_stream(self, ptr: int) -> Stream:
+        return Stream()
+
+    def create_event(self, timing: bool = True) -> Event:
+        return Event()
+
+    def defer_cleanup(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def get_memory_info(self) -> MemoryInfo:
         """Bytes free and bytes in total, of an H200."""
@@ -198,6 +225,15 @@ _OF_LIMITS: dict[str, Callable[[Limits], int]] = {
     **{f"MAX_BLOCK_DIM_{axis}": lambda limit, n=n: limit.block[n] for n, axis in enumerate("XYZ")},  # type: ignore[misc]
     **{f"MAX_GRID_DIM_{axis}": lambda limit, n=n: limit.grid[n] for n, axis in enumerate("XYZ")},  # type: ignore[misc]
 }
+
+
+_OF_DRIVER = frozenset(
+    """
+    create_module_image create_module_ptx enable_peer_access get_active_blocks_per_multiprocessor get_ipc_handle
+    get_max_potential_block_size memalloc memallocmanaged memhostalloc mempin open_ipc_handle unload_module
+    """.split()
+)
+"""what the driver does with memory and code of a GPU"""
 
 
 class _Devices(tuple[Device, ...]):
@@ -256,6 +292,10 @@ class CudaDriverError(Exception):
     """Never raised."""
 
 
+class KernelRuntimeError(RuntimeError):
+    """What Numba-CUDA raised of kernels, once; for `except` clauses."""
+
+
 class CudaAPIError(CudaDriverError):
     """Never raised: wrong launches raise `wsemu.UsageError`."""
 
@@ -265,7 +305,8 @@ def is_available() -> bool:
     return True
 
 
-is_supported_version = is_float16_supported = is_bfloat16_supported = driver_is_available = is_available
+is_supported_version = driver_is_available = is_available
+is_float16_supported = is_bfloat16_supported = is_fp8_supported = is_available
 
 
 class Config:

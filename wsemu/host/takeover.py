@@ -12,7 +12,7 @@ import importlib.machinery
 import os
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wsemu import cuda
 from wsemu.language.markers import Foreign
@@ -53,10 +53,6 @@ def _types() -> ModuleType:
     return made
 
 
-class KernelRuntimeError(RuntimeError):
-    """What Numba-CUDA raised of kernels, once; for `except` clauses."""
-
-
 _ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
 
 
@@ -64,7 +60,7 @@ def _errors() -> dict[str, Any]:
     """Numba's errors, and what Numba-CUDA adds."""
     of_numba = vars(importlib.import_module("numba.core.errors"))
     found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
-    return {**found, **_ERRORS(), "KernelRuntimeError": KernelRuntimeError}
+    return {**found, **_ERRORS(), **_of_host("KernelRuntimeError")()}
 
 
 _PARTS: dict[str, Callable[[], Any]] = {
@@ -102,6 +98,22 @@ _PARTS: dict[str, Callable[[], Any]] = {
 
 _TESTS: dict[str, Callable[[], Any]] = {"testing": lambda: importlib.import_module("wsemu.host.testing")}
 """the same of what test suites import"""
+
+
+_IMPLIED = {"devices": "cudadrv.devices", "driver": "cudadrv.driver"}
+"""names of modules in `numba.cuda` -> where they are"""
+
+
+def part(name: str) -> ModuleType:
+    """The module that stands for a part of Numba-CUDA, with the parts of that."""
+    path = _IMPLIED.get(name, name)
+    found = _PARTS[path]()
+    if not isinstance(found, dict):
+        return cast("ModuleType", found)
+    made = ModuleType(f"numba.cuda.{path}")
+    inner = (key for key in _PARTS if key.startswith(f"{path}."))
+    vars(made).update({**found, **{key.removeprefix(f"{path}."): part(key) for key in inner}})
+    return made
 
 
 class _Hook:

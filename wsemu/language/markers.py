@@ -163,6 +163,34 @@ class Foreign:
         return f"<cuda.{self.path}, which wsemu does not model>"
 
 
+class NotModelled:
+    """A name of Numba-CUDA with nothing behind it here: it can be imported, and whoever uses it is told."""
+
+    def __init__(self, path: str, remedy: str = "do without it") -> None:
+        self.__name__ = path.rpartition(".")[2]
+        self._path, self._remedy = path, remedy
+
+    def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
+        from wsemu.model.errors import UnsupportedError  # on demand: kernels' modules import this one early
+
+        raise UnsupportedError(f"`{self._path}` is not modelled", remedy=self._remedy)
+
+    def __getattr__(self, name: str) -> NotModelled:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return NotModelled(f"{self._path}.{name}", self._remedy)
+
+    def __mro_entries__(self, bases: Any) -> tuple[type]:
+        """Classes may derive from it; there are no objects of them."""
+        return (type(self.__name__, (), {"__init__": self}),)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self._path}, which wsemu does not model>"
+
+
 def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
     """Kernel functions from a table of signature to description, by bare name; `group` is their namespace or empty."""
     prefix = f"{group}." if group else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from wsemu.frontend.python.values import TypedVariable
     from wsemu.language.numbers import NumberType
     from wsemu.model.program import Program
 
@@ -70,6 +71,23 @@ def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     function = getattr(kernel, "py_func", kernel)
     made = compile_kernel(function, types, fma=fma, registers=registers, debug=_debug(kernel))
     return Compiled(made.program, names, tuple(made.notes))
+
+
+def forget(function: Any) -> None:
+    """Compile a function anew at the next launch."""
+    _cache.pop(function, None)
+
+
+def launched(function: Any) -> list[tuple[Any, ...]]:
+    """The front end's types of the arguments that a function has been compiled for."""
+    return list(dict.fromkeys(types for types, *_ in _cache.get(function, ())))
+
+
+def variables(kernel: Any, arguments: Sequence[Any]) -> list[TypedVariable]:
+    """The variables of a kernel for arguments of these types."""
+    from wsemu.frontend.python.compile import argument_type, compile_kernel
+
+    return compile_kernel(kernel.py_func, tuple(map(argument_type, arguments)), debug=_debug(kernel)).variables
 
 
 def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> NumberType | None:

@@ -101,6 +101,8 @@ class Kernel(DeclaredFunction, Launchable):
         self.extensions: list[Any] = list(self.options.get("extensions") or ())
         """objects whose `prepare_args` changes the arguments of a launch first"""
         self.declared = declared
+        self.specialized = False
+        """whether `specialize` made it"""
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
@@ -116,31 +118,37 @@ class Kernel(DeclaredFunction, Launchable):
 
     @property
     def overloads(self) -> Overloads:
-        """The kernel for the types of each of its signatures."""
+        """The kernel for the types of each of its signatures; if it has none, of each of its launches."""
         from wsemu.launch.overloads import Overloads  # few ask for it
 
         return Overloads(self)
 
     @property
     def signatures(self) -> list[tuple[Any, ...]]:
-        """The types of the arguments of each of its signatures."""
-        return [one.arguments for one in self.declared]
+        """Numba's types of the arguments of each of its signatures; if it has none, of each of its launches."""
+        if self.declared:
+            return [one.arguments for one in self.declared]
+        from wsemu.launch import compiled, overloads  # few ask for it
+
+        return [tuple(map(overloads.of_launch, types)) for types in compiled.launched(self.py_func)]
 
     def mark_launch_config_sensitive(self) -> None:
         """Nothing to do: what a launch's shape decides is looked at in each launch."""
 
     def specialize(self, *arguments: Any) -> Kernel:
-        """This kernel: it is compiled for the arguments of each launch."""
-        return self
+        """This kernel, which asks nobody for a signature where it says what its compiled code is like."""
+        made = Kernel(self.py_func, device=self.device, options=self.options, declared=self.declared)
+        made.specialized = True
+        made.extensions = self.extensions
+        return made
 
     def __getattr__(self, name: str) -> Any:
-        """What Numba-CUDA says of its compiled code, which is missing here."""
-        if name.startswith(("inspect_", "get_", "max_cooperative_")):
-            raise AttributeError(
-                f"kernel `{self.__name__}` has no `{name}`: nothing is compiled for a GPU here; "
-                'use `wsemu.check` for counters, `.on("gpu")` where there is one'
-            )
-        raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
+        """What else Numba-CUDA's kernels have, most of it about compiled code."""
+        if name.startswith("_"):
+            raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
+        from wsemu.launch import inspection  # few ask for it
+
+        return inspection.attribute(self, name)
 
     def on(self, target: str) -> Any:
         """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with

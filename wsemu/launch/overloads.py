@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,25 +10,87 @@ import numpy as np
 
 from wsemu.language.promotion import dtype_of, number_type
 from wsemu.model import settings
+from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.launch_shape import configure
+from wsemu.model.limits import limits
 from wsemu.model.residency import MULTIPROCESSORS, held
 
 if TYPE_CHECKING:
-    from wsemu.language.signatures import Declared
+    from collections.abc import Callable
+
     from wsemu.launch.kernel import Kernel
     from wsemu.model.program import Program
 
 
 class Overload:
-    """A kernel for the types of one of its signatures."""
+    """A kernel for the types of its arguments, as a tuple of Numba's types."""
 
-    def __init__(self, kernel: Kernel, declared: Declared) -> None:
-        self._kernel, self._types = kernel, declared.arguments
+    def __init__(self, kernel: Kernel, types: tuple[Any, ...]) -> None:
+        self._kernel, self._types = kernel, types
+
+    @property
+    def argument_types(self) -> tuple[Any, ...]:
+        return self._types
 
     @property
     def cooperative(self) -> bool:
         """Whether all CTAs of a launch have to run at once, for it has a barrier of the grid."""
         return self._program().cooperative
+
+    @property
+    def regs_per_thread(self) -> int:
+        """The registers that a thread has: of the option `max_registers`, or as the GPU's compiler gives them out."""
+        return self._kernel.registers or int(self._compiled("regs_per_thread", lambda made: made.registers()))
+
+    @property
+    def const_mem_size(self) -> int:
+        """Bytes of host arrays that are constants of the kernel."""
+        return sum(one.array.nbytes for one in self._program().constant_arrays)
+
+    @property
+    def shared_mem_per_block(self) -> int:
+        """Bytes of static shared memory of a CTA."""
+        return self._program().shared_bytes
+
+    @property
+    def local_mem_per_thread(self) -> int:
+        """Bytes of the local arrays of a thread."""
+        return self._program().local_bytes
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """The most threads of a CTA, of the architecture or of the option `launch_bounds`."""
+        given = self._kernel.options.get("launch_bounds")
+        bound = given[0] if isinstance(given, tuple) else given
+        return min(bound or sys.maxsize, limits(settings.current().arch).threads)
+
+    def inspect_asm(self, cc: Any = None) -> str:
+        """The PTX, by Numba-CUDA where it is installed with its compiler; UnsupportedError where it is not."""
+        return str(self._compiled("inspect_asm", lambda made: made.ptx))
+
+    def inspect_llvm(self) -> str:
+        """LLVM's code, by Numba-CUDA as `inspect_asm`."""
+        return str(self._compiled("inspect_llvm", lambda made: made.library.get_llvm_str()))
+
+    def inspect_lto_ptx(self, cc: Any = None) -> str:
+        """The PTX after optimization at link time, by Numba-CUDA as `inspect_asm`."""
+        return str(self._compiled("inspect_lto_ptx", lambda made: made.linked_ptx()))
+
+    def inspect_sass(self) -> str:
+        """Machine code, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
+        return str(self._compiled("inspect_sass", lambda made: made.machine_code()))
+
+    def inspect_sass_cfg(self) -> str:
+        """The graph of the machine code's blocks, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
+        return str(self._compiled("inspect_sass_cfg", lambda made: made.machine_code("-cfg")))
+
+    def inspect_types(self, file: Any = None) -> None:
+        """Write the types of the arguments and variables."""
+        from wsemu.launch.compiled import variables
+
+        lines = [f"{self._kernel.__name__} ({', '.join(map(str, self._types))})", "-" * 80]
+        lines += [f"{one.name} :: {one.type}" for one in variables(self._kernel, self._examples())]
+        print("\n".join(lines), file=file or sys.stdout)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
         """The CTAs of this shape that the largest GPU of the architecture, or one of `sms` multiprocessors, holds at
@@ -37,17 +100,38 @@ class Overload:
         each, _ = held(chosen.arch, shape.threads, program.shared_bytes + dynsmemsize, program.registers)
         return each * (chosen.sms or MULTIPROCESSORS[chosen.arch].most)
 
+    def compile(self) -> None:
+        """Find out whether the kernel can be compiled for these types."""
+        self._program()
+
+    def _examples(self) -> list[Any]:
+        return [_example(type_) for type_ in self._types]
+
     def _program(self) -> Program:
         from wsemu.launch.compiled import compiled  # on demand: few ask
 
-        return compiled(self._kernel, [_example(type_) for type_ in self._types], True).program
+        return compiled(self._kernel, self._examples(), True).program
+
+    def _compiled(self, name: str, get: Callable[[Any], Any]) -> Any:
+        """What `get` finds in what Numba-CUDA makes of it; UnsupportedError that names `name` where that fails."""
+        from wsemu.launch.second_way import ask_compiled
+
+        try:
+            return ask_compiled(self._kernel, self._types, get)
+        except UsageError as refused:
+            what = f"`{self._kernel.__name__}.{name}` is not modelled: {refused}"
+            raise UnsupportedError(what, remedy=_REMEDY) from None
+
+
+_REMEDY = "install what compiles, `pip install 'wsemu[gpu]'`, or do without"
 
 
 class Overloads(Mapping[Any, Overload]):
-    """Types of arguments, as a tuple of Numba's types -> the kernel for them; those of its signatures."""
+    """Types of arguments, as a tuple of Numba's types -> the kernel for them: those of its signatures, or if it has
+    none, those of its launches."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._found = {one.arguments: Overload(kernel, one) for one in kernel.declared}
+        self._found = {types: Overload(kernel, types) for types in kernel.signatures}
 
     def __getitem__(self, types: Any) -> Overload:
         return self._found[tuple(getattr(types, "args", types))]
@@ -59,10 +143,57 @@ class Overloads(Mapping[Any, Overload]):
         return len(self._found)
 
 
+def type_of(value: Any) -> Any:
+    """Numba's type of an argument."""
+    from numba import typeof
+
+    return typeof(value if not hasattr(value, "__array_interface__") else np.asarray(value))
+
+
+def of_launch(argument: Any) -> Any:
+    """Numba's type for the front end's type of an argument; that one itself where Numba has none."""
+    from numba.core import types as typed
+    from numba.np.numpy_support import from_dtype
+
+    from wsemu.frontend.python import compile as front
+    from wsemu.language.numbers import NumberType
+
+    types: Any = typed
+    match argument:
+        case NumberType():
+            return types.boolean if argument.name == "bool" else getattr(types, argument.name, argument)
+        case front.MemberType(cls=members):
+            return types.IntEnumMember(members, types.int64)
+        case front.ArrayType():
+            element = of_launch(known) if (known := number_type(argument.dtype)) else from_dtype(argument.dtype)
+            return types.Array(element, argument.ndim, argument.layout, readonly=not argument.writable)
+        case front.TupleType():
+            return types.BaseTuple.from_types(tuple(map(of_launch, argument.items)))
+    return argument
+
+
 def _example(type_: Any) -> Any:
-    """A value of one of Numba's types, of arrays and numbers."""
-    found = number_type(type_.dtype if hasattr(type_, "ndim") else type_)
-    dtype = np.dtype(str(type_)) if found is None else dtype_of(found)
+    """A value of one of Numba's types."""
+    if hasattr(type_, "types"):
+        items = [_example(item) for item in type_.types]
+        return type_.instance_class(*items) if hasattr(type_, "instance_class") else tuple(items)
+    if hasattr(type_, "count") and hasattr(type_, "dtype"):
+        items = [_example(type_.dtype)] * type_.count
+        return type_.instance_class(*items) if hasattr(type_, "instance_class") else tuple(items)
+    if hasattr(type_, "instance_class"):
+        return next(iter(type_.instance_class))
+    element = type_.dtype if hasattr(type_, "ndim") else type_
+    found = number_type(element)
+    dtype = getattr(element, "dtype", None) or np.dtype(str(element)) if found is None else dtype_of(found)
     if not hasattr(type_, "ndim"):
         return dtype.type(1)
-    return np.zeros((1,) * type_.ndim, dtype, order="F" if type_.layout == "F" else "C")
+    return _array(type_, np.dtype(dtype))
+
+
+def _array(type_: Any, dtype: np.dtype[Any]) -> Any:
+    if type_.layout == "A" and type_.ndim:
+        made = np.zeros((2,) * (type_.ndim - 1) + (4,), dtype)[..., ::2]
+    else:
+        made = np.zeros((1,) * type_.ndim, dtype, order="F" if type_.layout == "F" else "C")
+    made.flags.writeable = type_.mutable
+    return made

@@ -20,7 +20,7 @@ from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import MissingName, UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
 
@@ -75,6 +75,20 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
             return None
 
 
+def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -> Any:
+    """What `get` finds in the kernel as Numba-CUDA compiles it for these types of Numba's; UsageError that says why
+    where there is none."""
+    with _numba_cuda() as found:
+        if not found:
+            raise UsageError("Numba-CUDA is not installed")
+        from wsemu.backends import offline
+
+        try:
+            return get(offline.compile_for(kernel, tuple(types)))
+        except Exception as refused:  # whatever Numba raises, also for want of a compiler
+            raise UsageError(f"Numba-CUDA refuses it: {_first_line(refused)}") from None
+
+
 def asking(name: str) -> Any:
     """A function of Numba-CUDA's own compiler, such as `compile_ptx`, for an sm_90 where it asks for the device;
     MissingName where it is not installed."""
@@ -97,7 +111,7 @@ def asking(name: str) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in str(getattr(error, "message", error)).splitlines() if line.strip()]
     return lines[0].strip() if lines else type(error).__name__
 
 
