@@ -86,9 +86,9 @@ _BY_CODE = {
 """code -> kinds of edits, the likeliest first"""
 _STEP = 1.0
 """how much farther each kind is than the one before it"""
-_RANK: dict[Kind, int] = {"return": 1, "pair": 1, "index": 1, "compare": 1, "fill": 2, "load": 2, "guard": 3}
+_RANK: dict[Kind, int] = {"return": 1, "pair": 1, "compare": 1, "index": 2, "fill": 3, "load": 3, "guard": 4}
 """kinds of edits that come after others which are cures, too"""
-_WEAK = 2
+_WEAK = 3
 """from this rank on an edit may hide a mistake: others are looked for longer"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
@@ -269,7 +269,8 @@ class Search:
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
             if len(self.cures) > found and self.right(self.cures[-1]) is not False:
-                farther = 6 if rank_of(self.cures[-1]) >= _WEAK else 3
+                last = self.cures[-1]
+                farther = 6 if rank_of(last) >= _WEAK or any(c.odd > 0 for c in last.edits) else 4
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def right(self, tried: Tried) -> bool | None:
@@ -498,7 +499,8 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
                 diff=difference(run.texts[file], tried.source),
                 proof=tried.attempted.report.proof,
                 findings=gone,
-                drops=_leaves_out(tried) or tried.attempted.stores < max(first.attempted.stores, run.stores),
+                drops=(_leaves_out(tried) and not run.stores)
+                or tried.attempted.stores < max(first.attempted.stores, run.stores),
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),
